@@ -1,0 +1,1 @@
+"""Graph algorithms, each a loop in the order of its paper."""

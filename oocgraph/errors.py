@@ -1,0 +1,46 @@
+"""What can go wrong, one class per remedy. Every message says what, the numbers, and what to do."""
+
+from __future__ import annotations
+
+
+class OocGraphError(Exception):
+    """Base of all errors that oocgraph raises on purpose; the command line turns it into exit code 2."""
+
+
+class InputError(OocGraphError):
+    """An edge list cannot be read: the message names the file, the place in it and the remedy."""
+
+
+class DuplicateEdgeError(InputError):
+    """An edge occurs more than once and the build was told ``duplicates="error"``."""
+
+
+class OutputError(OocGraphError):
+    """An output exists already, cannot be written, or the disk is full."""
+
+
+class StoreError(OocGraphError):
+    """A graph store cannot be opened: not a store, incomplete, or of a newer format."""
+
+
+class CorruptStoreError(StoreError):
+    """Stored bytes differ from their checksum, or a chunk is missing or truncated."""
+
+
+class BudgetError(OocGraphError):
+    """The memory budget is too small; the message gives the smallest one that works."""
+
+
+class VertexNotFoundError(OocGraphError, KeyError):
+    """A vertex id does not occur in the graph's input."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class MissingDependencyError(OocGraphError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+
+class ValidationError(OocGraphError):
+    """A traversal's result is not a valid breadth-first search tree."""

@@ -1,0 +1,1 @@
+"""Edges of any origin become a store: sources, generators, the external build."""

@@ -1,0 +1,81 @@
+"""What every source of edges offers to the build: streams of bounded blocks, each read by one thread at a time.
+
+A source may be read more than once; it never holds more than a block per stream. Ids are int64 or strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IdKind = Literal["int64", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeBlock:
+    """Some consecutive edges of a source.
+
+    Attributes
+    ----------
+    source, target : (num_edges,) int64, or pyarrow.LargeStringArray without nulls
+        User ids.
+    columns : dict of (num_edges,) numeric array, or pyarrow.LargeStringArray
+        Edge columns by name; the weight, if any, is among them.
+    first_row
+        Position of the first edge in the source, from 0: orders ``duplicates="first"``.
+    """
+
+    source: Array | pa.LargeStringArray
+    target: Array | pa.LargeStringArray
+    columns: dict[str, Array | pa.LargeStringArray] = field(default_factory=dict)
+    first_row: int = 0
+
+
+EdgeStream = Callable[[], Iterator[EdgeBlock]]
+"""Opens one part of a source; the blocks are iterated by one thread, different streams by different threads."""
+
+
+class EdgeSource(Protocol):
+    """Edges of any origin.
+
+    Attributes
+    ----------
+    description
+        Name for messages and for the store's attributes: a path, or "numpy arrays".
+    id_kind
+        Whether ids are integers or strings.
+    num_rows
+        Number of edges as listed, when known without reading.
+    num_vertices
+        When the source declares that its vertices are 0 .. num_vertices - 1 (Matrix Market, .sg, SciPy, generators).
+    id_bounds
+        Smallest and largest id, when known without reading (Parquet statistics); may be wider than the truth.
+    directed
+        What the source itself says, or None.
+    weight
+        Name of the weight among `columns`, or None.
+    columns
+        Edge columns and their NumPy dtype names, ``"string"`` for text.
+    """
+
+    description: str
+    id_kind: IdKind
+    num_rows: int | None
+    num_vertices: int | None
+    id_bounds: tuple[int, int] | None
+    directed: bool | None
+    weight: str | None
+    columns: dict[str, str]
+
+    def streams(self, block_rows: int) -> Sequence[EdgeStream]:
+        """Return the parts of the source, in order; no block has more than `block_rows` edges.
+
+        The blocks raise InputError (file, place, remedy) for what cannot be an edge.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: the plain NumPy oracle and the compiled kernels."""

@@ -1,0 +1,222 @@
+"""Who holds how many bytes: the budget that is checked before a run, and the measurement that judges it.
+
+A budget counts the whole process (interpreter and imports included), as ``peak_host_bytes`` does:
+the peak of RssAnon + RssShmem, sampled every 10 ms. Page cache is not counted: it is the
+kernel's to give and to take.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from oocgraph.errors import BudgetError, OocGraphError
+
+SAMPLE_SECONDS = 0.01
+"""Interval of the peak sampler."""
+
+DEFAULT_SHARE = 0.8
+"""Share of the memory available to the process that a budget takes when none is given."""
+
+CGROUP_SHARE = 0.85
+"""Share of a control group's limit that may be promised: the rest holds mapped libraries and page cache."""
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_bytes(text: str | int) -> int:
+    """Number of bytes in `text`: a number with an optional K, M, G or T (powers of 1024).
+
+    Raises
+    ------
+    OocGraphError
+        The text is not a size.
+
+    Examples
+    --------
+    >>> parse_bytes("640M"), parse_bytes("1.5GiB"), parse_bytes(4096)
+    (671088640, 1610612736, 4096)
+    """
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(I?B)?\s*", str(text).upper())
+    if match is None or float(match[1]) <= 0:
+        raise OocGraphError(f"{text!r} is not a size in bytes; write for example 640M or 2G")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Human form of a size, in powers of 1024.
+
+    Examples
+    --------
+    >>> format_bytes(671088640), format_bytes(12)
+    ('640.0 MiB', '12 B')
+    """
+    size, unit = float(num_bytes), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):  # noqa: B007 - the last unit is used below
+        if abs(size) < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    return f"{int(size)} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def host_bytes(pid: int | str = "self") -> int:
+    """RssAnon + RssShmem of a process now; 0 where /proc does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    return sum(int(fields.get(key, "0 kB").split()[0]) * 1024 for key in ("RssAnon", "RssShmem"))
+
+
+def device_bytes_read() -> int:
+    """Bytes this process has caused to be read from block devices so far; 0 where /proc does not tell."""
+    try:
+        lines = Path("/proc/self/io").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("read_bytes")), 0)
+
+
+def cgroup_limit_bytes() -> int | None:
+    """Memory limit of the control group (version 1 or 2) of this process; None where there is none."""
+    limits = []
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        names = {"memory": ("memory", "memory.limit_in_bytes"), "": ("", "memory.max")}.get(controllers)
+        if names is None:
+            continue
+        root = Path("/sys/fs/cgroup") / names[0]
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):
+            if not folder.is_relative_to(root):
+                break
+            file = folder / names[1]
+            if file.is_file() and (text := file.read_text().strip()).isdigit():
+                limits.append(int(text))
+    sane = [limit for limit in limits if limit < 1 << 60]
+    return min(sane) if sane else None
+
+
+def available_bytes() -> int:
+    """Memory that this process could still take without swapping, machine-wide."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable"):
+            return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def default_budget_bytes() -> int:
+    """Return the budget when the user gives none: most of what the machine and the control group leave."""
+    limit = cgroup_limit_bytes()
+    free = int(DEFAULT_SHARE * available_bytes()) + host_bytes()
+    return free if limit is None else min(free, int(CGROUP_SHARE * limit))
+
+
+def effective_budget_bytes(requested: str | int | None) -> int:
+    """Return the user's budget, held below the control group's limit so that mapped libraries still fit."""
+    if requested is None:
+        return default_budget_bytes()
+    limit = cgroup_limit_bytes()
+    wanted = parse_bytes(requested)
+    return wanted if limit is None else min(wanted, int(CGROUP_SHARE * limit))
+
+
+@dataclass(slots=True)
+class Budget:
+    """A promise about host memory: reservations by name that never exceed the limit.
+
+    Parameters
+    ----------
+    limit_bytes
+        What the whole process may hold.
+    baseline_bytes
+        What it holds before the run (interpreter and imports).
+
+    Examples
+    --------
+    >>> budget = Budget(1000, baseline_bytes=100)
+    >>> budget.reserve("planes", 500)
+    >>> budget.available_bytes
+    400
+    """
+
+    limit_bytes: int
+    baseline_bytes: int = field(default_factory=host_bytes)
+    reservations: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Sum of the reservations."""
+        return sum(self.reservations.values())
+
+    @property
+    def promised_bytes(self) -> int:
+        """What the process will hold at most: baseline and reservations."""
+        return self.baseline_bytes + self.reserved_bytes
+
+    @property
+    def available_bytes(self) -> int:
+        """What may still be reserved."""
+        return self.limit_bytes - self.promised_bytes
+
+    def reserve(self, name: str, num_bytes: int) -> None:
+        """Charge `num_bytes` to `name`.
+
+        Raises
+        ------
+        BudgetError
+            It does not fit; the message lists what is held and the smallest budget that works.
+        """
+        if num_bytes > self.available_bytes:
+            held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())
+            need = self.promised_bytes + num_bytes
+            raise BudgetError(
+                f"{name} needs {format_bytes(num_bytes)} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
+                f"{format_bytes(self.limit_bytes)} are left (interpreter and imports {format_bytes(self.baseline_bytes)}"
+                f"{', ' + held if held else ''}); set --memory (memory_budget) to at least {-(-need >> 20)}M"
+            )
+        self.reservations[name] = self.reservations.get(name, 0) + num_bytes
+
+    def release(self, name: str) -> None:
+        """Give back what `name` holds."""
+        self.reservations.pop(name)
+
+
+class PeakSampler:
+    """Context manager that records the peak of this process's host bytes, every 10 ms.
+
+    Examples
+    --------
+    >>> with PeakSampler() as sampler:
+    ...     block = bytearray(1 << 20)
+    >>> sampler.peak_bytes > 1 << 20
+    True
+    """
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="oocgraph-peak-sampler", daemon=True)
+
+    def _sample(self) -> None:
+        while not self._stop.wait(SAMPLE_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, host_bytes())
+
+    def __enter__(self) -> PeakSampler:
+        self.peak_bytes = host_bytes()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.peak_bytes = max(self.peak_bytes, host_bytes())

@@ -1,0 +1,1 @@
+"""Pure decisions: numbers in, a choice and its reason out."""

@@ -1,0 +1,114 @@
+"""One stored array, read by ranges: plain chunk files by ``preadv``, anything else through Zarr.
+
+In: a range of elements. Out: a NumPy array. `PlainArray` knows where each element's bytes are, so that compiled
+readers may read them too (`chunk_path`, `chunk_length`); `ZarrArray` serves compressed and remote stores.
+No memory mapping: its read-ahead read 140 times what was touched (DESIGN.md section 4).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.types import Array
+
+
+class StoredArray(Protocol):
+    """A one-dimensional array of a store."""
+
+    name: str
+    dtype: np.dtype[Any]
+    length: int
+    chunk_length: int
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements ``start .. stop - 1``: a new array, in host memory."""
+        ...
+
+
+class PlainArray:
+    """An uncompressed array on a local file system: chunk ``i`` is the file ``c/i``.
+
+    Raises
+    ------
+    CorruptStoreError
+        When reading: a chunk is missing or shorter than it must be.
+    """
+
+    def __init__(self, folder: Path, name: str, dtype: np.dtype[Any], length: int, chunk_length: int) -> None:
+        self.folder, self.name, self.dtype, self.length, self.chunk_length = folder, name, dtype, length, chunk_length
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunk files."""
+        return -(-self.length // self.chunk_length)
+
+    def chunk_path(self, chunk: int) -> Path:
+        """Return the file of a chunk."""
+        return self.folder / self.name / "c" / str(chunk)
+
+    def open_chunk(self, chunk: int) -> int:
+        """Open a chunk for scattered reads; check that it is whole.
+
+        Raises
+        ------
+        CorruptStoreError
+            The file is missing or has the wrong size.
+        """
+        path = self.chunk_path(chunk)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise CorruptStoreError(f"{path}: this chunk of {self.name} is missing; restore the store or build it again") from error
+        size, wanted = os.fstat(fd).st_size, self.chunk_length * self.dtype.itemsize
+        if size != wanted:
+            os.close(fd)
+            raise CorruptStoreError(
+                f"{path}: this chunk of {self.name} has {size} bytes instead of {wanted}; restore the store or build it again"
+            )
+        return fd
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements ``start .. stop - 1``."""
+        out = np.empty(max(0, stop - start), self.dtype)
+        self.read_into(start, out)
+        return out
+
+    def read_into(self, start: int, out: Array) -> None:
+        """Fill `out` with elements ``start .. start + out.size - 1``."""
+        position, stop, itemsize = start, start + out.size, self.dtype.itemsize
+        raw = memoryview(out.view(np.uint8))
+        while position < stop:
+            chunk = position // self.chunk_length
+            end = min(stop, (chunk + 1) * self.chunk_length)
+            fd = self.open_chunk(chunk)
+            try:
+                want = raw[(position - start) * itemsize : (end - start) * itemsize]
+                offset = (position - chunk * self.chunk_length) * itemsize
+                while want:
+                    done = os.preadv(fd, [want], offset)
+                    if done <= 0:
+                        raise CorruptStoreError(f"{self.chunk_path(chunk)}: ends at byte {offset}; restore the store or build it again")
+                    want, offset = want[done:], offset + done
+            finally:
+                os.close(fd)
+            position = end
+
+
+class ZarrArray:
+    """Any array that Zarr can read: compressed, or in an object store."""
+
+    def __init__(self, array: Any, name: str) -> None:
+        self._array, self.name = array, name
+        self.dtype, self.length, self.chunk_length = np.dtype(array.dtype), int(array.shape[0]), int(array.chunks[0])
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements ``start .. stop - 1``; Zarr reads the chunks (or byte ranges) that hold them."""
+        try:
+            return np.ascontiguousarray(self._array[start:stop])
+        except (OSError, RuntimeError, ValueError, KeyError) as error:
+            raise CorruptStoreError(f"{self.name}: elements {start} to {stop} cannot be read or decoded ({error})") from error

@@ -1,0 +1,138 @@
+"""The names, sizes and attributes of a graph store, format 1 (DESIGN.md section 4).
+
+Everything that a reader and a writer must agree on stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from oocgraph.errors import StoreError
+from oocgraph.types import Array, Codec, Duplicates, VertexOrder, index_dtype
+
+FORMAT = 1
+ATTRIBUTES_KEY = "oocgraph"
+
+CHUNK_BYTES = 64 << 20
+"""Chunk of an uncompressed array: a file of this size, or of the array's when that is smaller."""
+
+COMPRESSED_CHUNK_BYTES = 1 << 20
+"""Chunk of a compressed array: the least that a read decodes."""
+
+PLANE_SHARE = 0.15
+"""Planes are stored until they hold this share of the edges (BASELINES: K = 8 holds 10 % of kron22)."""
+
+MAX_PLANES = 64
+
+CHECKSUMS = "checksums"
+"""Folder of the checksum arrays: ``checksums/out/indices`` belongs to ``out/indices``."""
+
+SORTED_ID = "vertices/sorted_id"
+ORDER = "vertices/order"
+VERTEX_ID = "vertices/id"
+ISOLATED_ID = "vertices/isolated_id"
+SELF_LOOPS = "vertices/self_loops"
+
+
+def string_arrays(name: str) -> tuple[str, str]:
+    """Names of the two arrays that hold strings (Arrow's layout): uint8 bytes, int64 offsets."""
+    return f"{name}/bytes", f"{name}/offsets"
+
+
+def plane_group(directed: bool) -> str:  # noqa: FBT001 - one property of the graph decides
+    """Group whose lists a pull walks, and which therefore carries degrees and planes."""
+    return "in" if directed else "out"
+
+
+def num_planes_for(plane_lengths: Array, num_stored_edges: int) -> int:
+    """Smallest K whose planes hold `PLANE_SHARE` of the edges, at most `MAX_PLANES`.
+
+    Parameters
+    ----------
+    plane_lengths : (k,) int64
+        Number of vertices with degree above 0, 1, 2, ...; descending.
+    num_stored_edges
+        Length of ``indices``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> num_planes_for(np.array([5, 2, 1, 1, 1]), 10)
+    1
+    """
+    held = 0
+    for k, length in enumerate(plane_lengths[:MAX_PLANES]):
+        if held >= PLANE_SHARE * num_stored_edges:
+            return k
+        held += int(length)
+    return min(len(plane_lengths), MAX_PLANES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphAttributes:
+    """What the root group says of the graph, under the key ``oocgraph``.
+
+    ``implied_ids`` is ``[first, stop]`` when the input's ids are exactly that range, so that isolated ids need not be
+    stored; None when ``vertices/isolated_id`` lists them. ``columns`` maps each edge column to its dtype.
+    """
+
+    num_vertices: int
+    num_edges: int
+    num_stored_edges: int
+    num_input_vertices: int
+    num_isolated: int
+    num_self_loops: int = 0
+    directed: bool
+    weighted: bool = False
+    duplicates: Duplicates = "drop"
+    vertex_order: VertexOrder = "degree"
+    index_dtype: str = ""
+    id_kind: str = "int64"
+    implied_ids: tuple[int, int] | None = None
+    num_planes: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
+    codec: Codec = "none"
+    source: str = ""
+    library_version: str = ""
+    format: int = FORMAT
+    complete: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, as stored."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any], where: str) -> GraphAttributes:
+        """Read attributes back, refusing newer formats and incomplete stores.
+
+        Raises
+        ------
+        StoreError
+            The format is newer than this library's, the store is incomplete, or a field is missing.
+        """
+        version = stored.get("format")
+        if not isinstance(version, int) or version < 1:
+            raise StoreError(f"{where}: the attributes name no format; it is not a graph store, build it again with `oocgraph build`")
+        if version > FORMAT:
+            raise StoreError(f"{where}: store format {version} is newer than format {FORMAT} of this oocgraph; upgrade oocgraph")
+        if stored.get("complete") is not True:
+            raise StoreError(f"{where}: the store is marked incomplete, its build did not finish; build it again")
+        known = {f.name for f in fields(cls)}
+        values = {key: value for key, value in stored.items() if key in known}
+        if values.get("implied_ids") is not None:
+            values["implied_ids"] = tuple(values["implied_ids"])
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise StoreError(f"{where}: attributes are damaged ({error}); build the store again") from error
+
+    @property
+    def edge_bytes(self) -> int:
+        """Uncompressed bytes of ``out/indices``, and of ``in/indices`` when directed."""
+        itemsize = index_dtype(self.num_vertices).itemsize if not self.index_dtype else _itemsize(self.index_dtype)
+        return itemsize * self.num_stored_edges * (2 if self.directed else 1)
+
+
+def _itemsize(name: str) -> int:
+    return {"uint32": 4, "int64": 8}[name]

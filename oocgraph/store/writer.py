@@ -1,0 +1,274 @@
+"""Writes a store: arrays grow by appending, checksums beside them, published by one rename at the end.
+
+In: blocks of each array, in order. Out: a Zarr v3 group. It is built under a temporary name in the
+folder of its destination (so on the same disk) and renamed when its attributes say ``complete``; what fails or
+is killed before leaves no store that opens, and the next build there removes the remains.
+
+Uncompressed chunks are written as plain files, because they are plain bytes; compressed ones through Zarr.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import socket
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+import oocgraph
+from oocgraph.errors import OutputError
+from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
+from oocgraph.types import PAGE_BYTES, Array, Codec
+
+_TEMPORARY = ".oocgraph-building"
+
+
+def output_error(error: OSError, where: Path | str) -> OutputError:
+    """Return the message for an operating-system error while writing to `where`."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(f"{where}: the disk is full ({error.strerror}); free some space there or write elsewhere; nothing was left behind")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputError(f"{where}: no permission to write ({error.strerror}); choose another output folder")
+    return OutputError(f"{where}: cannot write ({error.strerror or error})")
+
+
+def _remove_remains(parent: Path) -> None:
+    """Remove temporary folders whose builder, on this host, no longer runs."""
+    for folder in parent.glob(f"{_TEMPORARY}-*"):
+        try:
+            host, pid = (folder / "owner").read_text().split()
+        except (OSError, ValueError):
+            continue
+        if host == socket.gethostname() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class ArrayWriter:
+    """One array of a store that is being written, by appending.
+
+    Parameters
+    ----------
+    root
+        Folder of the unfinished group.
+    name
+        Path of the array within it, such as ``out/indices``.
+    dtype
+        Stored little-endian.
+    codec
+        ``none``: 64 MiB chunk files of plain bytes, a checksum per 4 KiB page.
+        Otherwise 1 MiB chunks compressed by Zarr, a checksum per chunk of what is stored.
+    """
+
+    def __init__(self, root: Path, name: str, dtype: Any, codec: Codec) -> None:
+        self.name = name
+        self.length = 0
+        self._root, self._dtype, self._codec = root, np.dtype(dtype).newbyteorder("<"), codec
+        chunk_bytes = CHUNK_BYTES if codec == "none" else COMPRESSED_CHUNK_BYTES
+        self._chunk_length = chunk_bytes // self._dtype.itemsize
+        self._pending = np.empty(0, np.uint8)  # bytes after the last whole page (or whole chunk)
+        self._checksums: list[Array] = []
+        self._chunk_file: int | None = None
+        self._num_bytes = 0
+        (root / name / "c").mkdir(parents=True)
+
+    def append(self, block: Array) -> None:
+        """Append a one-dimensional block; it is converted to the array's dtype."""
+        data = np.ascontiguousarray(block, self._dtype)
+        self.length += data.size
+        raw = data.view(np.uint8)
+        if self._pending.size:
+            raw = np.concatenate([self._pending, raw])
+        unit = PAGE_BYTES if self._codec == "none" else self._chunk_length * self._dtype.itemsize
+        whole = raw.size // unit * unit
+        self._write(raw[:whole])
+        self._pending = raw[whole:].copy()
+
+    def close(self) -> None:
+        """Write what is pending, the last chunk's padding, and the array's metadata."""
+        self._write(self._pending)
+        self._pending = np.empty(0, np.uint8)
+        if self._codec == "none":
+            chunk_length = min(self._chunk_length, max(1, self.length))
+            if self._chunk_file is not None:
+                os.ftruncate(self._chunk_file, chunk_length * self._dtype.itemsize)
+                os.close(self._chunk_file)
+                self._chunk_file = None
+        else:
+            chunk_length = self._chunk_length
+        metadata = array_metadata(self.length, chunk_length, self._dtype, self._codec)
+        (self._root / self.name / "zarr.json").write_text(json.dumps(metadata, indent=1))
+
+    def checksums(self) -> Array:
+        """Return the checksums of all that was written: (num_pages or num_chunks,) uint32."""
+        return np.concatenate([np.empty(0, np.uint32), *self._checksums])
+
+    def _write(self, raw: Array) -> None:
+        if not raw.size:
+            return
+        if self._codec == "none":
+            self._checksums.append(page_checksums(raw, PAGE_BYTES))
+            self._write_plain(raw)
+        else:
+            self._write_compressed(raw)
+
+    def _write_plain(self, raw: Array) -> None:
+        chunk_bytes = self._chunk_length * self._dtype.itemsize
+        view = memoryview(raw)
+        while view:
+            if self._num_bytes % chunk_bytes == 0:
+                if self._chunk_file is not None:
+                    os.close(self._chunk_file)
+                path = self._root / self.name / "c" / str(self._num_bytes // chunk_bytes)
+                self._chunk_file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            assert self._chunk_file is not None
+            done = os.write(self._chunk_file, view[: chunk_bytes - self._num_bytes % chunk_bytes])
+            self._num_bytes += done
+            view = view[done:]
+
+    def _write_compressed(self, raw: Array) -> None:
+        import zarr
+
+        chunk_bytes = self._chunk_length * self._dtype.itemsize
+        for start in range(0, raw.size, chunk_bytes):
+            values = raw[start : start + chunk_bytes].view(self._dtype)
+            first = self._num_bytes // self._dtype.itemsize
+            metadata = array_metadata(first + values.size, self._chunk_length, self._dtype, self._codec)
+            (self._root / self.name / "zarr.json").write_text(json.dumps(metadata))
+            array = zarr.open_array(str(self._root / self.name), mode="r+")
+            array[first : first + values.size] = values
+            stored = np.fromfile(self._root / self.name / "c" / str(first // self._chunk_length), np.uint8)
+            self._checksums.append(page_checksums(stored, max(1, stored.size)))
+            self._num_bytes += values.nbytes
+
+    def abort(self) -> None:
+        """Close the open chunk file, if any."""
+        if self._chunk_file is not None:
+            os.close(self._chunk_file)
+            self._chunk_file = None
+
+
+def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: Codec) -> dict[str, Any]:
+    """Zarr v3 metadata of a one-dimensional array (all that any reader needs)."""
+    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}} if dtype.itemsize > 1 else {"name": "bytes"}]
+    if codec == "zstd":
+        codecs.append({"name": "zstd", "configuration": {"level": 3, "checksum": False}})
+    elif codec == "blosc":
+        shuffle = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": dtype.itemsize, "blocksize": 0}
+        codecs.append({"name": "blosc", "configuration": shuffle})
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [length],
+        "data_type": np.dtype(dtype).name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk_length]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": codecs,
+        "attributes": {},
+    }
+
+
+class StoreWriter:
+    """A store being built under a temporary name; `publish` renames it, leaving the context otherwise removes it.
+
+    Parameters
+    ----------
+    path
+        Where the store will be: a folder on a local file system.
+    codec
+        Compression of the arrays.
+    overwrite
+        Replace an existing store at `path` (only when the new one is complete).
+
+    Raises
+    ------
+    OutputError
+        `path` exists (and `overwrite` is false or it is not a graph store), or cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, codec: Codec, overwrite: bool) -> None:
+        self.path = Path(path)
+        self.codec: Codec = codec
+        self._overwrite = overwrite
+        self._arrays: dict[str, ArrayWriter] = {}
+        check_output(self.path, overwrite=overwrite)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_remains(self.path.parent)
+            self._folder = self.path.parent / f"{_TEMPORARY}-{uuid.uuid4().hex[:12]}"
+            self._folder.mkdir()
+            (self._folder / "owner").write_text(f"{socket.gethostname()} {os.getpid()}")
+            self.root = self._folder / "graph.zarr"
+            self.root.mkdir()
+            self.scratch = self._folder / "scratch"
+            self.scratch.mkdir()
+        except OSError as error:
+            raise output_error(error, self.path) from error
+
+    def create(self, name: str, dtype: Any) -> ArrayWriter:
+        """Begin the array `name` (``out/indices``, ...)."""
+        writer = ArrayWriter(self.root, name, dtype, self.codec)
+        self._arrays[name] = writer
+        return writer
+
+    def write(self, name: str, values: Array) -> None:
+        """Write a whole array that is in memory."""
+        writer = self.create(name, values.dtype)
+        writer.append(values)
+
+    def publish(self, attributes: GraphAttributes) -> None:
+        """Close every array, write checksums and the group's attributes, and rename the store to its place."""
+        for name, writer in list(self._arrays.items()):
+            writer.close()
+            checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{name}", np.uint32, "none")
+            checksums.append(writer.checksums())
+            checksums.close()
+        fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
+        for folder in {parent for path in self.root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(self.root)}:
+            own = {ATTRIBUTES_KEY: fields} if folder == self.root else {}
+            (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
+        old = self._folder / "old.zarr"
+        if self.path.exists():
+            check_output(self.path, overwrite=self._overwrite)
+            self.path.rename(old)
+        self.root.rename(self.path)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for writer in self._arrays.values():
+            with suppress(OSError):
+                writer.abort()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise output_error(error, self.path) from error
+
+
+def check_output(path: Path, *, overwrite: bool) -> None:
+    """Refuse an output that exists.
+
+    Raises
+    ------
+    OutputError
+        `path` exists and `overwrite` is false, or it is something that is not a graph store.
+    """
+    if not path.exists():
+        return
+    if not overwrite:
+        raise OutputError(f"{path}: exists already; choose another name or pass --overwrite (overwrite=True)")
+    try:
+        ours = ATTRIBUTES_KEY in json.loads((path / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, KeyError):
+        ours = False
+    if not ours:
+        raise OutputError(f"{path}: exists and is not a graph store, so it is not overwritten; remove it yourself or choose another name")
