@@ -62,6 +62,9 @@ class EdgeSource(Protocol):
         Name of the weight among `columns`, or None.
     columns
         Edge columns and their NumPy dtype names, ``"string"`` for text.
+    extra_vertices : (num_extra,) int64, or pyarrow.LargeStringArray, or None
+        Ids of vertices that the source lists besides its edges (the isolated nodes of a NetworkX graph); they may also
+        have edges. None when the edges and `num_vertices` say everything.
     """
 
     description: str
@@ -72,6 +75,7 @@ class EdgeSource(Protocol):
     directed: bool | None
     weight: str | None
     columns: dict[str, str]
+    extra_vertices: Array | pa.LargeStringArray | None
 
     def streams(self, block_rows: int) -> Sequence[EdgeStream]:
         """Return the parts of the source, in order; no block has more than `block_rows` edges.
