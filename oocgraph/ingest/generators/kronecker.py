@@ -1,0 +1,85 @@
+"""The Graph500 graph: Kronecker edges with permuted labels, and the shortest way to a store of one.
+
+Half of its vertices have no edge (47 % at scale 24, edge factor 16) and its degrees follow a power law; see
+`oocgraph.kernels.generate` for how an edge is made. Reference: Graph500 specification; Yasui et al. 2014, table of
+isolated vertices by scale.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from oocgraph.ingest.generators.generated import GeneratedEdges, check_size
+from oocgraph.types import Array, Progress
+
+if TYPE_CHECKING:
+    from oocgraph.store.graph import CSRStore
+
+
+class KroneckerEdges(GeneratedEdges):
+    """``edge_factor * 2**scale`` Kronecker edges over 2**scale vertices, undirected.
+
+    Self-loops and duplicates occur, as Graph500 makes them; a build drops them.
+
+    Examples
+    --------
+    >>> KroneckerEdges(20, edge_factor=16, seed=1).num_rows
+    16777216
+    """
+
+    def __init__(self, scale: int, *, edge_factor: int, seed: int) -> None:
+        check_size(scale, edge_factor)
+        super().__init__(
+            f"kronecker(scale={scale}, edge_factor={edge_factor}, seed={seed})", num_vertices=1 << scale, num_rows=edge_factor << scale
+        )
+        self.scale, self.seed = scale, seed
+
+    def edges(self, first: int, num_edges: int) -> tuple[Array, Array]:
+        """Endpoints of edges ``first .. first + num_edges - 1``."""
+        from oocgraph.kernels.generate import kronecker_edges
+
+        return kronecker_edges(self.scale, self.seed, first, num_edges)
+
+
+def generate_kronecker(
+    scale: int,
+    store: str | os.PathLike[str],
+    *,
+    edge_factor: int = 16,
+    seed: int = 1,
+    memory_budget: str | int | None = None,
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CSRStore:
+    """Build a Graph500 Kronecker graph straight into a store; no edge list is written.
+
+    Parameters
+    ----------
+    scale
+        The graph has 2**scale vertices (before isolated ones are dropped).
+    store
+        Folder to create.
+    edge_factor
+        Generated edges per vertex; duplicates and self-loops among them are dropped.
+    seed
+        The same seed gives the same graph, on every machine.
+    memory_budget, overwrite, threads, progress
+        As in `build_csr`.
+
+    Returns
+    -------
+    CSRStore
+
+    Raises
+    ------
+    OutputError
+        `store` exists and `overwrite` is false, or cannot be written.
+    BudgetError
+        `memory_budget` is too small for the vertex arrays of this scale.
+    """
+    from oocgraph.ingest.build import build_csr
+
+    source = KroneckerEdges(scale, edge_factor=edge_factor, seed=seed)
+    return build_csr(source, store, memory_budget=memory_budget, overwrite=overwrite, threads=threads, progress=progress)

@@ -1,0 +1,178 @@
+"""The generators: edges depend on their position only, and have the shape their names promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oocgraph.errors import OocGraphError
+from oocgraph.ingest.generators.grid import GridEdges
+from oocgraph.ingest.generators.kronecker import KroneckerEdges
+from oocgraph.ingest.generators.uniform import UniformEdges
+from oocgraph.kernels.generate import KRONECKER_A, KRONECKER_B, KRONECKER_C, kronecker_edges
+
+MASK64 = (1 << 64) - 1
+MASK32 = (1 << 32) - 1
+
+
+def splitmix64(value):
+    x = (value + 0x9E3779B97F4A7C15) & MASK64
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK64
+    return x ^ (x >> 31)
+
+
+def mix32(counter, key):
+    x = (counter + (key & MASK32)) & MASK32
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & MASK32
+    x = (x + (key >> 32)) & MASK32
+    x = ((x ^ (x >> 15)) * 0x846CA68B) & MASK32
+    return x ^ (x >> 16)
+
+
+def stage_key(seed, position, stage):
+    return splitmix64(seed ^ splitmix64(((position >> 32) << 8) | stage))
+
+
+def plain_kronecker_edge(scale, seed, position):
+    """Make one edge with Python integers: the oracle of the compiled kernel."""
+    row = col = 0
+    for level in range(scale):
+        draw = mix32(position & MASK32, stage_key(seed, position, level)) / 2**32
+        quadrant = np.searchsorted(np.cumsum([KRONECKER_A, KRONECKER_B, KRONECKER_C]), draw, side="right")
+        row, col = row << 1 | quadrant >> 1, col << 1 | quadrant & 1
+    return permute(row, scale, seed), permute(col, scale, seed)
+
+
+def permute(label, scale, seed):
+    keys = [stage_key(seed, k << 32, 255) | 1 for k in range(6)]
+    mask, shift = (1 << scale) - 1, max(1, scale // 2)
+    for k in range(3):
+        label = (int(label) * keys[2 * k] + keys[2 * k + 1]) & mask
+        label ^= label >> shift
+    return label
+
+
+def all_edges(source, block_rows):
+    blocks = [block for stream in source.streams(block_rows) for block in stream()]
+    starts = np.cumsum([0, *[block.source.size for block in blocks]])
+    assert [block.first_row for block in blocks] == starts[:-1].tolist()
+    assert all(0 < block.source.size <= block_rows for block in blocks)
+    empty = [np.empty(0, np.int64)]
+    return np.concatenate(empty + [b.source for b in blocks]), np.concatenate(empty + [b.target for b in blocks])
+
+
+SOURCES = {
+    "kronecker": KroneckerEdges(8, edge_factor=16, seed=5),
+    "uniform": UniformEdges(8, edge_factor=16, seed=5),
+    "grid": GridEdges(17, 23),
+    "one vertex": KroneckerEdges(0, edge_factor=16, seed=5),
+    "one uniform vertex": UniformEdges(0, edge_factor=3, seed=5),
+    "no edges": KroneckerEdges(4, edge_factor=0, seed=5),
+    "one street": GridEdges(1, 9),
+    "one row": GridEdges(9, 1),
+    "one crossing": GridEdges(1, 1),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("block_rows", [7, 100, 1 << 20])
+def test_edges_do_not_depend_on_block_size(name, block_rows):
+    """Blocks of any size, from any number of streams, are the same edges in the same order."""
+    source = SOURCES[name]
+    src, dst = all_edges(source, block_rows)
+    assert src.size == source.num_rows
+    expected = source.edges(0, source.num_rows)
+    np.testing.assert_array_equal(src, expected[0])
+    np.testing.assert_array_equal(dst, expected[1])
+    assert src.dtype == dst.dtype == np.int64
+    if src.size:
+        assert min(src.min(), dst.min()) >= 0
+        assert max(src.max(), dst.max()) < source.num_vertices
+
+
+def test_several_streams_are_offered():
+    """Two threads can work on a source of more than one block."""
+    assert len(KroneckerEdges(12, edge_factor=16, seed=1).streams(1 << 12)) == 16
+    assert len(KroneckerEdges(16, edge_factor=16, seed=1).streams(1 << 12)) == 64
+
+
+@pytest.mark.parametrize(("scale", "first"), [(1, 0), (5, 1000), (20, (1 << 32) - 10), (33, (1 << 34) + 7), (40, 12345)])
+def test_kernel_equals_the_plain_generator(scale, first):
+    """Compiled edges equal the oracle's, across a multiple of 2**32 and above 32-bit labels too."""
+    source, target = kronecker_edges(scale, 99, first, 20)
+    expected = [plain_kronecker_edge(scale, 99, first + i) for i in range(20)]
+    assert list(zip(source.tolist(), target.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("scale", [0, 1, 2, 3, 7, 12])
+@pytest.mark.parametrize("seed", [0, 1, -3, 2**63])
+def test_labels_are_permuted_by_a_bijection(scale, seed):
+    """Every label has exactly one image."""
+    assert sorted(permute(label, scale, seed & MASK64) for label in range(1 << scale)) == list(range(1 << scale))
+
+
+def test_seeds_give_different_graphs():
+    """Two seeds share neither edges nor hubs."""
+    one, two = KroneckerEdges(12, edge_factor=16, seed=1).edges(0, 1 << 16), KroneckerEdges(12, edge_factor=16, seed=2).edges(0, 1 << 16)
+    assert np.bincount(one[0]).argmax() != np.bincount(two[0]).argmax()
+    assert (one[0] == two[0]).mean() < 0.05
+
+
+def test_kronecker_graph_has_the_shares_of_graph500():
+    """Scale 20: 38.4 % of the vertices are isolated; each quadrant of the unpermuted matrix has its probability."""
+    source = KroneckerEdges(20, edge_factor=16, seed=1)
+    used = np.zeros(1 << 20, bool)
+    for stream in source.streams(1 << 20):
+        for block in stream():
+            edge = block.source != block.target
+            used[block.source[edge]] = True
+            used[block.target[edge]] = True
+    assert 100 * (1 - used.mean()) == pytest.approx(38.4, abs=0.2)
+
+
+@pytest.mark.parametrize("scale", [1, 2])
+def test_quadrants_have_their_probabilities(scale):
+    """Edge counts of the 2**scale x 2**scale matrix agree with the Kronecker power of the initiator within 5 sigma."""
+    num_edges = 1 << 20
+    source, target = kronecker_edges(scale, 3, 0, num_edges)
+    inverse = np.empty(1 << scale, np.int64)
+    inverse[[permute(label, scale, 3) for label in range(1 << scale)]] = np.arange(1 << scale)
+    counts = np.zeros((1 << scale, 1 << scale))
+    np.add.at(counts, (inverse[source], inverse[target]), 1)
+    initiator = np.array([[KRONECKER_A, KRONECKER_B], [KRONECKER_C, 1 - KRONECKER_A - KRONECKER_B - KRONECKER_C]])
+    expected = initiator if scale == 1 else np.kron(initiator, initiator)
+    sigma = np.sqrt(expected * (1 - expected) * num_edges)
+    assert (abs(counts - expected * num_edges) < 5 * sigma).all()
+
+
+def test_uniform_endpoints_are_uniform():
+    """Degrees of a uniform graph vary as a Poisson distribution's, and both endpoints differ."""
+    source, target = all_edges(UniformEdges(14, edge_factor=16, seed=4), 1 << 16)
+    degrees = np.bincount(np.concatenate([source, target]), minlength=1 << 14)
+    assert degrees.mean() == 32
+    assert degrees.var() == pytest.approx(32, rel=0.05)
+    assert abs(np.corrcoef(source, target)[0, 1]) < 0.01
+
+
+def test_grid_has_four_neighbours():
+    """Inner vertices have degree 4, corners 2; the edges are those of NetworkX's grid."""
+    networkx = pytest.importorskip("networkx")
+    source, target = GridEdges(5, 4).edges(0, GridEdges(5, 4).num_rows)
+    expected = {frozenset((r * 4 + c, s * 4 + d)) for (r, c), (s, d) in networkx.grid_2d_graph(5, 4).edges}
+    assert {frozenset(edge) for edge in zip(source.tolist(), target.tolist(), strict=True)} == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: KroneckerEdges(41, edge_factor=16, seed=1), "--scale"),
+        (lambda: KroneckerEdges(-1, edge_factor=16, seed=1), "--scale"),
+        (lambda: UniformEdges(4, edge_factor=-1, seed=1), "--edge-factor"),
+        (lambda: GridEdges(0, 4), "--rows"),
+    ],
+)
+def test_impossible_size_is_refused(make, words):
+    """The message names the setting."""
+    with pytest.raises(OocGraphError, match=words):
+        make()
