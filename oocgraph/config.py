@@ -1,0 +1,88 @@
+"""Every knob, once: defaults in ``oocgraph.yaml``, overridden by files, environment or code through ``dask.config``.
+
+In: the key ``oocgraph`` of Dask's configuration. Out: `Settings`, typed and checked. Dask is imported when
+settings are first read, so that importing oocgraph stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from oocgraph.errors import OocGraphError
+
+_DEFAULTS = Path(__file__).with_name("oocgraph.yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration as it stands; field ``io_threads`` is the key ``oocgraph.io-threads``.
+
+    Attributes
+    ----------
+    memory_budget
+        Bytes the process may hold, as a number or a text such as ``2G``; None: what the machine leaves.
+    threads
+        Compute threads; never None here: the cores this process may use when nothing is configured.
+    io_threads
+        Host threads that read scattered pages.
+    alpha, beta
+        Thresholds of the direction ``alpha-beta`` (Beamer et al. 2012; defaults of GAPBS).
+    """
+
+    memory_budget: str | int | None
+    threads: int
+    io_threads: int
+    alpha: float
+    beta: float
+
+
+def settings() -> Settings:
+    """Return the settings in force now.
+
+    Raises
+    ------
+    OocGraphError
+        A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting.
+
+    Examples
+    --------
+    >>> settings().io_threads > 0
+    True
+    """
+    import dask.config
+
+    _load_defaults()
+    stored = {key.replace("-", "_"): value for key, value in dask.config.get("oocgraph").items()}
+    names = {field.name for field in fields(Settings)}
+    if unknown := sorted(set(stored) - names):
+        raise OocGraphError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")
+    return Settings(
+        memory_budget=stored["memory_budget"],
+        threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
+        io_threads=_positive("io-threads", stored["io_threads"], int),
+        alpha=_positive("alpha", stored["alpha"], float),
+        beta=_positive("beta", stored["beta"], float),
+    )
+
+
+def num_cores() -> int:
+    """Return how many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _load_defaults() -> None:
+    import dask.config
+
+    (defaults,) = dask.config.collect_yaml([str(_DEFAULTS)])
+    dask.config.update_defaults(defaults)
+
+
+def _positive(key: str, value: Any, kind: type[Any]) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
+        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
+    return kind(value)

@@ -1,0 +1,51 @@
+"""Settings: defaults, overrides by environment and code, and refusals."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import dask.config
+import pytest
+
+from oocgraph.config import num_cores, settings
+from oocgraph.errors import OocGraphError
+
+
+def test_defaults_are_those_of_the_packaged_file():
+    """Nothing configured: GAPBS's thresholds, one thread per core, no budget."""
+    found = settings()
+    assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
+
+
+@pytest.mark.parametrize("key", ["oocgraph.io-threads", "oocgraph.io_threads"])
+def test_code_overrides_a_default(key):
+    """Both spellings that Dask allows reach the setting."""
+    with dask.config.set({key: 3}):
+        assert settings().io_threads == 3
+    assert settings().io_threads == 32
+
+
+def test_environment_overrides_a_default():
+    """DASK_OOCGRAPH__... is read at first use."""
+    code = "from oocgraph.config import settings; s = settings(); print(s.io_threads, s.memory_budget)"
+    env = {**os.environ, "DASK_OOCGRAPH__IO_THREADS": "5", "DASK_OOCGRAPH__MEMORY_BUDGET": "2G"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["5", "2G"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"oocgraph.io-threads": 0}, "io-threads is 0"),
+        ({"oocgraph.threads": "two"}, "threads is 'two'"),
+        ({"oocgraph.threads": True}, "threads is True"),
+        ({"oocgraph.alpha": -1}, "alpha is -1"),
+        ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha"),
+    ],
+)
+def test_wrong_setting_is_refused_by_name(changes, words):
+    """The message names the key and the value."""
+    with dask.config.set(changes), pytest.raises(OocGraphError, match=words):
+        settings()
