@@ -1,0 +1,116 @@
+"""Columns of user ids (or categories) on disk, read by ranges or at scattered positions: integers, or strings.
+
+In: positions in a stored array. Out: what `EdgeBlock` uses: int64 NumPy arrays, or pyarrow.LargeStringArray.
+pyarrow is imported only for strings, so that a search of an integer graph does not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from oocgraph.store.arrays import StoredArray
+from oocgraph.store.layout import string_arrays
+from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from oocgraph.store.graph import CSRStore
+
+Ids: TypeAlias = Any
+"""(n,) int64, or pyarrow.LargeStringArray."""
+
+COALESCE_BYTES = 64 << 10
+"""Scattered positions closer than this are read as one range: 64 KiB at queue depth 1 cost about what 4 KiB do (BASELINES.md)."""
+
+RANGE_BYTES = 4 << 20
+"""A coalesced range is cut at multiples of this, which bounds the memory of a scattered read."""
+
+
+def coalesced(positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
+    """Cut ascending positions into runs ``lo, hi`` of `positions` that one read serves.
+
+    Examples
+    --------
+    >>> list(coalesced(np.array([0, 5, 1 << 20]), 8))
+    [(0, 2), (2, 3)]
+    """
+    gap, span = max(1, COALESCE_BYTES // itemsize), RANGE_BYTES // itemsize
+    cut = (np.diff(positions) > gap) | (positions[1:] // span != positions[:-1] // span)
+    bounds = [0, *(np.flatnonzero(cut) + 1).tolist(), positions.size] if positions.size else [0]
+    yield from pairwise(bounds)
+
+
+def read_at(array: StoredArray, positions: Array) -> Array:
+    """Return the elements at `positions` (ascending), by coalesced range reads."""
+    out = np.empty(positions.size, array.dtype)
+    for lo, hi in coalesced(positions, array.dtype.itemsize):
+        first = int(positions[lo])
+        out[lo:hi] = array.read(first, int(positions[hi - 1]) + 1)[positions[lo:hi] - first]
+    return out
+
+
+class Column(Protocol):
+    """A stored column of ids."""
+
+    length: int
+
+    def read(self, start: int, stop: int) -> Ids:
+        """Return the values ``start .. stop - 1``."""
+        ...
+
+    def read_at(self, positions: Array) -> Ids:
+        """Return the values at ascending positions."""
+        ...
+
+
+class IntColumn:
+    """Integers: one stored array."""
+
+    def __init__(self, store: CSRStore, name: str) -> None:
+        self._array = store.array(name)
+        self.length = self._array.length
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return the values ``start .. stop - 1`` as int64."""
+        return self._array.read(start, stop).astype(np.int64, copy=False)
+
+    def read_at(self, positions: Array) -> Array:
+        """Return the values at ascending positions as int64."""
+        return read_at(self._array, positions).astype(np.int64, copy=False)
+
+
+class StringColumn:
+    """Strings: UTF-8 bytes, and offsets into them (Arrow's layout)."""
+
+    def __init__(self, store: CSRStore, name: str) -> None:
+        data, offsets = string_arrays(name)
+        self._bytes, self._offsets = store.array(data), store.array(offsets)
+        self.length = self._offsets.length - 1
+
+    def read(self, start: int, stop: int) -> Ids:
+        """Return the values ``start .. stop - 1`` as a pyarrow.LargeStringArray."""
+        import pyarrow as pa
+
+        if stop <= start:
+            return pa.array([], pa.large_string())
+        offsets = self._offsets.read(start, stop + 1)
+        data = self._bytes.read(int(offsets[0]), int(offsets[-1]))
+        return pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data))
+
+    def read_at(self, positions: Array) -> Ids:
+        """Return the values at ascending positions as a pyarrow.LargeStringArray."""
+        import pyarrow as pa
+
+        parts = [pa.array([], pa.large_string())]
+        for lo, hi in coalesced(positions, 32):  # about an offset and a short string each
+            first = int(positions[lo])
+            parts.append(self.read(first, int(positions[hi - 1]) + 1).take(pa.array(positions[lo:hi] - first)))
+        return pa.concat_arrays(parts)
+
+
+def as_numpy(ids: Ids) -> Array:
+    """Return ids as NumPy sees them: int64, or an object array of str (None where null)."""
+    return ids if isinstance(ids, np.ndarray) else ids.to_numpy(zero_copy_only=False)

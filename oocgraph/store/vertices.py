@@ -1,0 +1,310 @@
+"""Between the user's vertex ids and the store's vertex numbers, by range reads or by streams.
+
+In: user ids (integers or strings), or store numbers. Out: the other. ``vertices/sorted_id`` holds the ids of the
+vertices with edges, ascending (strings bytewise), ``vertices/order`` the store number of each; ids without edges are
+implied by a range or listed in ``vertices/isolated_id``. Nothing of O(vertices) stays in memory: a few ids are found
+by bisection in pages on disk, many by sorting them and streaming the ids once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import VertexNotFoundError
+from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, read_at
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
+from oocgraph.types import Array
+
+ISOLATED = -1
+"""Store number of a vertex without edges: it has none."""
+
+BLOCK_VERTICES = 1 << 19
+"""Ids read at once when they are streamed: 4 MiB of integers."""
+
+_PAGE_IDS = 512
+"""Ids of one page: where bisection stops and reads."""
+
+_SEEK_IDS = 4096
+"""What one scattered read costs, in ids streamed instead: 15 us against 2 GB/s."""
+
+
+class VertexIds:
+    """The vertex ids of a store.
+
+    Parameters
+    ----------
+    store
+        An open graph.
+
+    Attributes
+    ----------
+    kind : str
+        ``int64`` or ``string``.
+    num_ids : int
+        Ids of the input, isolated ones included.
+    """
+
+    def __init__(self, store: CSRStore) -> None:
+        self.store = store
+        self.kind = store.attributes.id_kind
+        self.num_ids = store.attributes.num_input_vertices
+
+    def __repr__(self) -> str:
+        return f"<VertexIds of {self.store.url!r}: {self.num_ids:,} ids, {self.kind}>"
+
+    def vertices_of(self, ids: Any) -> Array:
+        """Return the store numbers of user ids.
+
+        Parameters
+        ----------
+        ids
+            One id or a sequence of them; an integer graph also takes numerals as text (the command line has only text).
+
+        Returns
+        -------
+        (num_ids,) int64
+            -1 for an isolated vertex.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the input, or is not of the graph's kind.
+        """
+        wanted, inverse = np.unique(self.parse(ids), return_inverse=True)
+        vertices = np.full(wanted.size, ISOLATED, np.int64)
+        position = locate(self._column(SORTED_ID), wanted)
+        found = position >= 0
+        vertices[found] = read_at(self.store.array(ORDER), position[found])
+        if not found.all():
+            self._require_isolated(wanted[~found])
+        return vertices[inverse.reshape(-1)]
+
+    def ids_of(self, vertices: Any) -> Array:
+        """Return the user ids of store numbers: (n,) int64, or object array of str.
+
+        Raises
+        ------
+        VertexNotFoundError
+            A number is not in ``0 .. num_vertices - 1``.
+        """
+        return as_numpy(self.stored_ids_of(vertices))
+
+    def stored_ids_of(self, vertices: Any) -> Ids:
+        """`ids_of` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
+        numbers = np.atleast_1d(np.asarray(vertices))
+        unique = np.unique(numbers).astype(np.int64)
+        if unique.size and not 0 <= unique[0] <= unique[-1] < self.store.num_vertices:
+            raise VertexNotFoundError(
+                f"{self.store.url}: vertex numbers must be 0 to {self.store.num_vertices - 1}, not {unique[0]} to {unique[-1]}"
+            )
+        return self._column(VERTEX_ID).read_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
+
+    def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Array, Array]]:
+        """Iterate over every input id, ascending, isolated ones included.
+
+        Yields
+        ------
+        ids : (at most block_size,) int64, or object array of str
+        vertices : as many int64
+            Store numbers; -1 where isolated.
+        """
+        for ids, vertices in self.stored_blocks(block_size):
+            yield as_numpy(ids), vertices
+
+    def stored_blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Ids, Array]]:
+        """`blocks` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
+        run = _Run(self._column(SORTED_ID))
+        order = self.store.array(ORDER)
+        implied = self.store.attributes.implied_ids
+        if self.num_ids == run.length:
+            while run.position < run.length:
+                start, ids = run.position, run.peek(block_size)
+                run.position += len(ids)
+                yield ids, order.read(start, run.position).astype(np.int64)
+        elif implied is not None:
+            for first in range(implied[0], implied[1], block_size):
+                ids = np.arange(first, min(first + block_size, implied[1]), dtype=np.int64)
+                ahead = run.peek(block_size)
+                here = ahead[: np.searchsorted(ahead, ids[-1], side="right")]
+                vertices = np.full(ids.size, ISOLATED, np.int64)
+                vertices[here - first] = order.read(run.position, run.position + here.size)
+                run.position += here.size
+                yield ids, vertices
+        else:
+            yield from _merged(run, order, _Run(self._column(ISOLATED_ID)), block_size)
+
+    def bounds(self) -> tuple[Any, Any] | None:
+        """Smallest and largest id with an edge; None when there is none."""
+        column = self._column(SORTED_ID)
+        if not column.length:
+            return None
+        return as_numpy(column.read(0, 1))[0], as_numpy(column.read(column.length - 1, column.length))[0]
+
+    def parse(self, ids: Any) -> Array:
+        """Return ids as (n,) int64 or object array of str, as the graph has them.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id is not of the graph's kind.
+        """
+        if isinstance(ids, (str, bytes, int)) or np.ndim(ids) == 0:
+            ids = [ids]
+        if self.kind == "string":
+            return self._parse_strings(ids)
+        array = np.asarray(ids)
+        if array.size == 0:
+            return np.empty(0, np.int64)
+        if array.dtype.kind in "iu" and (array.dtype != np.uint64 or array.max() < 2**63):
+            return array.astype(np.int64).reshape(-1)
+        return np.array([self._parse_int(one) for one in ids], np.int64)
+
+    def _parse_int(self, one: Any) -> int:
+        if isinstance(one, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", one):
+            one = int(one)
+        if not isinstance(one, (int, np.integer)) or isinstance(one, bool):
+            raise VertexNotFoundError(f"{one!r} is not a vertex of {self.store.url}: its ids are integers{self._range()}; give one of them")
+        if not -(2**63) <= one < 2**63:
+            raise VertexNotFoundError(f"vertex {one} is not in {self.store.url}: it is not a 64-bit integer{self._range()}")
+        return int(one)
+
+    def _parse_strings(self, ids: Any) -> Array:
+        out = np.empty(len(ids), object)
+        out[:] = ids
+        for one in out:
+            if not isinstance(one, str):
+                raise VertexNotFoundError(
+                    f"{one!r} is not a vertex of {self.store.url}: its ids are strings{self._range()}; give one of them, quoted"
+                )
+        return out
+
+    def _range(self) -> str:
+        implied = self.store.attributes.implied_ids
+        if implied is not None:
+            return f", {implied[0]} to {implied[1] - 1}" if implied[1] > implied[0] else ""
+        bounds = self.bounds()
+        return "" if bounds is None else f", {_quoted(bounds[0])} to {_quoted(bounds[1])}"
+
+    def _require_isolated(self, wanted: Array) -> None:
+        implied = self.store.attributes.implied_ids
+        if implied is not None:
+            absent = wanted[(wanted < implied[0]) | (wanted >= implied[1])]
+        elif self.store.attributes.num_isolated:
+            absent = wanted[locate(self._column(ISOLATED_ID), wanted) < 0]
+        else:
+            absent = wanted
+        if not absent.size:
+            return
+        named = ", ".join(_quoted(one) for one in absent[:3]) + (f" and {absent.size - 3} more" if absent.size > 3 else "")
+        known = f"ids are {self.kind}{self._range()}{self._near(absent[0])}"
+        raise VertexNotFoundError(
+            f"vertex {named} is not in {self.store.url}: its input has no such id ({known}); give an id that occurs there"
+        )
+
+    def _near(self, absent: Any) -> str:
+        column = self._column(SORTED_ID)
+        if self.store.attributes.implied_ids is not None or not column.length:
+            return ""
+        at = int(np.searchsorted(as_numpy(column.read(*(page := _page_of(column, absent)))), absent)) + page[0]
+        near = as_numpy(column.read(max(0, at - 1), min(column.length, at + 1)))
+        return "; the nearest are " + " and ".join(_quoted(one) for one in near)
+
+    def _column(self, name: str) -> Column:
+        return IntColumn(self.store, name) if self.kind == "int64" else StringColumn(self.store, name)
+
+
+def locate(column: Column, wanted: Array) -> Array:
+    """Return the positions of values in an ascending column.
+
+    Parameters
+    ----------
+    column
+        Ascending, without duplicates.
+    wanted : (n,) int64 or object array of str
+        Ascending.
+
+    Returns
+    -------
+    (n,) int64
+        -1 where absent.
+    """
+    position = np.full(wanted.size, -1, np.int64)
+    num_pages = -(-column.length // _PAGE_IDS)
+    if wanted.size * (num_pages.bit_length() + 1) * _SEEK_IDS < column.length or num_pages <= 1:
+        for i, one in enumerate(wanted):
+            start, stop = _page_of(column, one)
+            _match(as_numpy(column.read(start, stop)), start, wanted[i : i + 1], position[i : i + 1])
+        return position
+    for start in range(0, column.length, BLOCK_VERTICES):
+        values = as_numpy(column.read(start, min(column.length, start + BLOCK_VERTICES)))
+        lo, hi = np.searchsorted(wanted, values[0]), np.searchsorted(wanted, values[-1], side="right")
+        _match(values, start, wanted[lo:hi], position[lo:hi])
+    return position
+
+
+def _match(values: Array, start: int, wanted: Array, position: Array) -> None:
+    at = np.searchsorted(values, wanted)
+    hit = at < values.size
+    hit[hit] = values[at[hit]] == wanted[hit]
+    position[hit] = at[hit] + start
+
+
+def _page_of(column: Column, one: Any) -> tuple[int, int]:
+    """Range of the page that would hold `one`, by bisection on the pages' first values."""
+    low, high = 0, -(-column.length // _PAGE_IDS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        first = as_numpy(column.read(middle * _PAGE_IDS, middle * _PAGE_IDS + 1))[0]
+        low, high = (low, middle) if one < first else (middle, high)
+    return low * _PAGE_IDS, min(column.length, (low + 1) * _PAGE_IDS)
+
+
+class _Run:
+    """An ascending column read from front to back; `peek` looks ahead without moving `position`."""
+
+    def __init__(self, column: Column) -> None:
+        self._column, self.length, self.position = column, column.length, 0
+        self._held: Ids = column.read(0, 0)
+        self._first = 0
+
+    def peek(self, count: int) -> Ids:
+        stop = min(self.length, self.position + count)
+        if stop > self._first + len(self._held):
+            self._first = self.position
+            self._held = self._column.read(self.position, min(self.length, self.position + 2 * count))
+        return self._held[self.position - self._first : stop - self._first]
+
+
+def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[tuple[Ids, Array]]:
+    """Merge ids with and without edges into blocks of at most `block_size`."""
+    while run.position < run.length or isolated.position < isolated.length:
+        ahead, alone = run.peek(block_size), isolated.peek(block_size)
+        ids, by_id = _sorted_together(ahead, alone)
+        by_id = by_id[:block_size]
+        vertices = np.full(len(ahead) + len(alone), ISOLATED, np.int64)
+        vertices[: len(ahead)] = order.read(run.position, run.position + len(ahead))
+        num_run = int(np.count_nonzero(by_id < len(ahead)))
+        run.position += num_run
+        isolated.position += by_id.size - num_run
+        yield ids.take(by_id), vertices[by_id]
+
+
+def _sorted_together(one: Ids, other: Ids) -> tuple[Ids, Array]:
+    """Both runs joined, and the order that sorts them."""
+    if isinstance(one, np.ndarray):
+        both = np.concatenate([one, other])
+        return both, np.argsort(both, kind="stable")  # merges two runs in linear time
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    strings = pa.concat_arrays([one, other])
+    return strings, pc.array_sort_indices(strings).to_numpy().astype(np.int64)
+
+
+def _quoted(one: Any) -> str:
+    return repr(one) if isinstance(one, str) else str(int(one))
