@@ -1,0 +1,155 @@
+"""Everything that turns an input into an `EdgeSource`: one module for each format, one function to open any of them.
+
+Ids are integers 0 .. 2**63 - 1 (any width and dtype; floats when all are whole) or strings. Whatever cannot be an edge is an
+InputError that names the file, the place and the remedy; nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeSource
+from oocgraph.ingest.sources.source import Request, Source
+
+__all__ = ["open_source"]
+
+
+def open_source(
+    source: Any,
+    *,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    weight_column: str | None = None,
+    edge_columns: Sequence[str] = (),
+    num_vertices: int | None = None,
+) -> EdgeSource:
+    """Open an edge list of any format.
+
+    Parameters
+    ----------
+    source
+        A path (one file; for Parquet also a folder or a glob), or an object in memory: a pair (source, target) of arrays, an
+        array (num_edges, 2), a SciPy sparse matrix, a pandas DataFrame, a pyarrow Table, a NetworkX graph.
+    source_column, target_column
+        Needed where a table has more than two columns and none called source/target, src/dst or from/to.
+    weight_column, edge_columns
+        Columns to keep beside the edges. Matrix Market, SciPy matrices and GAPBS .wel and .wsg have one, ``weight``, by themselves.
+    num_vertices
+        Declares that the vertices are 0 .. num_vertices - 1.
+
+    Raises
+    ------
+    InputError
+        The input is missing, empty, of an unknown format, or its columns cannot be edges.
+    """
+    request = Request(source_column, target_column, weight_column, tuple(edge_columns), num_vertices)
+    if isinstance(source, str | os.PathLike):
+        return _open_path(os.fspath(source), request)
+    return _open_object(source, request)
+
+
+def _parquet(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.parquet import open_parquet
+
+    return open_parquet([path], str(path), request)
+
+
+def _npy(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.npy import open_npy
+
+    return open_npy(path, request)
+
+
+def _sg(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.gapbs import open_sg
+
+    return open_sg(path, request)
+
+
+_FORMATS: dict[str, Callable[[Path, Request], Source]] = {
+    ".parquet": _parquet,
+    ".pq": _parquet,
+    ".npy": _npy,
+    ".sg": _sg,
+    ".wsg": _sg,
+}
+
+
+def _open_path(text: str, request: Request) -> Source:
+    path = Path(text)
+    if "://" in text:
+        raise InputError(f"{text}: edge lists are read from local files only; copy it here first")
+    if path.is_dir():
+        return _open_folder(path, request)
+    if not path.exists() and any(sign in text for sign in "*?["):
+        return _open_glob(text, request)
+    extension = _extension(path)
+    if extension is None:
+        if not path.exists():
+            raise InputError(f"{path}: no such file; check the path")
+        raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
+    return _FORMATS[extension](path, request)
+
+
+def _extension(path: Path) -> str | None:
+    """Return the longest known extension that the name ends in."""
+    name = path.name.lower()
+    return max((extension for extension in _FORMATS if name.endswith(extension)), key=len, default=None)
+
+
+def _open_folder(path: Path, request: Request) -> Source:
+    if (path / "zarr.json").exists() or (path / ".zgroup").exists():
+        raise InputError(f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph")
+    files = sorted(file for pattern in ("*.parquet", "*.pq") for file in path.rglob(pattern) if not file.name.startswith(("_", ".")))
+    return _open_many(files, str(path), "the folder holds no Parquet file (.parquet, .pq); name a file of another format itself", request)
+
+
+def _open_glob(text: str, request: Request) -> Source:
+    from glob import glob
+
+    files = sorted(Path(name) for name in glob(text, recursive=True))
+    if len(files) == 1:
+        return _open_path(str(files[0]), request)
+    return _open_many(files, text, "no file matches; check the pattern", request)
+
+
+def _open_many(files: list[Path], description: str, none_found: str, request: Request) -> Source:
+    from oocgraph.ingest.sources.parquet import open_parquet
+
+    if not files:
+        raise InputError(f"{description}: {none_found}")
+    other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
+    if other is not None:
+        raise InputError(f"{description}: {other} is not Parquet; only Parquet files are read together, name one file or convert them")
+    return open_parquet(files, description, request)
+
+
+def _open_object(source: Any, request: Request) -> Source:
+    package = type(source).__module__.split(".")[0]
+    if isinstance(source, tuple | list) and len(source) == 2:
+        from oocgraph.ingest.sources.arrays import open_pair
+
+        return open_pair(source[0], source[1], request)
+    if package == "numpy" and hasattr(source, "dtype"):
+        from oocgraph.ingest.sources.arrays import open_edge_array
+
+        return open_edge_array(source, request)
+    if package == "pandas" and hasattr(source, "columns"):
+        from oocgraph.ingest.sources.table import open_pandas
+
+        return open_pandas(source, request)
+    if hasattr(source, "__arrow_c_stream__"):
+        import pyarrow as pa
+
+        from oocgraph.ingest.sources.table import open_table
+
+        described = "pyarrow Table" if isinstance(source, pa.Table) else type(source).__name__
+        return open_table(source if isinstance(source, pa.Table) else pa.table(source), request, described)
+    raise InputError(
+        f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, a pair (source, target) of arrays, "
+        "an array (num_edges, 2), a SciPy sparse matrix, a pandas DataFrame, a pyarrow Table or a NetworkX graph"
+    )

@@ -1,0 +1,110 @@
+"""NumPy arrays in memory: a pair (source, target), or one array with a row for each edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, row_place
+from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, blocks_of, choose_values, split_rows
+from oocgraph.types import Array
+
+
+def open_pair(source: Any, target: Any, request: Request) -> Source:
+    """Open two arrays (or lists) of equal length: integers, whole floats or strings."""
+    description = "pair of arrays"
+    ends = {"source": _as_array(source, f"{description}: the source"), "target": _as_array(target, f"{description}: the target")}
+    sizes = [ends[name].size for name in ends]
+    if sizes[0] != sizes[1]:
+        raise InputError(f"{description}: {sizes[0]} sources but {sizes[1]} targets; an edge needs both")
+    kinds = {name: _id_kind(array, row_place(description, name, 0)) for name, array in ends.items()}
+    if kinds["source"] != kinds["target"] and sizes[0]:
+        raise InputError(f"{description}: the sources are {kinds['source']} and the targets {kinds['target']}; convert one")
+    return _from_reader(description, kinds["source"], sizes[0], lambda name, low, high: ends[name][low:high], request)
+
+
+def open_edge_array(edges: Array, request: Request) -> Source:
+    """Open one (num_edges, 2) array."""
+    description = "edge array"
+    check_edge_shape(description, edges.shape)
+    kind = _id_kind(edges[:, 0], row_place(description, "source", 0))
+    return _from_reader(description, kind, edges.shape[0], lambda name, low, high: edges[low:high, int(name == "target")], request)
+
+
+def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:
+    """Refuse an array that is not (num_edges, 2)."""
+    if len(shape) != 2 or shape[1] != 2:
+        remedy = "transpose it (array.T)" if len(shape) == 2 and shape[0] == 2 else "give one row for each edge: (num_edges, 2)"
+        raise InputError(f"{description} has shape {shape}; {remedy}")
+
+
+def _from_reader(description: str, kind: IdKind, num_rows: int, read: Callable[[str, int, int], Array], request: Request) -> Source:
+    choose_values(description, {}, request)
+    num_vertices = agreed_num_vertices(description, None, request)
+
+    def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
+        for low, high in blocks_of(start, stop, block_rows):
+            source, target = (
+                _ids(read(name, low, high), kind, row_place(description, name, low), num_vertices) for name in ("source", "target")
+            )
+            yield EdgeBlock(source, target, first_row=low)
+
+    def streams(block_rows: int) -> list[EdgeStream]:
+        return [partial(stream, low, high, block_rows) for low, high in split_rows(num_rows, block_rows)]
+
+    return Source(description=description, id_kind=kind, make_streams=streams, num_rows=num_rows, num_vertices=num_vertices)
+
+
+def _as_array(values: Any, what: str) -> Array:
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
+            array = np.asarray(values, dtype=object)  # NumPy makes [1, "a"] text; keep what was given, so that it is refused
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{what} is not an array of ids ({error}); give a NumPy array") from error
+    if array.ndim != 1:
+        raise InputError(f"{what} array has shape {array.shape}; give one id for each edge, in one dimension")
+    return array
+
+
+def _id_kind(values: Array, place: Place) -> IdKind:
+    """Kind by dtype, or by the first value of an object array; the rest is checked as it is read."""
+    if is_integer(values) or (values.size == 0 and values.dtype.kind == "O"):
+        return "int64"
+    if values.dtype.kind in "UT" or (values.dtype.kind == "O" and isinstance(values[0], str)):
+        return "string"
+    if values.dtype.kind == "O" and isinstance(values[0], int | float | np.integer | np.floating) and not isinstance(values[0], bool):
+        return "int64"
+    found = type(values[0]).__name__ if values.dtype.kind == "O" else str(values.dtype)
+    raise InputError(f"{place.description}, column {place.column!r}: ids must be integers or strings, not {found}; convert them")
+
+
+def _ids(values: Array, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
+    if kind == "int64":
+        return int_ids(object_numbers(values, place) if values.dtype.kind == "O" else values, place, num_vertices)
+    import pyarrow as pa
+
+    strings = values.astype(object)
+    for position, value in enumerate(strings):
+        if not isinstance(value, str):
+            place.refuse(position, f"the id {value!r} is not a string as the first one is", "give only strings or only integers")
+    return pa.array(strings, type=pa.large_string())
+
+
+def object_numbers(values: Array, place: Place) -> Array:
+    """Return Python numbers as a NumPy array that holds them exactly."""
+    for position, value in enumerate(values):
+        if value is None:
+            place.refuse(position, "the id is missing (None)", "fill it in or drop the row")
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+            place.refuse(position, f"the id {value!r} is not a number as the first one is", "give only strings or only integers")
+        if not isinstance(value, float | np.floating) and not -(2**63) <= value < 2**64:
+            place.refuse(position, f"the id {value} overflows int64", "renumber the ids, or give them as strings")
+    if any(isinstance(value, float | np.floating) for value in values):
+        return values.astype(np.float64)
+    return values.astype(np.uint64 if any(value > 2**63 - 1 for value in values) and all(value >= 0 for value in values) else np.int64)

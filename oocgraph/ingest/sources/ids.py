@@ -1,0 +1,143 @@
+"""Integer ids and numbers, a block at a time: any NumPy array in, checked int64 out, or one message about the first bad value.
+
+An id is 0 .. 2**63 - 1, and below the number of vertices where that is declared. The check costs one pass: a negative number
+read as unsigned is larger than any id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from oocgraph.errors import InputError
+from oocgraph.types import Array
+
+MAX_ID = 2**63 - 1
+MAX_EXACT_FLOAT = 2**53
+"""From here on a float64 skips integers, so what was read may not be what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the values of one column of one block stand.
+
+    Attributes
+    ----------
+    description
+        The file, or what kind of object it is.
+    column
+        Name of the column, as the user knows it.
+    locate
+        Turns a position in the block into words: "row 17 (counted from 0)", or "line 18".
+    """
+
+    description: str
+    column: str
+    locate: Callable[[int], str]
+
+    def refuse(self, position: int, what: str, remedy: str, cause: BaseException | None = None) -> NoReturn:
+        """Raise the error about the value at `position`."""
+        raise InputError(f"{self.description}, {self.locate(position)}, column {self.column!r}: {what}; {remedy}") from cause
+
+
+def row_place(description: str, column: str, first_row: int) -> Place:
+    """Place of a block that begins at `first_row` of something that counts rows from 0."""
+    return Place(description, column, lambda position: f"row {first_row + position} (counted from 0)")
+
+
+def is_integer(values: Array) -> bool:
+    """Whether `values` holds numbers that may be ids: integers, or floats that may turn out to be whole."""
+    return values.dtype.kind in "iuf"
+
+
+def int_ids(values: Array, place: Place, num_vertices: int | None) -> Array:
+    """Return `values` as contiguous int64 ids.
+
+    Parameters
+    ----------
+    values : (num_edges,) signed, unsigned or float of any width and byte order, not changed
+    num_vertices
+        Ids must be below it; None when nothing is declared.
+
+    Returns
+    -------
+    (num_edges,) int64
+        A view of `values` where that is possible.
+    """
+    if values.dtype.kind == "f":
+        return _whole_floats(values, place, num_vertices)
+    if values.dtype.kind not in "iu":
+        raise InputError(f"{place.description}, column {place.column!r}: ids must be integers or strings, not {values.dtype}; convert it")
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if not values.flags.c_contiguous:
+        values = np.ascontiguousarray(values)
+    if values.size == 0:
+        return np.empty(0, np.int64)
+    largest_allowed = min(MAX_ID, int(np.iinfo(values.dtype).max))
+    if num_vertices is not None:
+        largest_allowed = min(largest_allowed, num_vertices - 1)
+    if num_vertices == 0 or int(values.view(f"u{values.dtype.itemsize}").max()) > largest_allowed:
+        _refuse_first_bad(values, place, num_vertices)
+    return values.view(np.int64) if values.dtype.itemsize == 8 else values.astype(np.int64)
+
+
+def _refuse_first_bad(values: Array, place: Place, num_vertices: int | None) -> NoReturn:
+    limit = MAX_ID if num_vertices is None else num_vertices - 1
+    too_large = values > limit if num_vertices is None or limit <= np.iinfo(values.dtype).max else np.zeros(values.size, bool)
+    position = int(np.argmax(too_large | (values < 0)))
+    value = int(values[position])
+    if value < 0:
+        place.refuse(position, f"the id {value} is negative", "ids must be 0 or more: renumber them, or give them as strings")
+    if num_vertices is None or value > MAX_ID:
+        place.refuse(position, f"the id {value} overflows int64", f"ids must be at most {MAX_ID}: renumber them, or give them as strings")
+    place.refuse(
+        position,
+        f"the id {value} is not below the declared number of vertices {num_vertices}",
+        "correct one of them",
+    )
+
+
+def _whole_floats(values: Array, place: Place, num_vertices: int | None) -> Array:
+    values = values.astype(np.float64)
+    good = (values >= 0) & (values < MAX_EXACT_FLOAT) & (np.floor(values) == values)
+    if not good.all():
+        position = int(np.argmin(good))
+        value = float(values[position])
+        if np.isnan(value):
+            place.refuse(position, "the id is missing (NaN)", "fill it in or drop the row")
+        if np.isinf(value) or value >= MAX_EXACT_FLOAT:
+            place.refuse(position, f"the id {value} overflows what a float holds exactly (2**53)", "give the ids as integers or strings")
+        if value < 0:
+            place.refuse(position, f"the id {value:g} is negative", "ids must be 0 or more: renumber them, or give them as strings")
+        place.refuse(position, f"the id {value!r} is fractional", "ids must be whole: correct the row, or name another column")
+    return int_ids(values.astype(np.int64), place, num_vertices)
+
+
+def numbers(values: Array, place: Place, *, weight: bool) -> Array:
+    """Return an edge column as a contiguous native array; a weight must not be NaN."""
+    kind = values.dtype.kind
+    if kind == "b":
+        values = values.astype(np.uint8)
+    elif kind not in "iuf":
+        raise InputError(
+            f"{place.description}, column {place.column!r}: an edge column holds numbers or strings, not {values.dtype}; convert it"
+        )
+    values = np.ascontiguousarray(values, dtype=numpy_column_dtype(values.dtype))
+    if weight and kind == "f":
+        missing = np.isnan(values)
+        if missing.any():
+            place.refuse(int(np.argmax(missing)), "the weight is missing (NaN)", "fill it in or drop the row")
+    return values
+
+
+def numpy_column_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Dtype under which an edge column is stored: native; truth values as uint8, half floats as float32."""
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    if dtype == np.float16:
+        return np.dtype(np.float32)
+    return dtype.newbyteorder("=")

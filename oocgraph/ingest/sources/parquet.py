@@ -1,0 +1,169 @@
+"""Parquet: one file, a folder, or several files, read page by page.
+
+The row group is the writer's unit and may hold the whole graph, so it is never read at once: ``pre_buffer=False`` with a
+`buffer_size` makes Arrow stream the pages of each column chunk. Without them a row group of 268 M edges takes 2 GB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype, common_id_kind
+from oocgraph.ingest.sources.columns import Columns, choose_columns
+from oocgraph.ingest.sources.ids import MAX_ID, row_place
+from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, agreed_num_vertices, file_bytes, reading
+
+READ_BUFFER_BYTES = 1 << 20
+"""Read-ahead of each column chunk; 256 KiB to 4 MiB stream equally fast here."""
+
+NUM_VERTICES_KEY = b"oocgraph.num_vertices"
+"""Schema metadata: the vertices are 0 .. n - 1, n in decimal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    metadata: Any
+    first_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the readers of all files share."""
+
+    columns: Columns
+    kind: IdKind
+    dtypes: dict[str, str]
+    num_vertices: int | None
+
+
+def open_parquet(paths: Sequence[Path], description: str, request: Request) -> Source:
+    """Open Parquet files, in the order of `paths`, as one edge list."""
+    files, first_row = [], 0
+    for path in paths:
+        with _open(path, None) as file:
+            files.append(_File(path, file.metadata, first_row))
+            first_row += file.metadata.num_rows
+    leading = next((file for file in files if file.metadata.num_rows), files[0])
+    layout = _describe(leading, request)
+    for file in files:
+        if file.metadata.num_rows:
+            _check_agreement(file, _describe(file, request), leading, layout)
+    return Source(
+        description=description,
+        id_kind=layout.kind,
+        make_streams=lambda block_rows: _streams(files, layout, block_rows),
+        num_rows=first_row,
+        num_vertices=layout.num_vertices,
+        id_bounds=_id_bounds(files, layout),
+        weight=layout.columns.weight,
+        columns=layout.dtypes,
+    )
+
+
+def _open(path: Path, metadata: Any) -> Any:
+    file_bytes(path)
+    try:
+        with reading(path):
+            return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=READ_BUFFER_BYTES)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} is not a Parquet file, or it is truncated ({error}); write it again") from error
+
+
+def _describe(file: _File, request: Request) -> _Layout:
+    """Choose the columns of one file and check their types."""
+    path, schema = str(file.path), file.metadata.schema.to_arrow_schema()
+    columns = choose_columns(path, schema.names, request)
+    kind = common_id_kind(path, *((name, schema.field(name).type) for name in (columns.source, columns.target)))
+    dtypes = {name: column_dtype(schema.field(name).type, path, name, weight=name == columns.weight) for name in columns.edge}
+    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if kind == "int64" else None
+    if declared is not None and not declared.isdigit():
+        raise InputError(f"{path}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r}, not a decimal number; correct it")
+    return _Layout(columns, kind, dtypes, agreed_num_vertices(path, None if declared is None else int(declared), request))
+
+
+def _check_agreement(file: _File, layout: _Layout, leading: _File, expected: _Layout) -> None:
+    for what in ("columns", "kind", "dtypes", "num_vertices"):
+        found, wanted = getattr(layout, what), getattr(expected, what)
+        if found != wanted:
+            raise InputError(f"{file.path} and {leading.path} differ in {what}: {found} and {wanted}; files read together must agree")
+
+
+def _id_bounds(files: Sequence[_File], layout: _Layout) -> tuple[int, int] | None:
+    """Smallest and largest id by the statistics, or None when a row group lacks them or holds what is no id."""
+    if layout.kind != "int64":
+        return None
+    low, high = MAX_ID, 0
+    for file in files:
+        schema = file.metadata.schema
+        names = [schema.column(i).path for i in range(len(schema))]
+        arrow = schema.to_arrow_schema()
+        for name in (layout.columns.source, layout.columns.target):
+            if file.metadata.num_rows and not kinds.is_integer(arrow.field(name).type):
+                return None
+            for group in range(file.metadata.num_row_groups if file.metadata.num_rows else 0):
+                statistics = file.metadata.row_group(group).column(names.index(name)).statistics
+                if file.metadata.row_group(group).num_rows == 0:
+                    continue
+                if statistics is None or not statistics.has_min_max:
+                    return None
+                low, high = min(low, statistics.min), max(high, statistics.max)
+    return (low, high) if 0 <= low <= high <= MAX_ID else None
+
+
+def _streams(files: Sequence[_File], layout: _Layout, block_rows: int) -> list[EdgeStream]:
+    """One stream for each run of row groups that is worth a thread's while."""
+    total = sum(file.metadata.num_rows for file in files)
+    worthwhile = max(block_rows, -(-total // MAX_STREAMS))
+    parts: list[tuple[_File, list[int], int]] = []
+    for file in files:
+        groups: list[int] = []
+        start = row = 0
+        for group in range(file.metadata.num_row_groups):
+            groups.append(group)
+            row += file.metadata.row_group(group).num_rows
+            if row - start >= worthwhile:
+                parts.append((file, groups, start))
+                groups, start = [], row
+        if row > start:
+            parts.append((file, groups, start))
+    # One part alone may use all cores: Arrow decodes its columns in parallel.
+    return [partial(_read, *part, layout, block_rows=block_rows, use_threads=len(parts) == 1) for part in parts]
+
+
+def _read(file: _File, groups: list[int], start: int, layout: _Layout, *, block_rows: int, use_threads: bool) -> Iterator[EdgeBlock]:
+    row = start
+    with _open(file.path, file.metadata) as reader:
+        batches = reader.iter_batches(block_rows, row_groups=groups, columns=layout.columns.read, use_threads=use_threads)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({error}); write the file again") from error
+            if batch is None:
+                return
+            yield _block(batch, file, row, layout)
+            row += batch.num_rows
+
+
+def _block(batch: Any, file: _File, row: int, layout: _Layout) -> EdgeBlock:
+    path, columns = str(file.path), layout.columns
+    source, target = (
+        arrow_ids(batch.column(name), layout.kind, row_place(path, name, row), layout.num_vertices)
+        for name in (columns.source, columns.target)
+    )
+    values = {
+        name: arrow_column(batch.column(name), dtype, row_place(path, name, row), weight=name == columns.weight)
+        for name, dtype in layout.dtypes.items()
+    }
+    return EdgeBlock(source, target, values, file.first_row + row)

@@ -1,0 +1,147 @@
+"""What every module of this package returns, and what a caller may ask of it.
+
+A format module opens its input, reads only what describes it (a footer, a header) and returns a `Source`: the facts of
+`EdgeSource` and a function that makes the streams. Each stream opens the input anew, so it may be read any number of times.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeStream, IdKind
+from oocgraph.types import Array
+
+MAX_STREAMS = 16
+"""Into how many parts a source that can be read from anywhere is cut: enough for its readers to finish together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user said about the input; None and () mean "not given"."""
+
+    source_column: str | None = None
+    target_column: str | None = None
+    weight_column: str | None = None
+    edge_columns: tuple[str, ...] = ()
+    num_vertices: int | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every column that the user named."""
+        given = (self.source_column, self.target_column, self.weight_column, *self.edge_columns)
+        return tuple(dict.fromkeys(name for name in given if name is not None))
+
+
+@dataclass(slots=True)
+class Source:
+    """The one implementation of `oocgraph.ingest.edges.EdgeSource`; attributes as there."""
+
+    description: str
+    id_kind: IdKind
+    make_streams: Callable[[int], Sequence[EdgeStream]]
+    num_rows: int | None = None
+    num_vertices: int | None = None
+    id_bounds: tuple[int, int] | None = None
+    directed: bool | None = None
+    weight: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    extra_vertices: Array | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_vertices is not None and self.id_kind != "int64":
+            raise InputError(f"{self.description}: num_vertices = {self.num_vertices} needs integer ids, these are strings; leave it out")
+
+    def streams(self, block_rows: int) -> Sequence[EdgeStream]:
+        """Return the parts of the source, in order; no block has more than `block_rows` edges."""
+        if block_rows < 1:
+            raise ValueError(f"block_rows is {block_rows}; it must be at least 1")
+        return self.make_streams(block_rows)
+
+
+def split_rows(num_rows: int, block_rows: int) -> list[tuple[int, int]]:
+    """Cut ``0 .. num_rows`` into at most `MAX_STREAMS` ranges of at least one block each."""
+    per_stream = max(block_rows, -(-num_rows // MAX_STREAMS))
+    return [(start, min(start + per_stream, num_rows)) for start in range(0, num_rows, per_stream)]
+
+
+def blocks_of(start: int, stop: int, block_rows: int) -> Iterator[tuple[int, int]]:
+    """Cut the range ``start .. stop`` into blocks."""
+    for low in range(start, stop, block_rows):
+        yield low, min(low + block_rows, stop)
+
+
+def agreed_num_vertices(description: str, declared: int | None, request: Request) -> int | None:
+    """Return the number of vertices that the source declares or the user gives; the two must not differ."""
+    if request.num_vertices is None:
+        return declared
+    if request.num_vertices < 0:
+        raise InputError(f"{description}: num_vertices = {request.num_vertices} is negative; give the number of vertices, or leave it out")
+    if declared is not None and declared != request.num_vertices:
+        raise InputError(f"{description} declares {declared} vertices but num_vertices = {request.num_vertices} was given; leave it out")
+    return request.num_vertices
+
+
+def refuse_endpoint_columns(description: str, request: Request) -> None:
+    """Refuse names for the source and target columns where the format has none."""
+    for option, name in (("source_column", request.source_column), ("target_column", request.target_column)):
+        if name is not None:
+            raise InputError(f"{description} has no column {name!r}: the format fixes source and target; leave {option} out")
+
+
+def choose_values(description: str, available: dict[str, str], request: Request) -> tuple[dict[str, str], str | None]:
+    """Choose edge columns of a format whose endpoints are fixed: what is there, unless the user names a part of it.
+
+    Parameters
+    ----------
+    available
+        Columns beside source and target and their dtype names. One called ``weight`` is the weight unless another is named.
+
+    Returns
+    -------
+    columns, weight
+        As in `EdgeSource`.
+    """
+    refuse_endpoint_columns(description, request)
+    for name in request.named:
+        if name not in available:
+            raise InputError(f"{description} has no column {name!r}; its edge columns are: {', '.join(available) or 'none'}")
+    weight = request.weight_column or ("weight" if "weight" in available else None)
+    chosen = dict.fromkeys(([weight] if weight else []) + list(request.edge_columns))
+    columns = {name: available[name] for name in chosen}
+    if weight is not None and columns[weight] == "string":
+        raise InputError(f"{description}, column {weight!r}: a weight must be a number, this is text; name it in edge_columns instead")
+    return columns, weight
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about `path` into an InputError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file; check the path") from error
+    except PermissionError as error:
+        raise InputError(f"{path}: no permission to read it; change its mode or run as its owner") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{path} is a folder where a file is needed; name the file") from error
+
+
+def open_file(path: Path) -> IO[bytes]:
+    """Open `path` for reading."""
+    with reading(path):
+        return path.open("rb")
+
+
+def file_bytes(path: Path) -> int:
+    """Return the size of a file that must not be empty."""
+    with reading(path):
+        size = os.stat(path).st_size
+    if size == 0:
+        raise InputError(f"{path} is empty (0 bytes); write the edge list again, or name another file")
+    return size
