@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import VertexNotFoundError
-from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, read_at
+from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, distinct, read_at
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.types import Array
@@ -75,14 +75,15 @@ class VertexIds:
         VertexNotFoundError
             An id does not occur in the input, or is not of the graph's kind.
         """
-        wanted, inverse = np.unique(self.parse(ids), return_inverse=True)
+        given = self.parse(ids)
+        wanted = distinct(given)
         vertices = np.full(wanted.size, ISOLATED, np.int64)
         position = locate(self._column(SORTED_ID), wanted)
         found = position >= 0
         vertices[found] = read_at(self.store.array(ORDER), position[found])
         if not found.all():
             self._require_isolated(wanted[~found])
-        return vertices[inverse.reshape(-1)]
+        return vertices[np.searchsorted(wanted, given)]
 
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
@@ -97,7 +98,7 @@ class VertexIds:
     def stored_ids_of(self, vertices: Any) -> Ids:
         """`ids_of` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
         numbers = np.atleast_1d(np.asarray(vertices))
-        unique = np.unique(numbers).astype(np.int64)
+        unique = distinct(numbers).astype(np.int64)
         if unique.size and not 0 <= unique[0] <= unique[-1] < self.store.num_vertices:
             raise VertexNotFoundError(
                 f"{self.store.url}: vertex numbers must be 0 to {self.store.num_vertices - 1}, not {unique[0]} to {unique[-1]}"

@@ -133,7 +133,7 @@ def test_an_absent_id_is_named(tmp_path, given, message):
 
 def test_an_id_outside_the_implied_range_is_named(tmp_path):
     reference_build([1], [2], tmp_path / "g.zarr", implied=(0, 10))
-    with pytest.raises(VertexNotFoundError, match="vertex 10 is not in .*0 to 9"):
+    with pytest.raises(VertexNotFoundError, match=r"vertex 10 is not in .*0 to 9"):
         VertexIds(open_graph(tmp_path / "g.zarr")).vertices_of([3, 10])
 
 
