@@ -1,3 +1,82 @@
-"""Traversals of graphs whose edges do not fit in memory."""
+"""Traversals of graphs whose edges do not fit in memory.
+
+The public names, nothing else; each is imported from its module at first use, so that ``import oocgraph`` is quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oocgraph.errors import (
+    BudgetError,
+    CorruptStoreError,
+    DuplicateEdgeError,
+    InputError,
+    MissingDependencyError,
+    OocGraphError,
+    OutputError,
+    StoreError,
+    ValidationError,
+    VertexNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from oocgraph.algorithms.bfs import bfs
+    from oocgraph.ingest.build import build_csr
+    from oocgraph.ingest.export import export_graph
+    from oocgraph.ingest.generators.kronecker import generate_kronecker
+    from oocgraph.result import BFSResult
+    from oocgraph.store.check import check_store
+    from oocgraph.store.graph import CSRStore, open_graph
+    from oocgraph.verify import verify_bfs
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BFSResult",
+    "BudgetError",
+    "CSRStore",
+    "CorruptStoreError",
+    "DuplicateEdgeError",
+    "InputError",
+    "MissingDependencyError",
+    "OocGraphError",
+    "OutputError",
+    "StoreError",
+    "ValidationError",
+    "VertexNotFoundError",
+    "bfs",
+    "build_csr",
+    "check_store",
+    "export_graph",
+    "generate_kronecker",
+    "open_graph",
+    "verify_bfs",
+]
+
+_HOMES = {
+    "BFSResult": "oocgraph.result",
+    "CSRStore": "oocgraph.store.graph",
+    "bfs": "oocgraph.algorithms.bfs",
+    "build_csr": "oocgraph.ingest.build",
+    "check_store": "oocgraph.store.check",
+    "export_graph": "oocgraph.ingest.export",
+    "generate_kronecker": "oocgraph.ingest.generators.kronecker",
+    "open_graph": "oocgraph.store.graph",
+    "verify_bfs": "oocgraph.verify",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module at first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

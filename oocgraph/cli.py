@@ -1,0 +1,90 @@
+"""The command line: a graph in, an answer on stdout, exit code 0; anything wrong is one message and another exit code.
+
+0 done; 1 a benchmark found an invalid result; 2 bad input, usage or budget; 130 interrupted (nothing is left behind).
+"""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+import click
+
+import oocgraph
+from oocgraph.errors import OocGraphError
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+
+COMMANDS = {
+    "demo": "Build and search a small real graph, and check the result.",
+    "generate": "Make a synthetic graph, or its edge list.",
+    "build": "Turn an edge list into a graph store.",
+    "info": "Say what a graph store holds.",
+    "check": "Check the structure and checksums of a graph store.",
+    "export": "Write a graph as an edge list for other programs.",
+    "bfs": "Search breadth-first from one or several sources.",
+    "bench": "Measure, beside a peer on the same graph.",
+}
+"""Name and short help; a command's module is imported when it is called."""
+
+
+class _BadInput(click.ClickException):
+    exit_code = EXIT_BAD_INPUT
+
+
+class _Commands(click.Group):
+    """Loads commands at first use; turns errors into one message and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"oocgraph.commands.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OocGraphError as error:
+            raise _BadInput(str(error)) from error
+        except MemoryError as error:
+            raise _BadInput("out of memory; give a smaller --memory, or more memory to the process") from error
+        except OSError as error:
+            if error.errno is None or isinstance(error, BrokenPipeError):
+                raise
+            raise _BadInput(f"{error.filename or 'input or output'}: {error.strerror}") from error
+        except KeyboardInterrupt:
+            click.echo("interrupted; nothing was left behind", err=True)
+            ctx.exit(EXIT_INTERRUPTED)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(oocgraph.__version__, prog_name="oocgraph")
+def cli() -> None:
+    """Breadth-first search of graphs whose edges do not fit in memory."""
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    """Leave through the exits that remove temporary files, as for Ctrl-C: batch systems end jobs this way."""
+    sys.exit(EXIT_TERMINATED)
+
+
+def main() -> None:
+    """Run the command line (the entry point of the ``oocgraph`` script)."""
+    signal.signal(signal.SIGTERM, _terminate)
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""``oocgraph build``: an edge list in any format to a graph store, within a memory budget."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from oocgraph.commands.common import compile_kernels, emit, json_option, memory_option, overwrite_option, progress_bars, threads_option
+
+
+@click.command()
+@click.argument("source")
+@click.argument("out", metavar="OUT.zarr")
+@click.option("--directed/--undirected", default=None, help="Kind of graph.  [default: what the source says, else undirected]")
+@click.option("--source-column", metavar="NAME", help="Column of the edges' sources.")
+@click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")
+@click.option("--weight-column", metavar="NAME", help="Column of the edges' weights.")
+@click.option("--edge-column", "edge_columns", metavar="NAME", multiple=True, help="Column to keep with the edges; may be repeated.")
+@click.option("--num-vertices", type=click.IntRange(min=0), help="Declare that the vertices are 0 .. N - 1.")
+@click.option(
+    "--duplicates",
+    type=click.Choice(["drop", "min", "max", "sum", "first", "error", "keep"]),
+    help="What becomes of repeated edges.  [default: drop; min when weighted]",
+)
+@click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
+@click.option("--vertex-order", type=click.Choice(["degree", "original"]), default="degree", show_default=True, help="Order in the store.")
+@click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), default="none", show_default=True, help="Compression.")
+@memory_option
+@threads_option
+@overwrite_option
+@json_option
+def build(source: str, out: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
+    """Build the graph store OUT.zarr from SOURCE.
+
+    SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
+    SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are any integers, or strings.
+    """
+    compile_kernels()
+    fields = build_store(source, out, memory_budget=memory, **options)
+    emit(fields, as_json=as_json, title=f"{out}: built from {source}")
+
+
+def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
+    """Build a store with progress bars; return the graph's attributes and the build's figures as JSON fields."""
+    from oocgraph.ingest.build import build_with_report
+
+    with progress_bars() as progress:
+        graph, report = build_with_report(source, out, progress=progress, **options)
+    return {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}

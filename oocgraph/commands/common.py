@@ -1,0 +1,144 @@
+"""What every command shares: options, the one JSON object, text for people, progress bars, the first compile.
+
+Stdout carries the answer and nothing else; everything on the way to it (bars, notes) goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from oocgraph.memory import format_bytes, parse_bytes
+from oocgraph.types import Progress, ignore_progress
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
+
+
+def memory_option(command: Command) -> Command:
+    """Add ``--memory``, checked where it is given."""
+    text = "Memory the process may hold, such as 640M or 2G.  [default: what the machine leaves]"
+    return click.option("--memory", metavar="SIZE", callback=_check_size, help=text)(command)
+
+
+def threads_option(command: Command) -> Command:
+    """Add ``--threads``."""
+    return click.option("--threads", type=click.IntRange(min=1), help="Compute threads.  [default: all cores]")(command)
+
+
+def overwrite_option(command: Command) -> Command:
+    """Add ``--overwrite``."""
+    return click.option("--overwrite", is_flag=True, help="Replace an output that exists.")(command)
+
+
+def _check_size(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        parse_bytes(value)
+    return value
+
+
+def emit(fields: Mapping[str, Any], *, as_json: bool, title: str) -> None:
+    """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields."""
+    if as_json:
+        click.echo(json.dumps(fields, default=_plain, allow_nan=False))
+        return
+    click.echo(title)
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        if not isinstance(value, list | dict):
+            click.echo(f"  {name.replace('_', ' '):<{width}}  {human(name, value)}")
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know (NumPy scalars and arrays, paths) into what it knows."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def human(name: str, value: Any) -> str:
+    """Text of a value; the unit is in its name.
+
+    Examples
+    --------
+    >>> human("edge_bytes", 4096), human("load_seconds", 0.25), human("num_reached", 8022), human("read_fraction", 0.007)
+    ('4.0 KiB', '0.250 s', '8,022', '0.70 %')
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, bool | str):
+        return str(value)
+    if name.endswith("_bytes") or name in ("bytes_read", "bytes_requested", "memory_budget"):
+        return format_bytes(value)
+    if name.endswith("seconds"):
+        return f"{value:.3f} s"
+    if "fraction" in name:
+        return f"{100 * value:.2f} %"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Yield a `Progress` that draws bars on stderr when it is a terminal, and does nothing otherwise."""
+    if not sys.stderr.isatty():
+        yield ignore_progress
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase)
+            bars.update(tasks[phase], completed=done, total=total)
+
+        yield show
+
+
+def compile_kernels() -> None:
+    """Compile the kernels if this installation has not yet, and say so: it takes seconds, once."""
+    from oocgraph.commands.compile import compile_all, is_compiled
+
+    if not is_compiled():
+        click.echo("compiling kernels (once) ...", err=True)
+        compile_all()
+
+
+def note(text: str) -> None:
+    """Print a remark beside the answer."""
+    click.echo(text, err=True)
+
+
+def output_file(path: str, *, extensions: tuple[str, ...], overwrite: bool) -> Path:
+    """Check, before the work, that a result can be written to `path`.
+
+    Raises
+    ------
+    OutputError
+        It exists and `overwrite` is false, its extension is unknown, or its folder cannot be written.
+    """
+    import os
+
+    from oocgraph.errors import OutputError
+
+    file = Path(path)
+    if file.suffix not in extensions:
+        raise OutputError(f"{path}: unknown extension {file.suffix!r}; choose one of {', '.join(extensions)}")
+    if file.exists() and not overwrite:
+        raise OutputError(f"{path}: exists already; choose another name or pass --overwrite")
+    if not file.parent.is_dir():
+        raise OutputError(f"{file.parent}: no such folder; create it or write elsewhere")
+    if not os.access(file.parent, os.W_OK):
+        raise OutputError(f"{file.parent}: no permission to write; choose another folder")
+    return file

@@ -1,0 +1,103 @@
+"""``oocgraph generate``: a synthetic graph straight to a store, or its raw edge list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oocgraph.commands.common import (
+    Command,
+    compile_kernels,
+    emit,
+    json_option,
+    memory_option,
+    overwrite_option,
+    progress_bars,
+    threads_option,
+)
+
+if TYPE_CHECKING:
+    from oocgraph.ingest.generators.generated import GeneratedEdges
+
+
+def _output_options(command: Command) -> Command:
+    for decorate in (json_option, overwrite_option, threads_option, memory_option):
+        command = decorate(command)
+    edges = click.option("--edges", metavar="FILE", help="Write the raw edge list (.parquet or .npy) instead of a store.")
+    return click.argument("out", metavar="[OUT.zarr]", required=False)(edges(command))
+
+
+def _random_options(command: Command) -> Command:
+    seed = click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same graph.")
+    factor = click.option("--edge-factor", type=click.IntRange(min=0), default=16, show_default=True, help="Edges per vertex.")
+    scale = click.option("--scale", type=int, required=True, help="The graph has 2**SCALE vertices.")
+    return scale(factor(seed(_output_options(command))))
+
+
+@click.group()
+def generate() -> None:
+    """Make a synthetic graph: OUT.zarr is a store; with --edges FILE the edge list is written instead."""
+
+
+@generate.command()
+@_random_options
+def kronecker(scale: int, edge_factor: int, seed: int, **options: Any) -> None:
+    """Graph500's Kronecker graph: a power law, half of the vertices isolated."""
+    from oocgraph.ingest.generators.kronecker import KroneckerEdges
+
+    _write(KroneckerEdges(scale, edge_factor=edge_factor, seed=seed), **options)
+
+
+@generate.command()
+@_random_options
+def uniform(scale: int, edge_factor: int, seed: int, **options: Any) -> None:
+    """Make a uniform random graph (GAPBS -u): no hubs."""
+    from oocgraph.ingest.generators.uniform import UniformEdges
+
+    _write(UniformEdges(scale, edge_factor=edge_factor, seed=seed), **options)
+
+
+@generate.command()
+@click.option("--rows", type=int, required=True, help="Rows of the grid.")
+@click.option("--columns", type=int, required=True, help="Columns of the grid.")
+@_output_options
+def grid(rows: int, columns: int, **options: Any) -> None:
+    """Make a grid of streets: a high-diameter graph."""
+    from oocgraph.ingest.generators.grid import GridEdges
+
+    _write(GridEdges(rows, columns), **options)
+
+
+def _write(
+    source: GeneratedEdges, *, out: str | None, edges: str | None, memory: str | None, threads: int | None, overwrite: bool, as_json: bool
+) -> None:
+    if (out is None) == (edges is None):
+        raise click.UsageError("give either OUT.zarr or --edges FILE")
+    if edges is not None:
+        _write_edges(source, edges, overwrite=overwrite, as_json=as_json)
+        return
+    from oocgraph.commands.build import build_store
+
+    compile_kernels()
+    fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite)
+    emit(fields, as_json=as_json, title=f"{out}: {source.description}")
+
+
+def _write_edges(source: GeneratedEdges, path: str, *, overwrite: bool, as_json: bool) -> None:
+    from time import perf_counter
+
+    from oocgraph.ingest.generators.edge_file import write_edges
+
+    start = perf_counter()
+    with progress_bars() as progress:
+        num_bytes = write_edges(source, path, overwrite=overwrite, progress=progress)
+    fields = {
+        "path": path,
+        "source": source.description,
+        "num_vertices": source.num_vertices,
+        "num_edges": source.num_rows,
+        "file_bytes": num_bytes,
+        "seconds": perf_counter() - start,
+    }
+    emit(fields, as_json=as_json, title=f"{path}: {source.description}")
