@@ -1,0 +1,160 @@
+"""Imports go down only, heavy libraries stay where they belong, and importing oocgraph is quick."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import oocgraph
+
+ROOT = Path(oocgraph.__file__).parent
+
+LAYERS = [
+    {"types", "errors"},
+    {"config", "arrays"},
+    {"kernels"},
+    {"memory", "result"},
+    {"store"},
+    {"partition", "verify", "ingest"},
+    {"exchange", "subgraph", "plan"},
+    {"runtime"},
+    {"algorithms"},
+    {"bench"},
+    {"commands"},
+    {"cli"},
+    {"__init__", "__main__"},
+]
+"""A module may import from lower layers and from its own package; packages of one layer do not know each other."""
+
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+ALLOWED = {
+    "cupy": {"arrays", "kernels.gpu"},
+    "zarr": {"store"},
+    "dask": {"config", "runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
+    "distributed": {"runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
+}
+"""Where a library may be imported: a module, or a package with all that is in it."""
+
+IO_LIBRARIES = {"os", "io", "pathlib", "mmap", "shutil", "subprocess", "zarr", "pyarrow", "cupy", "numba", "dask", "fsspec", "obstore"}
+
+SEARCH = ("algorithms", "runtime", "plan", "subgraph", "exchange")
+
+
+def module_names():
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in ROOT.rglob("*.py")}
+
+
+MODULES = module_names()
+
+
+def imports(path):
+    """Names of all modules that a file imports when it runs, wherever in the file; not those for type checkers only."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def own_imports(path):
+    """Modules of oocgraph that a file imports, without the leading ``oocgraph.``."""
+    inside = {name.removeprefix("oocgraph.") for name in imports(path) if name.startswith("oocgraph.")}
+    return {name if name in MODULES else name.rpartition(".")[0] for name in inside} - {""}
+
+
+def top(module):
+    return module.split(".")[0]
+
+
+def is_in(module, places):
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_down_only(module):
+    """No module imports a higher layer, nor a stranger of its own layer."""
+    assert top(module) in LEVEL, f"{module}: name its layer in LAYERS"
+    for target in own_imports(MODULES[module]):
+        same_package = top(target) == top(module)
+        assert same_package or LEVEL[top(target)] < LEVEL[top(module)], f"{module} imports {target}, which is not below it"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_heavy_libraries_stay_where_they_belong(module):
+    """Each library with a home is imported only there."""
+    for library in {top(name) for name in imports(MODULES[module])} & set(ALLOWED):
+        assert is_in(module, ALLOWED[library]), f"{module} imports {library}; only {sorted(ALLOWED[library])} may"
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if top(name) == "plan"))
+def test_plan_knows_no_device_and_no_file(module):
+    """Decisions are pure: numbers in, choice and reason out."""
+    assert not {top(name) for name in imports(MODULES[module])} & IO_LIBRARIES
+
+
+def reachable(module):
+    """Return the module and all modules of oocgraph that importing it may bring in."""
+    found, waiting = set(), [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += own_imports(MODULES[name])
+    return found
+
+
+def test_verify_shares_no_code_with_what_it_judges():
+    """Neither the search's modules nor the kernels that it uses are reachable from the verifier."""
+    if "verify" not in MODULES:
+        pytest.skip("no verifier yet")
+    verifier = reachable("verify")
+    assert not {name for name in verifier if top(name) in SEARCH}
+    search = {name for root in MODULES if top(root) in SEARCH for name in own_imports(MODULES[root]) if top(name) == "kernels"}
+    assert not verifier & search, "the verifier and the search share kernels"
+
+
+HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas"]
+
+
+@pytest.mark.parametrize(
+    "code", ["import oocgraph", "import sys; sys.argv = ['oocgraph', '--help']; from oocgraph.cli import main; main()"]
+)
+def test_import_is_quick_and_light(code):
+    """`import oocgraph` and `oocgraph --help` bring in no heavy library, and take under half a second (best of three)."""
+    listing = "import atexit, json, sys; atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr));"
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", listing + code], capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+        loaded = set(json.loads(done.stderr.splitlines()[-1]))
+        assert not loaded & set(HEAVY)
+    assert min(seconds) < 0.5
+
+
+def test_every_public_name_has_a_home():
+    """Names of __all__ resolve, and the list of homes holds nothing else."""
+    assert set(oocgraph._HOMES) < set(oocgraph.__all__)
+    for name, home in oocgraph._HOMES.items():
+        if home.removeprefix("oocgraph.") in MODULES:
+            assert getattr(oocgraph, name).__name__ == name
