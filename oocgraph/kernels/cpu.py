@@ -1,0 +1,553 @@
+"""The compiled steps of a breadth-first search: nogil, over a range of words or edges, run by a thread pool.
+
+Bitmaps are uint64 words, vertex ``v`` is bit ``v & 63`` of word ``v >> 6``. ``visited`` is the truth; ``parent`` and
+``level`` of unvisited vertices are unset until `finish_search`. ``level8`` and ``level32`` are views of one buffer,
+of which ``wide`` says which is in use. Row lookups and page reads: `oocgraph.kernels.rows`.
+
+References: Beamer, Asanovic, Patterson, SC 2012 (push and pull); Sallinen et al. 2015 and Yasui et al. 2014 (degree order,
+hub-first lists); Sabet, Zhao, Gupta, EuroSys 2020 (only the active rows' edges are moved).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from oocgraph.kernels.crc32c import CRC_TABLES
+from oocgraph.kernels.intrinsics import atomic_or, count_ones, nanoseconds, trailing_zeros
+from oocgraph.kernels.rows import find_class, read_pages, row_begin, row_end, vertex_of_edge
+
+BATCH = 512
+"""Rows looked at together when reads are coalesced."""
+
+STATUS_DONE, STATUS_GROWN, STATUS_LOG_FULL, STATUS_MISSES = 0, 1, 2, 3
+"""Why `push_levels` stopped: no frontier or the last level; frontier too large; log full; pages to fetch first."""
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_heads(
+    w0: Any, w1: Any, step: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any,
+    planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
+    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
+    """Pull over what is in memory: planes first, then the resident part of each list.
+
+    Looks at the unvisited vertices of words ``w0 .. w1 - 1``. A vertex with a neighbour in `frontier` is visited;
+    one whose list goes on outside of memory is marked in `undecided` (whose words are overwritten). With a `step` above 1
+    only every `step`-th word is looked at and nothing is changed: a sample for the cost rule.
+
+    Parameters
+    ----------
+    plane_offset, plane_length : (num_planes + 1,) int64
+        Where plane k starts in `planes` and how many vertices it covers; ``plane_length[num_planes]`` is the number
+        of vertices with a tail behind the planes.
+    resident : index dtype
+        Edges ``base .. base + resident.size - 1`` of ``indices``: the first ones (base 0), or a window that was just read.
+
+    Returns
+    -------
+    (num_found, num_undecided, num_probes)
+    """
+    num_planes = plane_length.size - 1
+    num_tails = plane_length[num_planes]
+    num_resident = base + resident.size
+    found, left, probes = 0, 0, 0
+    c = find_class(first, w0 * 64)
+    for w in range(w0, w1, step):
+        open_bits = ~visited[w]
+        if w * 64 + 64 > num_vertices:
+            open_bits &= (np.uint64(1) << np.uint64(num_vertices - w * 64)) - np.uint64(1)
+        hits = np.uint64(0)
+        misses = np.uint64(0)
+        while open_bits:
+            b = trailing_zeros(open_bits)
+            bit = np.uint64(1) << b
+            open_bits &= open_bits - np.uint64(1)
+            v = w * 64 + np.int64(b)
+            x = np.int64(-1)
+            for k in range(num_planes):
+                if v >= plane_length[k]:
+                    break
+                y = np.int64(planes[plane_offset[k] + v])
+                probes += 1
+                if (frontier[y >> 6] >> np.uint64(y & 63)) & np.uint64(1):
+                    x = y
+                    break
+            if x < 0 and v < num_tails:
+                while c + 1 < first.size and v >= first[c + 1]:
+                    c += 1
+                e = max(row_begin(indptr, first, edge, value, c, v) + num_planes, base)
+                end = row_end(indptr, first, edge, value, c, v)
+                stop = min(end, num_resident)
+                while e < stop:
+                    y = np.int64(resident[e - base])
+                    probes += 1
+                    if (frontier[y >> 6] >> np.uint64(y & 63)) & np.uint64(1):
+                        x = y
+                        break
+                    e += 1
+                if x < 0 and e < end:
+                    misses |= bit
+                    left += 1
+            if x >= 0:
+                found += 1
+                hits |= bit
+                if step == 1:
+                    parent[v] = x
+                    if wide:
+                        level32[v] = level
+                    else:
+                        level8[v] = level
+        if step == 1:
+            visited[w] |= hits
+            undecided[w] = misses
+    return found, left, probes
+
+
+@nb.njit(nogil=True, cache=True)
+def count_rows(
+    cuts: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
+    page_shift: Any, rows: Any, first_pages_only: Any, out: Any,
+) -> None:  # fmt: skip
+    """Count, for each slice of words, what reading the tails of the vertices marked in `rows` takes.
+
+    ``cuts`` are word numbers; ``out[i] = (num_rows, num_edges, num_pages, first_edge)`` of words ``cuts[i] .. cuts[i + 1] - 1``.
+    Edges are those of whole rows; pages are the distinct pages of ``indices`` that hold the part of a row behind the
+    planes and outside of memory: all of them (push) or the first (pull).
+    """
+    for i in range(cuts.size - 1):
+        num_rows, num_edges, num_pages, last = 0, 0, 0, np.int64(-1)
+        v = cuts[i] * 64
+        c = find_class(first, v)
+        out[i, 3] = row_begin(indptr, first, edge, value, c, v) if v < num_vertices else 0
+        for w in range(cuts[i], cuts[i + 1]):
+            bits = rows[w]
+            while bits:
+                v = w * 64 + np.int64(trailing_zeros(bits))
+                bits &= bits - np.uint64(1)
+                while c + 1 < first.size and v >= first[c + 1]:
+                    c += 1
+                begin = row_begin(indptr, first, edge, value, c, v)
+                end = row_end(indptr, first, edge, value, c, v)
+                num_rows += 1
+                num_edges += end - begin
+                start = max(begin + num_planes, num_resident)
+                if start < end:
+                    a = start >> page_shift
+                    z = a if first_pages_only else (end - 1) >> page_shift
+                    a = max(a, last + 1)
+                    if z >= a:
+                        num_pages += z - a + 1
+                        last = z
+        out[i, 0] = num_rows
+        out[i, 1] = num_edges
+        out[i, 2] = num_pages
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_tails(
+    w0: Any, w1: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
+    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
+    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
+    """Pull over tails on disk: page by page, stopping at the first hit.
+
+    First pages of neighbouring rows that are at most `gap_pages` apart are read together, into the first half of `buffer`
+    (uint8; `indices` is its view in index dtype); a row that goes on is read with growing reads into the second half.
+
+    Returns
+    -------
+    (num_found, bytes_read, error): error is 0, or what `read_pages` returned.
+    """
+    one = np.uint64(1)
+    half_pages = buffer.size // 8192
+    half_items = half_pages << page_shift
+    batch_v = np.empty(BATCH, np.int64)
+    batch_start = np.empty(BATCH, np.int64)
+    batch_end = np.empty(BATCH, np.int64)
+    found, total = 0, 0
+    w, bits = w0, np.uint64(0)
+    if w0 < w1:
+        bits = undecided[w0]
+    c = find_class(first, w0 * 64)
+    low, high = np.int64(-1), np.int64(-1)  # pages in the first half of the buffer
+    while w < w1:
+        size = 0
+        while size < BATCH and w < w1:
+            if not bits:
+                w += 1
+                if w < w1:
+                    bits = undecided[w]
+                continue
+            v = w * 64 + np.int64(trailing_zeros(bits))
+            bits &= bits - one
+            while c + 1 < first.size and v >= first[c + 1]:
+                c += 1
+            batch_v[size] = v
+            batch_start[size] = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident)
+            batch_end[size] = row_end(indptr, first, edge, value, c, v)
+            size += 1
+        for i in range(size):
+            e, end = batch_start[i], batch_end[i]
+            page = e >> page_shift
+            if page < low or page >= high:
+                limit = min(page + half_pages, (page // chunk_pages + 1) * chunk_pages)
+                stop = page + 1
+                for j in range(i + 1, size):
+                    p = batch_start[j] >> page_shift
+                    if p < stop:
+                        continue
+                    if p - stop > gap_pages or p >= limit:
+                        break
+                    stop = p + 1
+                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes, CRC_TABLES)
+                if got < 0:
+                    return found, total, got
+                total += got
+                low, high = page, stop
+            x = np.int64(-1)
+            stop_edge = min(end, high << page_shift)
+            base = low << page_shift
+            while e < stop_edge:
+                y = np.int64(indices[e - base])
+                if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
+                    x = y
+                    break
+                e += 1
+            ahead = 1
+            while x < 0 and e < end:
+                page = e >> page_shift
+                last = min(page + min(ahead, half_pages), ((end - 1) >> page_shift) + 1)
+                last = min(last, (page // chunk_pages + 1) * chunk_pages)
+                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, num_bytes, CRC_TABLES)
+                if got < 0:
+                    return found, total, got
+                total += got
+                base = (page << page_shift) - half_items
+                stop_edge = min(end, last << page_shift)
+                while e < stop_edge:
+                    y = np.int64(indices[e - base])
+                    if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
+                        x = y
+                        break
+                    e += 1
+                ahead *= 2
+            if x >= 0:
+                v = batch_v[i]
+                parent[v] = x
+                if wide:
+                    level32[v] = level
+                else:
+                    level8[v] = level
+                atomic_or(visited, v >> 6, one << np.uint64(v & 63))
+                found += 1
+    return found, total, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def _claim(v: Any, x: Any, visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any) -> Any:
+    """Make `v` the parent of `x` unless it has one; returns whether it did."""
+    bit = np.uint64(1) << np.uint64(x & 63)
+    if visited[x >> 6] & bit:
+        return False
+    if atomic_or(visited, x >> 6, bit) & bit:
+        return False
+    parent[x] = v
+    if wide:
+        level32[x] = level
+    else:
+        level8[x] = level
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def push_rows(
+    e0: Any, e1: Any, indptr: Any, first: Any, edge: Any, value: Any,
+    planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
+    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
+    frontier: Any, visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
+    """Push the frontier's edges that lie in ``e0 .. e1 - 1`` of ``indices`` (a PartialCSR: cut anywhere in a row).
+
+    Heads come from the planes, the rest from `resident` or from disk; pages at most `gap_pages` apart are read together.
+
+    Returns
+    -------
+    (num_found, bytes_read, error): error is 0, or what `read_pages` returned.
+    """
+    one = np.uint64(1)
+    num_planes = plane_length.size - 1
+    num_resident = base + resident.size
+    buffer_pages = buffer.size // 4096
+    batch_v = np.empty(BATCH, np.int64)
+    batch_start = np.empty(BATCH, np.int64)
+    batch_end = np.empty(BATCH, np.int64)
+    found, total = 0, 0
+    v = vertex_of_edge(indptr, first, edge, value, e0)
+    c = find_class(first, v)
+    num_words = frontier.size
+    w = v >> 6
+    bits = frontier[w] & ~((one << np.uint64(v & 63)) - one)
+    low, high = np.int64(-1), np.int64(-1)
+    while w < num_words:
+        size = 0
+        while size < BATCH and w < num_words:
+            if not bits:
+                w += 1
+                if w < num_words:
+                    bits = frontier[w]
+                continue
+            v = w * 64 + np.int64(trailing_zeros(bits))
+            bits &= bits - one
+            while c + 1 < first.size and v >= first[c + 1]:
+                c += 1
+            begin = row_begin(indptr, first, edge, value, c, v)
+            if begin >= e1:
+                w = num_words
+                break
+            end = row_end(indptr, first, edge, value, c, v)
+            stop = min(end, e1)
+            start = max(begin, e0)
+            head_stop = min(begin + num_planes, stop)
+            while start < head_stop:
+                found += _claim(v, np.int64(planes[plane_offset[start - begin] + v]), visited, parent, level8, level32, wide, level)
+                start += 1
+            head_stop = min(num_resident, stop)
+            while start < head_stop:
+                found += _claim(v, np.int64(resident[start - base]), visited, parent, level8, level32, wide, level)
+                start += 1
+            if start < stop:
+                batch_v[size] = v
+                batch_start[size] = start
+                batch_end[size] = stop
+                size += 1
+        for i in range(size):
+            e, end, v = batch_start[i], batch_end[i], batch_v[i]
+            while e < end:
+                page = e >> page_shift
+                if page < low or page >= high:
+                    limit = min(page + buffer_pages, (page // chunk_pages + 1) * chunk_pages)
+                    stop = min(limit, ((end - 1) >> page_shift) + 1)
+                    for j in range(i + 1, size):
+                        p = batch_start[j] >> page_shift
+                        if p - stop > gap_pages or p >= limit:
+                            break
+                        stop = max(stop, min(limit, ((batch_end[j] - 1) >> page_shift) + 1))
+                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes, CRC_TABLES)
+                    if got < 0:
+                        return found, total, got
+                    total += got
+                    low, high = page, stop
+                stop_edge = min(end, high << page_shift)
+                low_edge = low << page_shift
+                while e < stop_edge:
+                    found += _claim(v, np.int64(indices[e - low_edge]), visited, parent, level8, level32, wide, level)
+                    e += 1
+    return found, total, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def push_levels(
+    queues: Any, state: Any, limits: Any, indptr: Any, first: Any, edge: Any, value: Any,
+    planes: Any, plane_offset: Any, plane_length: Any, resident: Any,
+    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any,
+    cache_tag: Any, cache: Any, cache_indices: Any, missing: Any,
+    visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, log: Any,
+) -> Any:  # fmt: skip
+    """Push many levels in one call, for frontiers so small that a call per level would cost more than its work.
+
+    One thread, a queue of vertices. Pages outside of memory go through a direct-mapped cache of 4 KiB pages.
+
+    Parameters
+    ----------
+    queues : (2, capacity) int64
+        The frontier (in any order) and room for the next one.
+    state : (7,) int64, changed
+        0 frontier size, 1 its edges, 2 level it is on, 3 bytes read, 4 rows of `log` used, 5 pages in `missing`,
+        6 which of `queues` holds the frontier.
+    limits : (4,) int64
+        0 last level to find, 1 edges above which a frontier is left to others, 2 misses above which the level's pages
+        are listed in `missing` instead of being read one after the other, 3 largest level (the one-byte form ends at 254).
+    log : (capacity, 4) int64
+        Per level: frontier size, edges, bytes read, nanoseconds.
+
+    Returns
+    -------
+    (status, error)
+    """
+    num_planes = plane_length.size - 1
+    num_resident = resident.size
+    slots = cache_tag.size
+    page_items = np.int64(1) << page_shift
+    clock = np.empty(2, np.int64)
+    began = nanoseconds(clock)
+    miss_limit = limits[2]
+    while True:
+        count, edges, level = state[0], state[1], state[2]
+        queue, next_queue = queues[state[6]], queues[1 - state[6]]
+        if count == 0 or level >= limits[0]:
+            return STATUS_DONE, 0
+        if edges > limits[1] or level >= limits[3]:
+            return STATUS_GROWN, 0
+        if state[4] == log.shape[0]:
+            return STATUS_LOG_FULL, 0
+        if slots and miss_limit < missing.size:
+            misses = 0
+            for i in range(count):
+                v = queue[i]
+                c = find_class(first, v)
+                start = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident)
+                end = row_end(indptr, first, edge, value, c, v)
+                if start < end:
+                    for page in range(start >> page_shift, ((end - 1) >> page_shift) + 1):
+                        if cache_tag[page % slots] != page and misses < missing.size:
+                            missing[misses] = page
+                            misses += 1
+            if misses > miss_limit:
+                state[5] = misses
+                return STATUS_MISSES, 0
+        miss_limit = limits[2]
+        size, next_edges, total = 0, 0, 0
+        for i in range(count):
+            v = queue[i]
+            c = find_class(first, v)
+            begin = row_begin(indptr, first, edge, value, c, v)
+            end = row_end(indptr, first, edge, value, c, v)
+            e = begin
+            while e < end:
+                # a stretch of the row that lies in one array, from position `at`
+                if e < num_resident:
+                    stop = min(end, num_resident)
+                    stretch, at = resident, e
+                elif e - begin < num_planes:
+                    stop = e + 1
+                    stretch, at = planes, plane_offset[e - begin] + v
+                else:
+                    page = e >> page_shift
+                    slot = page % slots
+                    if cache_tag[slot] != page:
+                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, num_bytes, CRC_TABLES)
+                        if got < 0:
+                            return STATUS_DONE, got
+                        cache_tag[slot] = page
+                        total += got
+                    stop = min(end, (page + 1) << page_shift)
+                    stretch, at = cache_indices, slot * page_items + (e & (page_items - 1))
+                while e < stop:
+                    x = np.int64(stretch[at])
+                    if _claim(v, x, visited, parent, level8, level32, wide, level + 1):
+                        next_queue[size] = x
+                        size += 1
+                        cx = find_class(first, x)
+                        next_edges += row_end(indptr, first, edge, value, cx, x) - row_begin(indptr, first, edge, value, cx, x)
+                    at += 1
+                    e += 1
+        ended = nanoseconds(clock)
+        row = state[4]
+        log[row, 0], log[row, 1], log[row, 2], log[row, 3] = count, edges, total, ended - began
+        began = ended
+        state[4] = row + 1
+        state[3] += total
+        state[0], state[1], state[2] = size, next_edges, level + 1
+        state[6] = 1 - state[6]
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_cache(
+    pages: Any, first_page: Any, last_page: Any, fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, cache_tag: Any, cache: Any
+) -> Any:
+    """Read pages ``pages[first_page:last_page]`` into the direct-mapped cache. Returns (bytes_read, error)."""
+    total = 0
+    for i in range(first_page, last_page):
+        slot = pages[i] % cache_tag.size
+        cache_tag[slot] = -1
+        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, num_bytes, CRC_TABLES)
+        if got < 0:
+            return total, got
+        cache_tag[slot] = pages[i]
+        total += got
+    return total, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def count_edges(w0: Any, w1: Any, indptr: Any, first: Any, value: Any, rows: Any) -> Any:
+    """Vertices marked in words ``w0 .. w1 - 1`` of `rows`, and the sum of their degrees, exact: (num_rows, num_edges)."""
+    num_rows, num_edges = 0, 0
+    c = find_class(first, w0 * 64)
+    for w in range(w0, w1):
+        bits = rows[w]
+        if not bits:
+            continue
+        num_rows += np.int64(count_ones(bits))
+        while c + 1 < first.size and w * 64 >= first[c + 1]:
+            c += 1
+        if indptr.size == 0 and (c + 1 == first.size or w * 64 + 63 < first[c + 1]):
+            num_edges += np.int64(count_ones(bits)) * value[c]
+            continue
+        while bits:
+            v = w * 64 + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            if indptr.size:
+                num_edges += indptr[v + 1] - indptr[v]
+            else:
+                while c + 1 < first.size and v >= first[c + 1]:
+                    c += 1
+                num_edges += value[c]
+    return num_rows, num_edges
+
+
+@nb.njit(nogil=True, cache=True)
+def difference(w0: Any, w1: Any, visited: Any, before: Any, out: Any) -> None:
+    """``out = visited & ~before`` over words ``w0 .. w1 - 1``."""
+    for w in range(w0, w1):
+        out[w] = visited[w] & ~before[w]
+
+
+@nb.njit(nogil=True, cache=True)
+def list_vertices(rows: Any, out: Any) -> Any:
+    """Write the vertices marked in `rows` to `out` (int64), ascending; returns how many."""
+    size = 0
+    for w in range(rows.size):
+        bits = rows[w]
+        while bits:
+            out[size] = w * 64 + np.int64(trailing_zeros(bits))
+            size += 1
+            bits &= bits - np.uint64(1)
+    return size
+
+
+@nb.njit(nogil=True, cache=True)
+def mark_vertices(vertices: Any, count: Any, rows: Any) -> None:
+    """Set the bits of ``vertices[:count]`` in `rows` after clearing it."""
+    rows[:] = np.uint64(0)
+    for i in range(count):
+        v = vertices[i]
+        rows[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+
+
+@nb.njit(nogil=True, cache=True)
+def widen_levels(level8: Any, level32: Any, num_vertices: Any) -> None:
+    """Turn one-byte levels into int32 in place: `level8` and `level32` start at the same address."""
+    for v in range(num_vertices - 1, -1, -1):
+        level32[v] = level8[v]
+
+
+@nb.njit(nogil=True, cache=True)
+def finish_search(
+    w0: Any, w1: Any, num_vertices: Any, visited: Any, parent: Any, none: Any, level8: Any, level32: Any, wide: Any
+) -> None:
+    """Set parent and level of the unvisited vertices of words ``w0 .. w1 - 1`` to the sentinels."""
+    for w in range(w0, w1):
+        open_bits = ~visited[w]
+        if w * 64 + 64 > num_vertices:
+            open_bits &= (np.uint64(1) << np.uint64(num_vertices - w * 64)) - np.uint64(1)
+        while open_bits:
+            v = w * 64 + np.int64(trailing_zeros(open_bits))
+            open_bits &= open_bits - np.uint64(1)
+            parent[v] = none
+            if wide:
+                level32[v] = -1
+            else:
+                level8[v] = 255

@@ -1,0 +1,60 @@
+"""What numba lacks: count of trailing zeros and of set bits, an atomic or, and two calls of libc.
+
+`pread` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
+kernels that call them can be cached on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+pread = types.ExternalFunction("pread", types.int64(types.int32, types.voidptr, types.uint64, types.int64))
+"""libc's ``pread(fd, buffer, num_bytes, offset)``; -1 on error."""
+
+_clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """Count the zero bits below the lowest set bit of a uint64 that is not 0."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.cttz", [ir.IntType(64)], ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)]))
+        return builder.call(function, [args[0], ir.Constant(ir.IntType(1), 1)])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def count_ones(typing_context: Any, word: Any) -> Any:
+    """Count the set bits of a uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)], ir.FunctionType(ir.IntType(64), [ir.IntType(64)]))
+        return builder.call(function, [args[0]])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def atomic_or(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
+    """``words[index] |= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.atomic_rmw("or", builder.gep(array.data, [args[1]]), args[2], "monotonic")
+
+    return types.uint64(words, types.int64, types.uint64), codegen
+
+
+@nb.njit(nogil=True, cache=True)
+def nanoseconds(buffer: Any) -> Any:
+    """Monotonic clock; `buffer` is (2,) int64 scratch."""
+    _clock_gettime(np.int32(1), buffer.ctypes)
+    return buffer[0] * 1_000_000_000 + buffer[1]

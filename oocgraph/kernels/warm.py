@@ -1,0 +1,75 @@
+"""Loads the compiled kernels of a search; where the disk cache is cold they are compiled first, in a process of its own.
+
+A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry.
+``python -m oocgraph.kernels.warm uint32`` fills the cache.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from oocgraph.kernels import cpu
+from oocgraph.types import Progress, ignore_progress
+
+SEARCH_KERNELS = (
+    "pull_heads", "count_rows", "pull_tails", "push_rows", "push_levels", "fill_cache", "count_edges",
+    "difference", "list_vertices", "mark_vertices", "widen_levels", "finish_search",
+)  # fmt: skip
+
+
+def cache_is_cold() -> bool:
+    """Whether some kernel of a search has no entry in numba's disk cache."""
+    for name in SEARCH_KERNELS:
+        kernel = getattr(cpu, name)
+        if not any(Path(kernel.stats.cache_path).glob(f"*{name}-*.nbi")):
+            return True
+    return False
+
+
+def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress) -> None:
+    """Bring every kernel of a search into memory for neighbours of `index_dtype`, compiling what is not cached."""
+    if cache_is_cold():
+        progress("compiling kernels (once)", 0, 1)
+        subprocess.run([sys.executable, "-m", "oocgraph.kernels.warm", index_dtype], check=True, stdout=subprocess.DEVNULL)
+        progress("compiling kernels (once)", 1, 1)
+    call_search_kernels(index_dtype)
+
+
+def call_search_kernels(index_dtype: str) -> None:
+    """Call every kernel of a search once on a graph of two vertices and one edge."""
+    dtype = np.dtype(index_dtype)
+    n = 2
+    rows = (np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
+    heads = (np.empty(0, dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
+    resident = np.array([1, 0], dtype)
+    files = (np.empty(0, np.int32), 1, 8, np.empty(0, np.uint32))
+    frontier, visited, undecided, before = np.ones(1, np.uint64), np.ones(1, np.uint64), np.zeros(1, np.uint64), np.ones(1, np.uint64)
+    levels = np.zeros(4 * n, np.uint8)
+    marks = (np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)
+    buffer = np.zeros(8192, np.uint8)
+    cpu.pull_heads(0, 1, 1, n, *rows, *heads, resident, 0, frontier, visited, undecided, *marks)
+    cpu.count_rows(np.array([0, 1]), n, *rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
+    cpu.pull_tails(0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, undecided, *marks)
+    cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *marks)
+    queues, state, limits = np.zeros((2, 4), np.int64), np.zeros(7, np.int64), np.zeros(4, np.int64)
+    cache = np.zeros(4096, np.uint8)
+    none = np.empty(0, np.int64)
+    cpu.push_levels(
+        queues, state, limits, *rows, *heads, resident, *files, 10, none, cache, cache.view(dtype), none, visited,
+        *marks[:-1], np.zeros((1, 4), np.int64),
+    )  # fmt: skip
+    cpu.fill_cache(none, 0, 0, *files, none, cache)
+    cpu.count_edges(0, 1, rows[0], rows[1], rows[3], frontier)
+    cpu.difference(0, 1, visited, before, undecided)
+    cpu.list_vertices(frontier, queues[0])
+    cpu.mark_vertices(queues[0], 1, frontier)
+    cpu.widen_levels(levels[:n], levels.view(np.int32), n)
+    cpu.finish_search(0, 1, n, visited, marks[0], np.iinfo(dtype).max, levels[:n], levels.view(np.int32), False)
+
+
+if __name__ == "__main__":
+    call_search_kernels(sys.argv[1])

@@ -1,0 +1,108 @@
+"""Push or pull: numbers in, a choice and its reason out. Pure.
+
+The cost rule weighs the bytes that each direction would move through each tier, memory and disk. It is applied
+twice: before an iteration (`choose_by_cost`), with an estimate of what a pull leaves undecided, and again after a
+pull over what is resident (`choose_finish`), with the exact pages of both ways to finish. The two classical rules are
+`choose_half` (pull when the frontier holds half of the vertices) and `choose_alpha_beta` (Beamer et al., SC 2012, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import expm1
+
+PROBE_BYTES = 12
+"""Memory bytes per edge looked at: the neighbour (4) and the bitmap word it selects (8)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known before an iteration.
+
+    Attributes
+    ----------
+    frontier, frontier_edges
+        Active vertices, and the sum of their (out-)degrees.
+    frontier_pages
+        Distinct pages on disk that a push would read, exact; 0 when all is resident.
+    unvisited, unvisited_edges
+        Vertices without a level, and the sum of their (in-)degrees.
+    num_vertices
+        Of the graph.
+    sampled, sampled_probes, sampled_undecided
+        Of a sample of the unvisited vertices: how many, how many edges in memory a pull looked at for them, and how many of
+        them it left undecided. (Hub-first lists make any estimate from the frontier's size alone far too high.)
+    disk_pages
+        Pages of the pull group that are not resident.
+    pulled
+        Whether the last iteration was a pull.
+    """
+
+    frontier: int
+    frontier_edges: int
+    frontier_pages: int
+    unvisited: int
+    unvisited_edges: int
+    num_vertices: int
+    sampled: int
+    sampled_probes: int
+    sampled_undecided: int
+    disk_pages: int
+    pulled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``push`` or ``pull``, and why."""
+
+    direction: str
+    reason: str
+
+
+def expected_probes(facts: Facts) -> float:
+    """Edges in memory that a pull looks at, from the sample."""
+    return facts.sampled_probes * facts.unvisited / max(1, facts.sampled)
+
+
+def expected_pull_pages(facts: Facts) -> float:
+    """First pages of the tails that a pull leaves to the disk, from the sample: distinct ones of as many random pages."""
+    undecided = facts.sampled_undecided * facts.unvisited / max(1, facts.sampled)
+    return facts.disk_pages * -expm1(-undecided / facts.disk_pages) if facts.disk_pages else 0.0
+
+
+def choose_by_cost(facts: Facts, *, disk_byte_cost: float, page_bytes: int) -> Choice:
+    """Choose the direction that moves fewer bytes, a disk byte counting as `disk_byte_cost` memory bytes.
+
+    A pull can still be finished as a push, so its disk bytes are at most those of the push; it is
+    started only where it has a chance to read less.
+    """
+    push_disk = facts.frontier_pages * page_bytes
+    pull_disk = min(expected_pull_pages(facts), facts.frontier_pages) * page_bytes
+    push = facts.frontier_edges * PROBE_BYTES + disk_byte_cost * push_disk
+    pull = expected_probes(facts) * PROBE_BYTES + facts.num_vertices / 8 + disk_byte_cost * pull_disk
+    words = (
+        f"push moves {facts.frontier_edges * PROBE_BYTES:.3g} B in memory and {push_disk:.3g} B from disk, "
+        f"pull {pull - disk_byte_cost * pull_disk:.3g} B and {pull_disk:.3g} B"
+    )
+    return Choice("push" if push <= pull else "pull", f"cost: {words}")
+
+
+def choose_finish(*, undecided: int, pull_pages: int, push_pages: int) -> Choice:
+    """Finish a pull whose resident part left vertices undecided: by the fewer pages, both counted exactly."""
+    words = f"finish: {undecided} undecided need {pull_pages} first pages, the frontier's rows {push_pages}"
+    return Choice("push" if push_pages < pull_pages else "pull", words)
+
+
+def choose_half(facts: Facts) -> Choice:
+    """Pull when the frontier holds at least half of the vertices."""
+    pull = 2 * facts.frontier >= facts.num_vertices
+    return Choice("pull" if pull else "push", f"half: frontier {facts.frontier} of {facts.num_vertices} vertices")
+
+
+def choose_alpha_beta(facts: Facts, *, alpha: float, beta: float) -> Choice:
+    """Beamer's rule: pull above m_u / alpha frontier edges, push again below n / beta frontier vertices."""
+    if facts.pulled:
+        pull = facts.frontier >= facts.num_vertices / beta
+        return Choice("pull" if pull else "push", f"alpha-beta: frontier {facts.frontier}, n / beta = {facts.num_vertices / beta:.0f}")
+    pull = facts.frontier_edges > facts.unvisited_edges / alpha
+    return Choice("pull" if pull else "push", f"alpha-beta: frontier edges {facts.frontier_edges}, m_u / alpha = {facts.unvisited_edges / alpha:.0f}")

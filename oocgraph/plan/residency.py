@@ -1,0 +1,135 @@
+"""Which part of the graph stays in memory: planes, the first edges, caches. Pure; decided before anything is read.
+
+In: sizes of the graph and the bytes that the budget leaves. Out: `Residency`, or BudgetError with the smallest budget.
+
+On a graph whose degrees differ widely a plane decides most vertices of a pull (hub-first lists), so planes come first.
+On one with equal degrees the k-th neighbour is any vertex: a byte of plane saves no more than a byte of row,
+while a resident row also serves pushes, so all goes to rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oocgraph.errors import BudgetError
+from oocgraph.memory import format_bytes
+from oocgraph.types import PAGE_BYTES
+
+SKEWED = 1.0
+"""Squared coefficient of variation of the degrees from which planes pay (uniform random: 1 / degree; Kronecker: above 30)."""
+
+CACHE_SHARE = 0.04
+"""Share of what is left that caches single pages for frontiers of a few vertices."""
+
+MAX_CACHE_SLOTS = 1 << 14
+"""Pages of that cache: 64 MiB hold the wave front of a 4,000 x 4,000 grid."""
+
+MIN_CACHE_SLOTS = 256
+
+QUEUE_CAPACITY = 1 << 16
+"""Edges that a frontier may have to be pushed by one thread, many levels a call."""
+
+SLACK_BYTES = 12 << 20
+"""Interpreter objects, thread stacks and allocator slack of a run, charged to the budget; measured 4 - 9 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSizes:
+    """What the plan needs to know of a graph.
+
+    Attributes
+    ----------
+    num_vertices, itemsize
+        Vertices with edges; bytes of a neighbour id.
+    num_edges
+        Stored entries of each group that a search reads: one (undirected) or two (push, pull).
+    indptr_bytes
+        Explicit row starts that must be resident.
+    plane_edges : tuple of int
+        Entries in planes 0 .. k - 1, for k = 0 .. planes stored (so the first is 0).
+    skew
+        Squared coefficient of variation of the degrees of the pull group.
+    checksum_bytes
+        Page checksums, when reads are to be checked.
+    """
+
+    num_vertices: int
+    itemsize: int
+    num_edges: tuple[int, ...]
+    indptr_bytes: int
+    plane_edges: tuple[int, ...]
+    skew: float
+    checksum_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residency:
+    """What stays in memory.
+
+    Attributes
+    ----------
+    num_planes
+        Planes resident.
+    num_resident
+        First edges resident, per group.
+    cache_slots
+        4 KiB pages cached for tiny frontiers; 0 when everything is resident.
+    vertex_bytes, plane_bytes, resident_bytes, staging_bytes, cache_bytes
+        What each takes.
+    """
+
+    num_planes: int
+    num_resident: tuple[int, ...]
+    cache_slots: int
+    vertex_bytes: int
+    plane_bytes: int
+    resident_bytes: int
+    staging_bytes: int
+    cache_bytes: int
+
+
+def vertex_state_bytes(sizes: GraphSizes) -> int:
+    """Bytes of parents, levels (room for int32), five bitmaps and explicit row starts."""
+    n = sizes.num_vertices
+    return n * (sizes.itemsize + 4) + 5 * (n // 8 + 8) + sizes.indptr_bytes + sizes.checksum_bytes
+
+
+def plan_residency(
+    sizes: GraphSizes, *, available_bytes: int, limit_bytes: int, io_threads: int, buffer_bytes: int, max_planes: int | None
+) -> Residency:
+    """Divide `available_bytes` among planes, rows and caches.
+
+    Raises
+    ------
+    BudgetError
+        Vertex state and staging alone do not fit; the message gives the smallest budget that works.
+    """
+    state = vertex_state_bytes(sizes)
+    queues = 2 * QUEUE_CAPACITY * 8 + SLACK_BYTES
+    all_edges = sum(sizes.num_edges)
+    item = sizes.itemsize
+    most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)
+    planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
+    left = available_bytes - state - queues
+    if all_edges * item <= left:
+        fitting = [k for k in range(planes_wanted + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
+        k = max(fitting)
+        return Residency(k, sizes.num_edges, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
+    staging = io_threads * buffer_bytes
+    left -= staging
+    minimum = MIN_CACHE_SLOTS * PAGE_BYTES
+    if left < minimum:
+        need = limit_bytes - left + minimum
+        raise BudgetError(
+            f"the memory budget {format_bytes(limit_bytes)} is too small: the state of {sizes.num_vertices:,} vertices takes "
+            f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}, and "
+            f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
+        )
+    slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, CACHE_SHARE * left // PAGE_BYTES)))
+    left -= slots * PAGE_BYTES
+    k = max(k for k in range(planes_wanted + 1) if sizes.plane_edges[k] * item <= left)
+    left -= sizes.plane_edges[k] * item
+    resident = tuple(int(m * min(1.0, left / (all_edges * item))) for m in sizes.num_edges)
+    return Residency(
+        k, resident, slots, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, slots * (PAGE_BYTES + 8)
+    )

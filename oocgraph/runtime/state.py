@@ -1,0 +1,99 @@
+"""The state of one search: visited bits, parents, levels and the frontier, in store order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oocgraph.kernels import cpu
+from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.result import Iteration
+from oocgraph.types import LEVEL_UNREACHED, Array
+
+
+class SearchState:
+    """What a search knows; kernels write its arrays in place.
+
+    Attributes
+    ----------
+    frontier, visited, before, undecided : (num_words,) uint64
+        Bitmaps: active vertices; visited ones now and at the start of the iteration; what a pull has left to the disk.
+    parent : (num_vertices,) index dtype
+        Unset where not visited.
+    level : int
+        Level of the frontier.
+    queued : bool
+        Whether the frontier is in ``queues`` rather than in the bitmap.
+    """
+
+    def __init__(self, num_vertices: int, dtype: np.dtype[np.generic]) -> None:
+        n, words = num_vertices, max(1, -(-num_vertices // 64))
+        self.num_vertices, self.num_words = n, words
+        self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
+        self.parent = np.empty(n, dtype)
+        self._levels = np.empty(4 * n, np.uint8)
+        self.level8, self.level32 = self._levels[:n], self._levels.view(np.int32)
+        self.wide = False
+        self.level = 0
+        self.queued = True
+        self.queues = np.empty((2, QUEUE_CAPACITY), np.int64)
+        self.counts = np.zeros(7, np.int64)
+        self.frontier_size = self.frontier_edges = 0
+        self.num_reached = 0
+        self.unvisited_edges = 0
+        self.pulled = False
+        self.bytes_requested = 0
+        self._records: list[Iteration | Array] = []
+
+    @property
+    def marks(self) -> tuple[Array, Array, Array, bool, int]:
+        """``parent, level8, level32, wide, level`` of the vertices that this iteration finds."""
+        return self.parent, self.level8, self.level32, self.wide, self.level + 1
+
+    @property
+    def levels(self) -> Array:
+        """Levels in the form in use: uint8, or int32 when the depth needs it."""
+        return self.level32 if self.wide else self.level8
+
+    def widen_if_needed(self) -> None:
+        """Turn to int32 levels before one appears that a byte cannot hold."""
+        if not self.wide and self.level + 1 >= LEVEL_UNREACHED:
+            cpu.widen_levels(self.level8, self.level32, self.num_vertices)
+            self.wide = True
+
+    def sample_size(self, step: int) -> int:
+        """Count the unvisited vertices in every `step`-th word."""
+        words = self.visited[::step]
+        padding = 64 * self.num_words - self.num_vertices if (self.num_words - 1) % step == 0 else 0
+        return 64 * words.size - int(np.bitwise_count(words).sum()) - padding
+
+    def record(self, iteration: Iteration) -> None:
+        """Append the figures of an iteration."""
+        self._records.append(iteration)
+
+    def take_log(self, log: Array, fetched_bytes: int, fetch_seconds: float) -> None:
+        """Take over what `push_levels` did: its counts, and its log with the pages fetched for its first level."""
+        used = int(self.counts[4])
+        rows = np.empty((used, 5))
+        rows[:, 0] = self.level + 1 + np.arange(used)
+        rows[:, 1:] = log[:used]
+        if used:
+            rows[0, 3] += fetched_bytes
+            rows[0, 4] += 1e9 * fetch_seconds
+            self.pulled = False
+        self._records.append(rows)
+        self.bytes_requested += int(self.counts[3]) + fetched_bytes
+        self.frontier_size, self.frontier_edges, self.level = (int(x) for x in self.counts[:3])
+        self.counts[3] = self.counts[4] = 0
+
+    def iterations(self) -> tuple[Iteration, ...]:
+        """Return the figures of all iterations so far."""
+        out: list[Iteration] = []
+        for record in self._records:
+            if isinstance(record, Iteration):
+                out.append(record)
+            else:
+                out += [
+                    Iteration(int(level), "push", "few edges: many levels in one call", int(frontier), 0, ns / 1e9, int(num_bytes))
+                    for level, frontier, _, num_bytes, ns in record.tolist()
+                ]
+        return tuple(out)
