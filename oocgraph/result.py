@@ -1,10 +1,29 @@
-"""What a traversal returns: per-iteration figures, the search in store order, and the same under the user's ids."""
+"""What a traversal returns: per-iteration figures, the search in store order, and the same under the user's ids.
+
+In: a `Search` (store order) and the vertex ids of its graph. Out: `BFSResult`, whose arrays are aligned with every input
+id, ascending, isolated ones included. The ids are joined as a stream, block by block, when an array is first asked for or
+the result is written; a search alone never pays for them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
-from oocgraph.types import Array
+import numpy as np
+
+from oocgraph.errors import MissingDependencyError, OocGraphError
+from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
+
+Ids: TypeAlias = Any
+"""(n,) int64, or pyarrow.LargeStringArray (null where there is none)."""
+
+BLOCK_VERTICES = 1 << 19
+"""Vertices joined at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +92,310 @@ class Search:
     bytes_requested: int
     bytes_read: int
     iterations: tuple[Iteration, ...]
+
+
+class VertexIdMap(Protocol):
+    """The user's ids of a graph's vertices, as a result needs them: see `oocgraph.store.vertices.VertexIds`."""
+
+    kind: str
+    num_ids: int
+
+    def parse(self, ids: Any) -> Array:
+        """Return ids as the graph has them."""
+        ...
+
+    def vertices_of(self, ids: Any) -> Array:
+        """Return store numbers, -1 where isolated."""
+        ...
+
+    def ids_of(self, vertices: Any) -> Array:
+        """Return user ids of store numbers."""
+        ...
+
+    def stored_ids_of(self, vertices: Any) -> Ids:
+        """Return user ids of store numbers, strings as Arrow's."""
+        ...
+
+    def stored_blocks(self, block_size: int) -> Iterator[tuple[Ids, Array]]:
+        """Iterate over every input id, ascending, with store numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResultBlock:
+    """Some consecutive vertices of a result.
+
+    Attributes
+    ----------
+    vertices : (n,) int64, or pyarrow.LargeStringArray
+        User ids.
+    level : (n,) int32
+        -1 where unreached.
+    parent : (n,) int64, or pyarrow.LargeStringArray
+        User ids; -1 or null where unreached.
+    """
+
+    vertices: Ids
+    level: Array
+    parent: Ids
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class BFSResult:
+    """A breadth-first search under the user's vertex ids.
+
+    Parameters
+    ----------
+    search
+        The traversal in store order.
+    ids
+        The graph's vertex ids.
+    source
+        Source as the user gave it: an id, or a list of ids.
+    isolated_sources
+        Those of the sources that have no edge, as the graph has ids.
+    writer
+        Writes a result to a path: `oocgraph.store.result_writer.write_result`.
+    depth_limit
+        The limit that the search was given.
+    edge_bytes
+        Uncompressed bytes of the graph's neighbours.
+    load_seconds
+        From opening the graph to the start of the search: planes and state.
+    peak_host_bytes
+        Peak of the process so far.
+    memory_budget
+        Bytes the search was allowed.
+    planes_resident
+        Planes that were held in memory.
+
+    Notes
+    -----
+    `vertices`, `level` and `parent` are made when first asked for and kept; `level_of`, `parent_of`, `path` and `write` make none of them.
+    """
+
+    search: Search
+    ids: VertexIdMap
+    source: Any
+    isolated_sources: Sequence[Any] = ()
+    writer: Callable[[BFSResult, Path], None] | None = field(default=None)
+    depth_limit: int | None = None
+    edge_bytes: int = 0
+    load_seconds: float = 0.0
+    peak_host_bytes: int = 0
+    memory_budget: int = 0
+    planes_resident: int = 0
+
+    def __repr__(self) -> str:
+        source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source)} sources"
+        return (
+            f"<BFSResult from {source}: {self.num_reached:,} of {self.ids.num_ids:,} vertices reached, depth {self.depth}, "
+            f"{self.seconds:.4g} s, {self.teps / 1e6:,.1f} MTEPS, read {100 * self.read_fraction:.2g} % of the edge bytes>"
+        )
+
+    @property
+    def depth(self) -> int:
+        """Largest level."""
+        return self.search.depth
+
+    @property
+    def num_reached(self) -> int:
+        """Reached vertices, sources included (an isolated source reaches itself)."""
+        return self.search.num_reached + len(set(self.isolated_sources))
+
+    @property
+    def num_reached_edges(self) -> int:
+        """Edges of the reached component: an undirected edge once, out-edges when directed."""
+        return self.search.num_reached_edges
+
+    @property
+    def iterations(self) -> tuple[Iteration, ...]:
+        """Figures of each level."""
+        return self.search.iterations
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from the sources to parent and level in store order."""
+        return self.search.seconds
+
+    @property
+    def teps(self) -> float:
+        """Traversed edges per second: `num_reached_edges` / `seconds`."""
+        return self.num_reached_edges / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files."""
+        return self.search.bytes_requested
+
+    @property
+    def bytes_read(self) -> int:
+        """Return the larger of the bytes requested and the device bytes of the process."""
+        return self.search.bytes_read
+
+    @property
+    def read_fraction(self) -> float:
+        """`bytes_read` / `edge_bytes`; 0 of a graph without edges."""
+        return self.bytes_read / self.edge_bytes if self.edge_bytes else 0.0
+
+    @cached_property
+    def vertices(self) -> Array:
+        """Every input id, ascending, isolated ones included: (num_ids,) int64, or object array of str."""
+        return self._joined(lambda vertices, _: vertices)
+
+    @cached_property
+    def level(self) -> Array:
+        """Level of each of `vertices`: (num_ids,) int32, -1 where unreached."""
+        return self._joined(self._levels, np.int32)
+
+    @cached_property
+    def parent(self) -> Array:
+        """Parent id of each of `vertices`: int64 with -1 where unreached, or object array of str with None."""
+        return self._joined(lambda vertices, numbers: self._parents(vertices, numbers, self._levels(vertices, numbers)))
+
+    def level_of(self, ids: Any) -> Any:
+        """Level of one vertex (int) or several ((n,) int32); -1 where unreached.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        levels = self._levels(*self._look_up(ids))
+        return int(levels[0]) if _is_scalar(ids) else levels
+
+    def parent_of(self, ids: Any) -> Any:
+        """Parent of one vertex or several, as user ids; -1, or None for strings, where unreached.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        vertices, numbers = self._look_up(ids)
+        parents = _as_numpy(self._parents(vertices, numbers, self._levels(vertices, numbers)))
+        return parents.tolist()[0] if _is_scalar(ids) else parents
+
+    def path(self, target: Any) -> Array:
+        """Return the path of the tree from a source to `target`, both included, as user ids.
+
+        Raises
+        ------
+        VertexNotFoundError
+            `target` does not occur in the graph's input.
+        OocGraphError
+            `target` was not reached.
+        """
+        if self.level_of(target) == UNREACHED:
+            raise OocGraphError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
+        vertex = int(self.ids.vertices_of(target)[0])
+        if vertex < 0:  # an isolated source
+            return self.ids.parse(target)
+        numbers = [vertex]
+        while (above := int(self.search.parent[numbers[-1]])) != numbers[-1]:
+            numbers.append(above)
+        return self.ids.ids_of(numbers[::-1])
+
+    def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[ResultBlock]:
+        """Iterate over the whole result in blocks, without keeping it."""
+        for vertices, numbers in self.ids.stored_blocks(block_size):
+            levels = self._levels(vertices, numbers)
+            yield ResultBlock(vertices, levels, self._parents(vertices, numbers, levels))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write vertices, level and parent to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
+
+        Raises
+        ------
+        OutputError
+            The path exists, its extension is another, or it cannot be written; nothing is left behind.
+        """
+        if self.writer is None:
+            raise OocGraphError("this result was made without a writer; use `oocgraph.bfs`, or oocgraph.store.result_writer.write_result")
+        self.writer(self, Path(path))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame with the columns vertex, level and parent.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingDependencyError(
+                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
+                "result.vertices, result.level and result.parent are NumPy arrays"
+            ) from error
+        return pd.DataFrame({"vertex": self.vertices, "level": self.level, "parent": self.parent})
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain numbers, as the command line prints them."""
+        names = (
+            "source num_reached depth seconds teps bytes_read bytes_requested edge_bytes read_fraction peak_host_bytes memory_budget "
+            "planes_resident load_seconds"
+        )
+        figures = {name: getattr(self, name) for name in names.split()}
+        return {**figures, "iterations": [asdict(one) for one in self.iterations]}
+
+    def _joined(self, column: Callable[[Ids, Array], Ids], dtype: Any = None) -> Array:
+        out = np.empty(self.ids.num_ids, dtype or (np.int64 if self.ids.kind == "int64" else object))
+        start = 0
+        for vertices, numbers in self.ids.stored_blocks(BLOCK_VERTICES):
+            out[start : start + numbers.size] = _as_numpy(column(vertices, numbers))
+            start += numbers.size
+        return out
+
+    def _look_up(self, ids: Any) -> tuple[Ids, Array]:
+        """Ids as a stored block has them, and their store numbers."""
+        vertices, numbers = self.ids.parse(ids), self.ids.vertices_of(ids)
+        if self.ids.kind == "int64":
+            return vertices, numbers
+        import pyarrow as pa
+
+        return pa.array(vertices, pa.large_string()), numbers
+
+    def _levels(self, vertices: Ids, numbers: Array) -> Array:
+        level = np.full(numbers.size, UNREACHED, np.int32)
+        known = numbers >= 0
+        level[known] = self.search.level[numbers[known]]
+        if self.search.level.dtype == np.uint8:
+            level[level == LEVEL_UNREACHED] = UNREACHED
+        level[self._isolated_sources(vertices, ~known)] = 0
+        return level
+
+    def _parents(self, vertices: Ids, numbers: Array, levels: Array) -> Ids:
+        """Ids of the parents; a vertex at level 0 is its own."""
+        found, own = levels > 0, levels == 0
+        parents = self.ids.stored_ids_of(self.search.parent[numbers[found]])
+        if isinstance(parents, np.ndarray):
+            out = np.full(numbers.size, UNREACHED, np.int64)
+            out[found], out[own] = parents, vertices[own]
+            return out
+        import pyarrow as pa
+
+        at = np.cumsum(found) - 1
+        at[own] = len(parents) + np.flatnonzero(own)
+        return pa.concat_arrays([parents, vertices]).take(pa.array(at, mask=levels == UNREACHED))
+
+    def _isolated_sources(self, vertices: Ids, isolated: Array) -> Array:
+        """Positions of the isolated sources among `vertices`."""
+        if not len(self.isolated_sources) or not isolated.any():
+            return np.empty(0, np.int64)
+        if isinstance(vertices, np.ndarray):
+            return np.flatnonzero(isolated & np.isin(vertices, np.asarray(self.isolated_sources, np.int64)))
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = pa.array(self.isolated_sources, pa.large_string())
+        return np.flatnonzero(pc.is_in(vertices, value_set=wanted).to_numpy(zero_copy_only=False))
+
+
+def _is_scalar(ids: Any) -> bool:
+    return isinstance(ids, str) or np.ndim(ids) == 0
+
+
+def _as_numpy(values: Ids) -> Array:
+    return values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False)

@@ -116,9 +116,11 @@ def distinct(values: Array) -> Array:
     ascending = np.sort(values, axis=None)
     if ascending.size < 2:
         return ascending
-    return ascending[np.concatenate([[True], ascending[1:] != ascending[:-1]])]
+    keep: Array = np.concatenate([[True], ascending[1:] != ascending[:-1]])
+    return np.compress(keep, ascending)
 
 
 def as_numpy(ids: Ids) -> Array:
     """Return ids as NumPy sees them: int64, or an object array of str (None where null)."""
-    return ids if isinstance(ids, np.ndarray) else ids.to_numpy(zero_copy_only=False)
+    array: Array = ids if isinstance(ids, np.ndarray) else ids.to_numpy(zero_copy_only=False)
+    return array

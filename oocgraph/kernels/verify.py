@@ -1,0 +1,106 @@
+"""The compiled rules of a breadth-first search tree. Nothing here is shared with the search that it judges.
+
+In: parent and level in store order, levels unsigned with their largest value for "unreached" (255 of uint8; -1 of
+int32 seen as uint32), and blocks of rows. Out: the first violation as (rule, vertex, other vertex), or counts.
+Reference: Graph500 specification, "validation".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+VALID = 0
+SENTINELS_DIFFER = 1
+PARENT_RANGE = 2
+SOURCE_PARENT = 3
+PARENT_LEVEL = 4
+BEYOND_LIMIT = 5
+EDGE_SPAN = 6
+INDEX_RANGE = 7
+
+
+@nb.njit(nogil=True, cache=True)
+def check_vertices(parent: Any, level: Any, start: int, stop: int, unreached: int, none: int, limit: int) -> Any:
+    """Check the rules that need no edges, for vertices ``start .. stop - 1``.
+
+    Returns
+    -------
+    (rule, vertex, num_reached, num_roots, depth)
+    """
+    num_reached, num_roots, depth = 0, 0, np.int64(0)
+    for v in range(start, stop):
+        lv, p = np.int64(level[v]), np.int64(parent[v])
+        if (lv == unreached) != (p == none):
+            return SENTINELS_DIFFER, v, num_reached, num_roots, depth
+        if lv == unreached:
+            continue
+        if p < 0 or p >= parent.size:
+            return PARENT_RANGE, v, num_reached, num_roots, depth
+        if lv > limit:
+            return BEYOND_LIMIT, v, num_reached, num_roots, depth
+        if lv == 0:
+            if p != v:
+                return SOURCE_PARENT, v, num_reached, num_roots, depth
+            num_roots += 1
+        elif np.int64(level[p]) + 1 != lv:
+            return PARENT_LEVEL, v, num_reached, num_roots, depth
+        num_reached += 1
+        depth = max(depth, lv)
+    return VALID, -1, num_reached, num_roots, depth
+
+
+@nb.njit(nogil=True, cache=True)
+def check_edges(
+    indptr: Any, first_row: int, first_edge: int, indices: Any,
+    parent: Any, level: Any, unreached: int, limit: int, linked: Any, count_loops: int,
+) -> Any:  # fmt: skip
+    """Check that no edge from a reached vertex spans more than one level; mark the vertices whose tree edge is met.
+
+    An unreached neighbour has the largest level, so it spans too much unless the vertex lies at the depth limit.
+    Stored entries of an undirected graph occur both ways, so looking one way is enough.
+
+    Parameters
+    ----------
+    linked : (ceil(num_vertices / 64),) uint64
+        Bit per vertex, of this thread alone; changed.
+
+    Returns
+    -------
+    (rule, vertex, other, num_edges, num_loops)
+    """
+    num_edges, num_loops = 0, 0
+    for r in range(indptr.size - 1):
+        u = first_row + r
+        lu = np.int64(level[u])
+        if lu == unreached:
+            continue
+        a = max(indptr[r] - first_edge, 0)
+        b = min(indptr[r + 1] - first_edge, indices.size)
+        num_edges += b - a
+        last = unreached if lu == limit else lu + 1
+        for i in range(a, b):
+            w = np.int64(indices[i])
+            if w < 0 or w >= level.size:
+                return INDEX_RANGE, u, w, num_edges, num_loops
+            lw = np.int64(level[w])
+            if lw > lu:
+                if lw > last:
+                    return EDGE_SPAN, u, w, num_edges, num_loops
+                if np.int64(parent[w]) == u:
+                    linked[w >> 6] |= np.uint64(1) << np.uint64(w & 63)
+        if count_loops:
+            for i in range(a, b):
+                num_loops += np.int64(indices[i]) == u
+    return VALID, -1, -1, num_edges, num_loops
+
+
+@nb.njit(nogil=True, cache=True)
+def find_unlinked(linked: Any, level: Any, unreached: int) -> int:
+    """Return the first reached vertex, not a source, whose bit is not set; -1 if there is none."""
+    for v in range(level.size):
+        if 0 < level[v] < unreached and not (linked[v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+            return v
+    return -1
