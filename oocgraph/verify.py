@@ -27,12 +27,13 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.config import num_cores
 from oocgraph.errors import CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.result import BFSResult
 from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.rows import RowBlock, map_bounded, num_usable_threads, read_entries, row_blocks
+from oocgraph.store.rows import RowBlock, map_bounded, read_entries, row_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, Array, no_parent
 
@@ -77,7 +78,7 @@ def verify_search(
     level: Array,
     *,
     depth_limit: int | None = None,
-    num_threads: int | None = None,
+    threads: int | None = None,
 ) -> Validation:
     """Judge parent and level in store order.
 
@@ -93,7 +94,7 @@ def verify_search(
         255 (uint8) or -1 (int32) where unreached. Not changed.
     depth_limit
         The limit that the search was given.
-    num_threads
+    threads
         All usable processors when not given.
 
     Returns
@@ -113,7 +114,7 @@ def verify_search(
     128 M stored entries (kron22) take 0.3 s with two threads when cached.
     """
     begin = time.perf_counter()
-    num_threads = num_usable_threads() if num_threads is None else num_threads
+    num_threads = num_cores() if threads is None else threads
     tree = _Tree(store, parent, level, depth_limit)
     num_reached, depth = tree.check_vertices(np.asarray(sources, np.int64), num_threads)
     num_edges, num_loops = tree.check_edges(num_threads)
@@ -127,7 +128,7 @@ def verify_search(
     )
 
 
-def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, num_threads: int | None = None) -> Validation:
+def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, threads: int | None = None) -> Validation:
     """Judge the result of `oocgraph.bfs`: its tree, its levels and what it counts.
 
     Parameters
@@ -136,7 +137,7 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, n
         The store, or where it is.
     result
         A search of that graph.
-    num_threads
+    threads
         All usable processors when not given.
 
     Returns
@@ -160,7 +161,7 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, n
         raise ValidationError(f"the search started from the vertices {search.sources}, but its sources are {numbers[numbers >= 0]}")
     if set(given[numbers < 0].tolist()) != set(result.isolated_sources):
         raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {list(result.isolated_sources)}")
-    validation = verify_search(store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, num_threads=num_threads)
+    validation = verify_search(store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=threads)
     for name in ("num_reached", "depth", "num_reached_edges"):
         told, counted = getattr(search, name), getattr(validation, name)
         if told != counted:

@@ -63,7 +63,7 @@ def test_valid_trees_pass(tmp_path, monkeypatch, directed, keep, dtype, num_thre
     store = store_of(tmp_path / "g.zarr", src, dst, directed=directed, **options)
     for sources in ([0], [store.num_vertices - 1], [3, 3, 9]):
         parent, level = plain_bfs(store, sources, dtype=dtype)
-        report = verify_search(store, sources, parent, level, num_threads=num_threads)
+        report = verify_search(store, sources, parent, level, threads=num_threads)
         reached = parent != no_parent(parent.dtype)
         assert report.num_reached == np.count_nonzero(reached)
         assert report.depth == level[reached].max()

@@ -7,7 +7,6 @@ Used by whatever must see every edge once: validation, checks, export. A search 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -105,11 +104,6 @@ def read_entries(array: StoredArray, block: RowBlock, buffer: Array) -> Array:
         array.read_into(block.start, entries)
         return entries
     return array.read(block.start, block.stop)
-
-
-def num_usable_threads() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: int) -> Iterator[_R]:
