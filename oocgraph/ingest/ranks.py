@@ -1,0 +1,165 @@
+"""Step 3: the new number of every vertex: by degree, highest first, equal degrees by ascending id; isolated vertices get none.
+
+In: degrees by provisional id, as a stream. Out: ranks in the same order (over the degrees, in place), and the classes: one for each
+distinct degree. A graph has few of those: D classes need D**2 / 2 entries, so 46,000 for half a billion.
+References: Yasui et al. 2014, section 3 (degree-ordered, isolated vertices removed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.ingest.bins import BinFiles
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.dedupe import CleanEdges
+from oocgraph.kernels.build import assign_ranks
+from oocgraph.store.layout import MAX_PLANES, num_planes_for
+from oocgraph.types import Array
+
+SMALL_DEGREES = 1 << 16
+"""Degrees below this find their class in a table (512 KiB), others by bisection."""
+
+BLOCK = 1 << 18
+"""Vertices handled at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class DegreeClasses:
+    """Vertices grouped by degree, in store order.
+
+    Attributes
+    ----------
+    value : (num_classes,) int64
+        Distinct degrees, descending. With ``vertex_order="original"`` one class, of unknown degree.
+    first_vertex : (num_classes + 1,) int64
+        First vertex of each class; the last is the number of vertices.
+    first_entry : (num_classes + 1,) int64
+        First stored entry of each class, in the group that a pull walks.
+    """
+
+    value: Array
+    first_vertex: Array
+    first_entry: Array
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices with an edge."""
+        return int(self.first_vertex[-1])
+
+    @property
+    def num_entries(self) -> int:
+        """Sum of the degrees."""
+        return int(self.first_entry[-1])
+
+    def num_planes(self) -> int:
+        """Return how many planes are stored."""
+        counts = np.diff(self.first_vertex)
+        most = min(MAX_PLANES, int(self.value[0]) if self.value.size else 0)
+        lengths = np.array([counts[self.value > k].sum() for k in range(most)], np.int64)
+        return num_planes_for(lengths, self.num_entries)
+
+    def row_start(self, row: int) -> int:
+        """First entry of a row."""
+        c = int(np.searchsorted(self.first_vertex, row, side="right")) - 1
+        if c >= self.value.size:
+            return self.num_entries
+        return int(self.first_entry[c] + (row - self.first_vertex[c]) * self.value[c])
+
+    def entries_below(self, rows: Array) -> Array:
+        """Entries before each (fractional) row: (n,) float64."""
+        return np.interp(rows, self.first_vertex.astype(np.float64), self.first_entry.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class RankBlock:
+    """Some consecutive provisional vertices and what became of them.
+
+    Attributes
+    ----------
+    start
+        The first provisional id.
+    rank : (n,) uint32
+        New number, or NO_RANK.
+    used, present : (n,) bool
+        Has an edge; occurs in the input.
+    """
+
+    start: int
+    rank: Array
+    used: Array
+    present: Array
+
+
+def _blocks(clean: CleanEdges) -> Iterator[tuple[int, Array, Array]]:
+    """Degrees by block, and which vertices have an edge."""
+    for start in range(0, clean.degree.length, BLOCK):
+        stop = min(start + BLOCK, clean.degree.length)
+        degree = clean.degree.read(start, stop)
+        used = degree > 0
+        if clean.has_out is not None:
+            used |= clean.has_out.read(start, stop) > 0
+        yield start, degree, used
+
+
+def degree_classes(clean: CleanEdges) -> DegreeClasses:
+    """Count the vertices of each degree."""
+    found: dict[int, int] = {}
+    for _, degree, used in _blocks(clean):
+        values, counts = np.unique(degree[used], return_counts=True)
+        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+            found[value] = found.get(value, 0) + count
+    value = np.array(sorted(found, reverse=True), np.int64)
+    counts = np.array([found[v] for v in value.tolist()], np.int64)
+    return DegreeClasses(value, _starts(counts), _starts(counts * value))
+
+
+def _starts(counts: Array) -> Array:
+    out = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=out[1:])
+    return out
+
+
+def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_present: bool) -> Iterator[RankBlock]:
+    """Replace degrees by ranks, block by block, in ascending order of ids."""
+    ascending = classes.value[::-1]
+    num_small = int(np.searchsorted(ascending, SMALL_DEGREES))
+    class_of_small = np.zeros(SMALL_DEGREES, np.int64)
+    class_of_small[ascending[:num_small]] = np.arange(num_small)
+    large = ascending[num_small:].astype(np.uint32)
+    next_rank = classes.first_vertex[:-1][::-1].copy()
+    if job.vertex_order == "original":
+        class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
+    loops = _Ascending(clean.loops)
+    for start, degree, used in _blocks(clean):
+        present = np.ones(used.size, bool) if all_present else used.copy()
+        present[loops.below(start + used.size) - start] = True
+        rank = degree if clean.degree.resident is not None else np.empty_like(degree)
+        assign_ranks(degree, used, class_of_small, large, num_small, next_rank, rank)
+        clean.degree.write(start, rank)
+        yield RankBlock(start, rank, used, present)
+
+
+class _Ascending:
+    """Reads a list of ascending provisional ids from a file, range by range."""
+
+    def __init__(self, files: BinFiles) -> None:
+        self._blocks = files.blocks(0, BLOCK)
+        self._pending = np.empty(0, np.int64)
+
+    def below(self, stop: int) -> Array:
+        """Return the ids below `stop` that were not returned before."""
+        parts = []
+        while True:
+            cut = int(np.searchsorted(self._pending, stop))
+            parts.append(self._pending[:cut])
+            self._pending = self._pending[cut:]
+            if self._pending.size:
+                break
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._pending = block[0].astype(np.int64)
+        return np.concatenate(parts)

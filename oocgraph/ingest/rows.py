@@ -1,0 +1,116 @@
+"""Step 6: sort each bin of entries and write the rows: indices, indptr, and the planes of the group that a pull walks.
+
+In: bins of keys ``row << bits | col`` in store order. Out: the arrays of one group, appended in order. Planes grow side by side in
+temporary files, one for each, and are copied behind one another at the end.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.ingest.bins import BinFiles, write_all
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.oversize import pieces
+from oocgraph.ingest.ranks import DegreeClasses
+from oocgraph.ingest.relabel import entry_bits
+from oocgraph.kernels.build import fill_planes, split_rows
+from oocgraph.store import layout
+from oocgraph.types import Array, index_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """The entries of one piece, ready to be written."""
+
+    indices: Array
+    indptr: Array
+    planes: Array
+    plane_offsets: Array
+    loops: Array
+    num_loops: int
+
+
+def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
+    """Write one group; return its number of entries and of self-loops."""
+    num_vertices = classes.num_vertices
+    bits, dtype = entry_bits(num_vertices), index_dtype(num_vertices)
+    parts = pieces(entries, job.sizes.capacity, job.workers)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([part.count for part in parts], dtype=np.int64)])
+
+    def rows(position: int) -> RowBlock:
+        piece, offset = parts[position], int(offsets[position])
+        (keys,) = piece.files.read(piece.index, job.scratch)
+        piece.files.remove(piece.index)
+        keys.sort()
+        first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
+        indices, indptr = np.empty(keys.size, dtype), np.empty(max(0, stop - first), np.int64)
+        num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
+        loops = np.empty(0, dtype)
+        if num_loops:
+            loops = np.unique(indices[(keys >> np.uint64(bits)) == indices])
+        plane_offsets, planes = np.zeros(num_planes + 1, np.int64), np.empty(0, dtype)
+        if num_planes and keys.size:
+            planes = np.empty(keys.size, dtype)
+            carry = offset - classes.row_start(int(keys[0]) >> bits)
+            fill_planes(keys, indices, np.uint64(bits), carry, plane_offsets, planes)
+            planes = planes[: plane_offsets[-1]].copy()
+        return RowBlock(indices, indptr, planes, plane_offsets, loops, num_loops)
+
+    with_planes = group == layout.plane_group(job.directed) and job.vertex_order == "degree"
+    plane_files = _PlaneFiles(job, num_planes)
+    indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
+    loops = []
+    num_loops = 0
+    for done, block in enumerate(job.workers.ordered(rows, range(len(parts)))):
+        indices.append(block.indices)
+        indptr.append(block.indptr)
+        plane_files.append(block)
+        num_loops += block.num_loops
+        if block.loops.size:
+            loops.append(block.loops)
+        job.progress(f"write {group}", done + 1, len(parts))
+    indptr.append(offsets[-1:])
+    if group == "out" and loops:
+        job.writer.write(layout.SELF_LOOPS, np.unique(np.concatenate(loops)))
+    if with_planes:
+        job.writer.write(f"{group}/degrees/value", classes.value)
+        job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])
+        plane_files.write(group, dtype)
+    return int(offsets[-1]), num_loops
+
+
+class _PlaneFiles:
+    """Planes growing side by side."""
+
+    def __init__(self, job: Job, num_planes: int) -> None:
+        self._job = job
+        self._lengths = np.zeros(num_planes, np.int64)
+        folder = job.folder("planes")
+        folder.mkdir(exist_ok=True)
+        self._files = [os.open(folder / str(k), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) for k in range(num_planes)]
+
+    def append(self, block: RowBlock) -> None:
+        for k, fd in enumerate(self._files):
+            part = block.planes[block.plane_offsets[k] : block.plane_offsets[k + 1]]
+            if not part.size:
+                break
+            write_all(fd, [part])
+            self._lengths[k] += part.size
+
+    def write(self, group: str, dtype: np.dtype[np.generic]) -> None:
+        """Copy the planes into the store, one behind the other."""
+        offsets = np.zeros(self._lengths.size + 1, np.int64)
+        np.cumsum(self._lengths, out=offsets[1:])
+        self._job.writer.write(f"{group}/planes/offsets", offsets)
+        out = self._job.writer.create(f"{group}/planes/indices", dtype)
+        buffer = np.empty(1 << 20, dtype)
+        for fd, length in zip(self._files, self._lengths.tolist(), strict=True):
+            for start in range(0, length, buffer.size):
+                part = buffer[: min(buffer.size, length - start)]
+                os.preadv(fd, [part.data.cast("B")], start * part.itemsize)
+                out.append(part)
+            os.close(fd)
+        self._files = []

@@ -1,0 +1,220 @@
+"""Compiled steps of the external build: keys from edges, keys to bins, sorted keys to rows and planes.
+
+An entry (row, col) is one uint64 key, ``row << col_bits | col``: sorting keys sorts entries by row, then by
+column. All functions work on plain arrays, hold no lock of the interpreter and are called by a pool of
+threads on blocks of their own; where two threads share an array, the caller holds a lock.
+
+The bin of a key is looked up by its *cell*: the leading `CELL_BITS` bits after the first one, as in a
+floating-point number, so that cells are narrow where keys are small. Degree order puts the long rows first,
+and so a small table balances hubs and leaves alike (the idea of HdrHistogram).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+
+CELL_BITS = 10
+"""A cell is at most 2**-10 of its distance from the start of the range wide."""
+
+KEY_BITS = 52
+"""A float64 counts exactly this far; longer ranges drop their low bits."""
+
+_ONE = 1023 << CELL_BITS  # cell of the number one
+_SHIFT = KEY_BITS - CELL_BITS
+
+NO_RANK = np.uint32(2**32 - 1)
+"""Rank of a vertex that is not in the store: isolated, or absent from the input."""
+
+
+@intrinsic
+def _float_bits(_context: Any, _value: Any) -> Any:
+    def generate(_codegen: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return nb.uint64(nb.float64), generate
+
+
+@nb.njit(nogil=True, cache=True)
+def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, counts: Any) -> None:
+    """Write the bin of each key and add up the size of each bin.
+
+    ``keys : (n,) uint64``, none below ``low``;
+    ``table : (num_cells,) uint16``; ``bin_of : (n,) uint16`` and ``counts : (num_bins,) int64`` are written.
+    """
+    for i in range(keys.size):
+        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
+        chosen = table[cell]
+        bin_of[i] = chosen
+        counts[chosen] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def count_cells(keys: Any, low: Any, drop_bits: Any, counts: Any) -> None:
+    """Add the number of keys in each cell to ``counts : (num_cells,) int64``."""
+    for i in range(keys.size):
+        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
+        counts[cell] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def scatter(values: Any, bin_of: Any, cursor: Any, out: Any) -> None:
+    """Group ``values`` by bin into ``out``; ``cursor : (num_bins,) int64`` holds each bin's start and is advanced."""
+    for i in range(values.size):
+        chosen = bin_of[i]
+        out[cursor[chosen]] = values[i]
+        cursor[chosen] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def edge_keys(source: Any, target: Any, first: Any, length: Any, col_bits: Any, undirected: Any, keys: Any) -> Any:
+    """Write one key per edge, of positions ``id - first``; return the first edge with an id outside, or -1.
+
+    An undirected edge is kept once. Which end is its row is decided by the parity of the sum, not by size, so that
+    rows are loaded evenly and a star's edges do not all fall into one row.
+    """
+    for i in range(source.size):
+        u = np.uint64(source[i] - first)
+        v = np.uint64(target[i] - first)
+        if u >= length or v >= length:
+            return i
+        if undirected and (u > v) == (((u + v) & np.uint64(1)) == np.uint64(0)):
+            u, v = v, u
+        keys[i] = (u << col_bits) | v
+    return -1
+
+
+@nb.njit(nogil=True, cache=True)
+def compact_keys(keys: Any, col_bits: Any, drop_duplicates: Any, drop_loops: Any, loops: Any) -> Any:
+    """Remove duplicates and self-loops from sorted keys, in place.
+
+    Returns the number of keys that remain, and of distinct vertices with a dropped self-loop, which are written to ``loops``.
+    """
+    mask = (np.uint64(1) << col_bits) - np.uint64(1)
+    kept = 0
+    num_loops = 0
+    for i in range(keys.size):
+        key = keys[i]
+        if drop_loops and (key >> col_bits) == (key & mask):
+            if num_loops == 0 or loops[num_loops - 1] != (key & mask):
+                loops[num_loops] = key & mask
+                num_loops += 1
+            continue
+        if drop_duplicates and kept > 0 and keys[kept - 1] == key:
+            continue
+        keys[kept] = key
+        kept += 1
+    return kept, num_loops
+
+
+@nb.njit(nogil=True, cache=True)
+def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out: Any) -> None:
+    """Count entries by vertex: both ends when undirected (a self-loop once), else columns, flagging rows in ``has_out``.
+
+    ``degree : (num_ids,) uint32`` is shared: the caller holds a lock (4 ns an edge, against 25 ns for sorting it).
+    """
+    mask = (np.uint64(1) << col_bits) - np.uint64(1)
+    for i in range(keys.size):
+        row, col = keys[i] >> col_bits, keys[i] & mask
+        degree[col] += np.uint32(1)
+        if undirected:
+            if row != col:
+                degree[row] += np.uint32(1)
+        else:
+            has_out[row] = 1
+
+
+@nb.njit(nogil=True, cache=True)
+def assign_ranks(
+    degree: Any, used: Any, class_of_small: Any, large_degrees: Any, num_small_classes: Any, next_rank: Any, rank: Any
+) -> None:
+    """Give each used vertex the next rank of its degree class; the others `NO_RANK`.
+
+    ``class_of_small : (limit,) int64`` maps a degree below its length to its class, ``large_degrees`` (ascending) the
+    others: class ``num_small_classes + position``. ``next_rank : (num_classes,) int64`` is advanced. ``rank`` may be ``degree`` itself.
+    """
+    for i in range(degree.size):
+        if not used[i]:
+            rank[i] = NO_RANK
+            continue
+        d = degree[i]
+        c = class_of_small[d] if d < class_of_small.size else num_small_classes + np.searchsorted(large_degrees, d)
+        rank[i] = np.uint32(next_rank[c])
+        next_rank[c] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def relabel_both(keys: Any, col_bits: Any, rank: Any, rank_bits: Any, undirected: Any, forward: Any, backward: Any) -> Any:
+    """Rename both ends of each edge; write the entry to ``forward`` and its transpose to ``backward``.
+
+    Returns how many were written to each; an undirected self-loop has no second entry. ``forward`` may be ``keys``.
+    """
+    mask = (np.uint64(1) << col_bits) - np.uint64(1)
+    written = 0
+    for i in range(keys.size):
+        u = np.uint64(rank[keys[i] >> col_bits])
+        v = np.uint64(rank[keys[i] & mask])
+        forward[i] = (u << rank_bits) | v
+        if not (undirected and u == v):
+            backward[written] = (v << rank_bits) | u
+            written += 1
+    return written
+
+
+@nb.njit(nogil=True, cache=True)
+def split_rows(keys: Any, col_bits: Any, first_row: Any, offset: Any, indices: Any, indptr: Any) -> Any:
+    """Write the columns of sorted keys, and where each row starts that begins here; return the number of self-loops.
+
+    ``indptr[r]`` becomes ``offset`` plus the number of keys below row ``first_row + r``.
+    """
+    mask = (np.uint64(1) << col_bits) - np.uint64(1)
+    row = 0
+    num_loops = 0
+    for i in range(keys.size):
+        key_row = np.int64(keys[i] >> col_bits) - first_row
+        while row < indptr.size and row <= key_row:
+            indptr[row] = offset + i
+            row += 1
+        col = keys[i] & mask
+        indices[i] = col
+        if (keys[i] >> col_bits) == col:
+            num_loops += 1
+    while row < indptr.size:
+        indptr[row] = offset + keys.size
+        row += 1
+    return num_loops
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_planes(keys: Any, indices: Any, col_bits: Any, carry: Any, offsets: Any, out: Any) -> None:
+    """Deal each row's first neighbours to the planes.
+
+    ``carry`` is how many neighbours of the first row came before these keys. ``offsets : (K + 1,) int64`` is written: plane k of
+    this block is ``out[offsets[k]:offsets[k + 1]]``. ``out`` holds at least ``min(keys.size, K * rows)``.
+    """
+    num_planes = offsets.size - 1
+    offsets[:] = 0
+    k = np.int64(carry)
+    for i in range(keys.size):
+        if i > 0 and (keys[i] >> col_bits) != (keys[i - 1] >> col_bits):
+            k = np.int64(0)
+        if k < num_planes:
+            offsets[k + 1] += 1
+        k += 1
+    for p in range(num_planes):
+        offsets[p + 1] += offsets[p]
+    k = np.int64(carry)
+    for i in range(keys.size):
+        if i > 0 and (keys[i] >> col_bits) != (keys[i - 1] >> col_bits):
+            k = np.int64(0)
+        if k < num_planes:
+            out[offsets[k]] = indices[i]
+            offsets[k] += 1
+        k += 1
+    for p in range(num_planes, 0, -1):
+        offsets[p] = offsets[p - 1]
+    offsets[0] = 0
