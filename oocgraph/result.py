@@ -46,6 +46,8 @@ class Iteration:
         Wall time.
     bytes_read
         Bytes requested from the store's files.
+    push_pages, pull_pages
+        Pages of 4 KiB that either direction would have read, exact; None unless an oracle was asked for.
     """
 
     level: int
@@ -55,6 +57,8 @@ class Iteration:
     undecided: int
     seconds: float
     bytes_read: int
+    push_pages: int | None = None
+    pull_pages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,14 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
-from oocgraph.plan.direction import Choice, Facts
-from oocgraph.result import Search
+from oocgraph.plan.direction import Choice
+from oocgraph.result import BFSResult, Search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.state import SearchState
-from oocgraph.types import PAGE_BYTES, Array, Direction
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.result_writer import write_result
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import PAGE_BYTES, Array, Direction, Progress, ignore_progress
 
 DISK_BYTE_COST = 25
 """What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s (BASELINES)."""
@@ -33,55 +36,121 @@ FEW_PAGES = 64
 """Pages below which a pull is finished without counting what a push would read."""
 
 
-def search(runtime: LocalRuntime, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None) -> Search:
-    """Traverse from a set of sources, in store order.
+def bfs(
+    graph: CSRStore | str | os.PathLike[str],
+    source: Any,
+    *,
+    memory_budget: str | int | None = None,
+    depth_limit: int | None = None,
+    direction: Direction = "auto",
+    threads: int | None = None,
+    check_pages: bool = False,
+    runtime: LocalRuntime | None = None,
+    progress: Progress = ignore_progress,
+) -> BFSResult:
+    """Breadth-first search from one vertex, or from a set of vertices.
 
     Parameters
     ----------
-    runtime
-        The loaded graph.
-    sources : (num_sources,) int64
-        Distinct store numbers; may be empty.
-    direction
-        ``auto``: the cost rule. ``push``, ``pull``: always. ``half``, ``alpha-beta``: the classical rules.
+    graph
+        A graph store or its path.
+    source
+        User id of the source; a list of ids is one traversal from the set.
+    memory_budget
+        Bytes that the whole process may hold (text such as ``"640M"``); by default most of what the machine leaves.
     depth_limit
         Last level to find.
+    direction
+        ``auto``: by the bytes that each direction would move. ``push``, ``pull``: always. ``half``, ``alpha-beta``: classical rules.
+    threads
+        Compute threads; by default the cores this process may use.
+    check_pages
+        Compare every page read during the search with its checksum.
+    runtime
+        A graph that is loaded already (`LocalRuntime.open`), for many searches; the budget and threads are then its own.
+    progress
+        Called with ("level", level, 0) after each planned iteration.
 
     Returns
     -------
-    Search
+    BFSResult
 
     Raises
     ------
-    CorruptStoreError
-        A page cannot be read, or differs from its checksum (when the runtime checks pages).
+    VertexNotFoundError
+        A source does not occur in the graph's input.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges.
     """
+    sources = list(source) if isinstance(source, (list, tuple, set, frozenset, np.ndarray)) else [source]
+    if not sources:
+        raise OocGraphError("no source was given; name at least one vertex id")
+    if depth_limit is not None and depth_limit < 0:
+        raise OocGraphError(f"depth_limit is {depth_limit}; it must be 0 or more")
+    with PeakSampler() as sampler:
+        opened = (
+            LocalRuntime.open(graph, memory_budget=memory_budget, threads=threads, check_pages=check_pages, progress=progress)
+            if runtime is None
+            else nullcontext(runtime)
+        )
+        with opened as loaded:
+            ids = VertexIds(loaded.store)
+            numbers = ids.vertices_of(sources)
+            found = search(loaded, np.unique(numbers[numbers >= 0]), direction=direction, depth_limit=depth_limit, progress=progress)
+    return BFSResult(
+        search=found,
+        ids=ids,
+        source=source if isinstance(source, (int, str, np.integer)) else sources,
+        isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
+        writer=write_result,
+        depth_limit=depth_limit,
+        edge_bytes=loaded.store.edge_bytes,
+        load_seconds=loaded.load_seconds,
+        peak_host_bytes=sampler.peak_bytes,
+        memory_budget=loaded.memory_budget,
+        planes_resident=loaded.planes_resident,
+    )
+
+
+def search(
+    runtime: LocalRuntime,
+    sources: Array,
+    *,
+    direction: Direction = "auto",
+    depth_limit: int | None = None,
+    progress: Progress = ignore_progress,
+) -> Search:
+    """Traverse from ``sources`` ((num_sources,) int64 store numbers, distinct, perhaps none), in store order; see `bfs`."""
     began, device_began = time.perf_counter(), device_bytes_read()
     last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
     state = runtime.start(sources)
+    oracle_seconds = 0.0
     while state.frontier_size and state.level < last_level:
-        if direction in ("auto", "push") and not runtime.push_levels(state, last_level):
-            break
-        iterate(runtime, state, direction)
+        if runtime.oracle is not None:
+            oracle_seconds += runtime.ask_oracle(state)
+        if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
+            iterate(runtime, state, direction)
+            progress("level", state.level, 0)
     runtime.finish(state)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - began - oracle_seconds
     device = device_bytes_read() - device_began
-    iterations = state.iterations()
-    found = [iteration.level for iteration, after in zip(iterations, iterations[1:], strict=False) if after.frontier]
-    depth = max(found, default=0)
-    if iterations and state.frontier_size:
-        depth = state.level
     return Search(
         sources=sources,
         parent=state.parent,
         level=state.levels,
         num_reached=state.num_reached,
         num_reached_edges=runtime.reached_edges(state),
-        depth=depth,
+        depth=state.depth,
         seconds=seconds,
         bytes_requested=state.bytes_requested,
         bytes_read=max(state.bytes_requested, device),
-        iterations=iterations,
+        iterations=state.iterations(),
     )
 
 
@@ -106,7 +175,7 @@ def choose(runtime: LocalRuntime, state: SearchState, direction: Direction) -> C
     """Apply the rule that `direction` names."""
     if direction in ("push", "pull"):
         return Choice(direction, "as asked")
-    facts: Facts = runtime.facts(state)
+    facts = runtime.facts(state)
     if direction == "half":
         return rules.choose_half(facts)
     if direction == "alpha-beta":

@@ -551,3 +551,39 @@ def finish_search(
                 level32[v] = -1
             else:
                 level8[v] = 255
+
+
+@nb.njit(nogil=True, cache=True)
+def touch_pages(
+    indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any, window: Any, base: Any, page_shift: Any,
+    frontier: Any, undecided: Any, touched: Any,
+) -> None:  # fmt: skip
+    """Mark in `touched` the pages of a window of ``indices`` that a progressive pull of the `undecided` vertices would read.
+
+    Vertices that find a parent in the window are cleared from `undecided`.
+    """
+    last = base + window.size
+    v = vertex_of_edge(indptr, first, edge, value, base)
+    c = find_class(first, v)
+    w = v >> 6
+    while w < undecided.size:
+        bits = undecided[w]
+        while bits:
+            v = w * 64 + np.int64(trailing_zeros(bits))
+            bits &= bits - np.uint64(1)
+            while c > 0 and v < first[c]:
+                c -= 1
+            while c + 1 < first.size and v >= first[c + 1]:
+                c += 1
+            e = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident, base)
+            end = min(row_end(indptr, first, edge, value, c, v), last)
+            if e >= last:
+                return
+            while e < end:
+                touched[e >> page_shift] = True
+                y = np.int64(window[e - base])
+                if (frontier[y >> 6] >> np.uint64(y & 63)) & np.uint64(1):
+                    undecided[w] &= ~(np.uint64(1) << np.uint64(v & 63))
+                    break
+                e += 1
+        w += 1

@@ -26,6 +26,9 @@ MAX_CACHE_SLOTS = 1 << 14
 
 MIN_CACHE_SLOTS = 256
 
+SLOT_BYTES = PAGE_BYTES + 8
+"""A cached page and its tag."""
+
 QUEUE_CAPACITY = 1 << 16
 """Edges that a frontier may have to be pushed by one thread, many levels a call."""
 
@@ -117,7 +120,7 @@ def plan_residency(
         return Residency(k, sizes.num_edges, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
     staging = io_threads * buffer_bytes
     left -= staging
-    minimum = MIN_CACHE_SLOTS * PAGE_BYTES
+    minimum = MIN_CACHE_SLOTS * SLOT_BYTES
     if left < minimum:
         need = limit_bytes - left + minimum
         raise BudgetError(
@@ -125,11 +128,11 @@ def plan_residency(
             f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}, and "
             f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
         )
-    slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, CACHE_SHARE * left // PAGE_BYTES)))
-    left -= slots * PAGE_BYTES
+    slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, CACHE_SHARE * left // SLOT_BYTES)))
+    left -= slots * SLOT_BYTES
     k = max(k for k in range(planes_wanted + 1) if sizes.plane_edges[k] * item <= left)
     left -= sizes.plane_edges[k] * item
     resident = tuple(int(m * min(1.0, left / (all_edges * item))) for m in sizes.num_edges)
     return Residency(
-        k, resident, slots, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, slots * (PAGE_BYTES + 8)
+        k, resident, slots, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, slots * SLOT_BYTES
     )

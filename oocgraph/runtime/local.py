@@ -22,10 +22,12 @@ from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
+from oocgraph.runtime.oracle import PageOracle
 from oocgraph.runtime.resident import Adjacency, load_graph
 from oocgraph.runtime.state import SearchState
 from oocgraph.runtime.windows import pull_windows, push_windows
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
 from oocgraph.subgraph.gather import Gatherer
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, Progress, ignore_progress, no_parent
@@ -74,6 +76,7 @@ class LocalRuntime:
         self._cuts = slice_cuts(max(1, -(-store.num_vertices // 64)), NUM_SLICES)
         self._cache_tag = np.full(self.graph.residency.cache_slots, -1, np.int64)
         self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
+        self.oracle: PageOracle | None = None
         self._missing = np.empty(PREFETCH_MISSES if self._on_disk else 0, np.int64)
 
     @classmethod
@@ -86,6 +89,7 @@ class LocalRuntime:
         io_threads: int | None = None,
         max_planes: int | None = None,
         check_pages: bool = False,
+        oracle: bool = False,
         progress: Progress = ignore_progress,
     ) -> Self:
         """Check the budget and load what stays in memory.
@@ -102,6 +106,8 @@ class LocalRuntime:
             Resident planes at most; by default as many as stored, where they pay and fit.
         check_pages
             Compare every page read during searches with its checksum.
+        oracle
+            Count, in each iteration, the pages that push and pull would each read (`Iteration.push_pages`, ``pull_pages``). Slow.
 
         Raises
         ------
@@ -114,7 +120,7 @@ class LocalRuntime:
         knobs = settings()
         warm.load_search_kernels(store.attributes.index_dtype, progress)
         limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
-        return cls(
+        runtime = cls(
             store,
             Budget(limit),
             threads=threads or knobs.threads,
@@ -122,6 +128,9 @@ class LocalRuntime:
             max_planes=max_planes,
             check_pages=check_pages,
         )
+        if oracle:
+            runtime.oracle = PageOracle(runtime.graph.pull, store.num_vertices)
+        return runtime
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +177,8 @@ class LocalRuntime:
         if state.frontier_edges > QUEUE_CAPACITY or (push.files is None and not push.all_resident):
             return True
         self._to_queue(state)
+        if self.oracle is not None:
+            last_level = min(last_level, state.level + 1)
         limits = np.array([last_level, QUEUE_CAPACITY, SERIAL_MISSES, np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1], np.int64)
         log = np.empty((LOG_LEVELS, 4), np.int64)
         fetched, fetch_seconds = 0, 0.0
@@ -194,6 +205,14 @@ class LocalRuntime:
         self._to_bitmap(state)
         return True
 
+    def ask_oracle(self, state: SearchState) -> float:
+        """Note the pages that a push and a pull of this iteration would read; returns the seconds that took."""
+        began = time.perf_counter()
+        if self.oracle is not None:
+            self._to_bitmap(state)
+            state.oracle_pages.append((self.frontier_pages(state), self.oracle.pull_pages(state)))
+        return time.perf_counter() - began
+
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""
         self._to_bitmap(state)
@@ -216,6 +235,7 @@ class LocalRuntime:
             num_vertices=state.num_vertices,
             sampled=state.sample_size(max(2, state.num_words // SAMPLE_WORDS)),
             sampled_probes=probes,
+            sampled_found=found,
             sampled_undecided=left,
             disk_pages=self.graph.pull.disk_pages,
             pulled=state.pulled,
@@ -334,8 +354,13 @@ class LocalRuntime:
         state.unvisited_edges = self.graph.pull.num_edges - edges
 
     def reached_edges(self, state: SearchState) -> int:
-        """Stored out-edges of the reached vertices."""
-        return self._count_edges(self.graph.push, state.visited)[1]
+        """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
+        stored = self._count_edges(self.graph.push, state.visited)[1]
+        if self.store.attributes.directed:
+            return stored
+        loops = self.store.read(SELF_LOOPS).astype(np.int64) if self.store.attributes.num_self_loops else np.empty(0, np.int64)
+        reached = (state.visited[loops >> 6] >> (loops & 63).astype(np.uint64)) & np.uint64(1)
+        return (stored + int(reached.sum())) // 2
 
     def _count_edges(self, adjacency: Adjacency, rows: Array) -> tuple[int, int]:
         indptr, first, _, value = adjacency.lookup

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from oocgraph.kernels import cpu
@@ -43,6 +45,7 @@ class SearchState:
         self.pulled = False
         self.bytes_requested = 0
         self._records: list[Iteration | Array] = []
+        self.oracle_pages: list[tuple[int, int]] = []
 
     @property
     def marks(self) -> tuple[Array, Array, Array, bool, int]:
@@ -53,6 +56,11 @@ class SearchState:
     def levels(self) -> Array:
         """Levels in the form in use: uint8, or int32 when the depth needs it."""
         return self.level32 if self.wide else self.level8
+
+    @property
+    def depth(self) -> int:
+        """Largest level that has a vertex."""
+        return self.level if self.frontier_size else max(0, self.level - 1)
 
     def widen_if_needed(self) -> None:
         """Turn to int32 levels before one appears that a byte cannot hold."""
@@ -96,4 +104,7 @@ class SearchState:
                     Iteration(int(level), "push", "few edges: many levels in one call", int(frontier), 0, ns / 1e9, int(num_bytes))
                     for level, frontier, _, num_bytes, ns in record.tolist()
                 ]
+        if self.oracle_pages:
+            pairs = zip(out, self.oracle_pages, strict=True)
+            out = [replace(iteration, push_pages=push, pull_pages=pull) for iteration, (push, pull) in pairs]
         return tuple(out)
