@@ -157,7 +157,7 @@ class BFSResult:
     source
         Source as the user gave it: an id, or a list of ids.
     isolated_sources
-        Those of the sources that have no edge, as the graph has ids.
+        Those of the sources that have no edge.
     writer
         Writes a result to a path: `oocgraph.store.result_writer.write_result`.
     depth_limit
@@ -205,7 +205,12 @@ class BFSResult:
     @property
     def num_reached(self) -> int:
         """Reached vertices, sources included (an isolated source reaches itself)."""
-        return self.search.num_reached + len(set(self.isolated_sources))
+        return self.search.num_reached + len(set(self.isolated_ids.tolist()))
+
+    @cached_property
+    def isolated_ids(self) -> Array:
+        """`isolated_sources` as the graph has ids: int64, or object array of str."""
+        return self.ids.parse(list(self.isolated_sources))
 
     @property
     def num_reached_edges(self) -> int:
@@ -386,14 +391,14 @@ class BFSResult:
 
     def _isolated_sources(self, vertices: Ids, isolated: Array) -> Array:
         """Positions of the isolated sources among `vertices`."""
-        if not len(self.isolated_sources) or not isolated.any():
+        if not self.isolated_ids.size or not isolated.any():
             return np.empty(0, np.int64)
         if isinstance(vertices, np.ndarray):
-            return np.flatnonzero(isolated & np.isin(vertices, np.asarray(self.isolated_sources, np.int64)))
+            return np.flatnonzero(isolated & np.isin(vertices, self.isolated_ids))
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        wanted = pa.array(self.isolated_sources, pa.large_string())
+        wanted = pa.array(self.isolated_ids, pa.large_string())
         return np.flatnonzero(pc.is_in(vertices, value_set=wanted).to_numpy(zero_copy_only=False))
 
 

@@ -159,8 +159,8 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, t
     numbers = ids.vertices_of(given)
     if not np.array_equal(distinct(numbers[numbers >= 0]), distinct(np.asarray(search.sources, np.int64))):
         raise ValidationError(f"the search started from the vertices {search.sources}, but its sources are {numbers[numbers >= 0]}")
-    if set(given[numbers < 0].tolist()) != set(result.isolated_sources):
-        raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {list(result.isolated_sources)}")
+    if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
+        raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
     validation = verify_search(store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=threads)
     for name in ("num_reached", "depth", "num_reached_edges"):
         told, counted = getattr(search, name), getattr(validation, name)

@@ -15,6 +15,7 @@ from oocgraph.store import result_writer
 from oocgraph.store.graph import open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
+from oocgraph.verify import verify_bfs
 from tests.reference_build import reference_build
 from tests.stores import random_edges, string_store
 from tests.test_verify import plain_bfs
@@ -33,7 +34,7 @@ def result_of(store, source, *, dtype=np.uint8, **figures):
         parent=parent,
         level=level,
         num_reached=int(reached.sum()),
-        num_reached_edges=12,
+        num_reached_edges=12 if sources.size else 0,
         depth=int(level[reached].max(initial=0)),
         seconds=0.5,
         bytes_requested=30,
@@ -103,6 +104,14 @@ def test_isolated_sources_reach_themselves(numbers, names):
     result = result_of(names, ["z", "x"])
     assert result.level.tolist() == [-1, -1, -1, 0, 1, 0, -1]
     assert result.parent.tolist() == [None, None, None, "x", "x", "z", None]
+
+
+def test_isolated_sources_may_be_text(numbers):
+    """The command line has only text."""
+    result = result_of(numbers, "5")
+    result = BFSResult(search=result.search, ids=result.ids, source="5", isolated_sources=["5", "5"])
+    assert (result.num_reached, result.level_of(5), result.parent_of("5")) == (1, 0, 5)
+    assert verify_bfs(numbers, result).num_reached == 0
 
 
 def test_paths_lead_from_the_source(numbers, names):
