@@ -1,0 +1,198 @@
+"""The kernels of a search as plain NumPy: the oracle that `cpu` (and later `gpu`) must equal, with the same names and signatures.
+
+Nothing here is quick: whole rows are read one after the other, and bitmaps are turned into lists. A pull takes the first
+neighbour in the frontier, as `cpu` does; after a push only the set of found vertices is determined, parents are any valid ones.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from oocgraph.types import Array
+
+
+def vertices_of(rows: Array, w0: int = 0, w1: int | None = None, step: int = 1) -> Array:
+    """Vertices marked in words ``w0, w0 + step, ... < w1`` of a bitmap, ascending: int64."""
+    stop = rows.size if w1 is None else w1
+    words = np.arange(w0, stop, step)
+    bits = np.unpackbits(rows[words].view(np.uint8), bitorder="little").reshape(words.size, 64)
+    word, bit = np.nonzero(bits)
+    return words[word] * 64 + bit
+
+
+def row_of(indptr: Array, first: Array, edge: Array, value: Array, v: int) -> tuple[int, int]:
+    """First edge of vertex `v` and the edge after its last one."""
+    if indptr.size:
+        return int(indptr[v]), int(indptr[v + 1])
+    c = int(np.searchsorted(first, v, side="right")) - 1
+    begin = int(edge[c] + (v - first[c]) * value[c])
+    return begin, begin + int(value[c])
+
+
+def is_marked(rows: Array, vertices: Array) -> Array:
+    """Whether each of `vertices` is marked in a bitmap: bool."""
+    v = np.asarray(vertices, np.int64)
+    return ((rows[v >> 6] >> (v & 63).astype(np.uint64)) & np.uint64(1)).astype(bool)
+
+
+def mark(rows: Array, v: int) -> None:
+    """Mark a vertex in a bitmap."""
+    rows[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+
+
+def find(v: int, x: int, visited: Array, parent: Array, level8: Array, level32: Array, wide: bool, level: int) -> None:  # noqa: FBT001 - signature of cpu
+    """Visit `v` from parent `x`."""
+    mark(visited, v)
+    parent[v] = x
+    (level32 if wide else level8)[v] = level
+
+
+def pull_heads(
+    w0: int, w1: int, step: int, num_vertices: int, indptr: Array, first: Array, edge: Array, value: Array,
+    planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int,
+    frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """See `oocgraph.kernels.cpu.pull_heads`."""
+    num_planes = plane_length.size - 1
+    found = left = probes = 0
+    candidates = vertices_of(~visited, w0, w1, step)
+    if step == 1:
+        undecided[w0:w1] = 0
+    for v in candidates[candidates < num_vertices].tolist():
+        begin, end = row_of(indptr, first, edge, value, v)
+        stop = min(end, base + resident.size)
+        head = [planes[plane_offset[k] + v] for k in range(num_planes) if v < plane_length[k]]
+        start = max(begin + num_planes, base)
+        list_ = np.array([*head, *resident[start - base : max(start, stop) - base]], np.int64)
+        hits = np.flatnonzero(is_marked(frontier, list_))
+        probes += int(hits[0]) + 1 if hits.size else list_.size
+        if hits.size:
+            found += 1
+            if step == 1:
+                find(v, int(list_[hits[0]]), visited, parent, level8, level32, wide, level)
+        elif v < plane_length[num_planes] and max(start, stop) < end:
+            left += 1
+            if step == 1:
+                mark(undecided, v)
+    return found, left, probes
+
+
+def count_rows(
+    cuts: Array, num_vertices: int, indptr: Array, first: Array, edge: Array, value: Array, num_planes: int, num_resident: int,
+    page_shift: int, rows: Array, first_pages_only: Any, out: Array,
+) -> None:  # fmt: skip
+    """See `oocgraph.kernels.cpu.count_rows`."""
+    for i in range(cuts.size - 1):
+        spans = [row_of(indptr, first, edge, value, v) for v in vertices_of(rows, cuts[i], cuts[i + 1]).tolist()]
+        pages: set[int] = set()
+        for begin, end in spans:
+            start = max(begin + num_planes, num_resident)
+            if start < end:
+                last = start if first_pages_only else end - 1
+                pages |= set(range(start >> page_shift, (last >> page_shift) + 1))
+        v = int(cuts[i]) * 64
+        begin = row_of(indptr, first, edge, value, v)[0] if v < num_vertices else 0
+        out[i] = len(spans), sum(end - begin for begin, end in spans), len(pages), begin
+
+
+def pull_tails(
+    w0: int, w1: int, indptr: Array, first: Array, edge: Array, value: Array, num_planes: int, num_resident: int,
+    fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
+    frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """See `oocgraph.kernels.cpu.pull_tails`; reads every tail whole."""
+    found = total = 0
+    for v in vertices_of(undecided, w0, w1).tolist():
+        begin, end = row_of(indptr, first, edge, value, v)
+        tail = read_edges(fds, chunk_pages, indices.dtype, max(begin + num_planes, num_resident), end)
+        total += tail.nbytes
+        hits = np.flatnonzero(is_marked(frontier, tail))
+        if hits.size:
+            found += 1
+            find(v, int(tail[hits[0]]), visited, parent, level8, level32, wide, level)
+    return found, total, 0
+
+
+def push_rows(
+    e0: int, e1: int, indptr: Array, first: Array, edge: Array, value: Array,
+    planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int,
+    fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
+    frontier: Array, visited: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
+) -> tuple[int, int, int]:  # fmt: skip
+    """See `oocgraph.kernels.cpu.push_rows`; needs planes neither for what it finds nor for speed, and reads from disk instead."""
+    found = total = 0
+    for v in vertices_of(frontier).tolist():
+        begin, end = row_of(indptr, first, edge, value, v)
+        for e in range(max(begin, e0), min(end, e1)):
+            if base <= e < base + resident.size:
+                x = int(resident[e - base])
+            elif e - begin < plane_length.size - 1:
+                x = int(planes[plane_offset[e - begin] + v])
+            else:
+                x = int(read_edges(fds, chunk_pages, indices.dtype, e, e + 1)[0])
+                total += indices.dtype.itemsize
+            if not is_marked(visited, np.array([x]))[0]:
+                find(x, v, visited, parent, level8, level32, wide, level)
+                found += 1
+    return found, total, 0
+
+
+def count_edges(w0: int, w1: int, indptr: Array, first: Array, value: Array, rows: Array) -> tuple[int, int]:
+    """See `oocgraph.kernels.cpu.count_edges`."""
+    vertices = vertices_of(rows, w0, w1)
+    if indptr.size:
+        return vertices.size, int((indptr[vertices + 1] - indptr[vertices]).sum())
+    return vertices.size, int(value[np.searchsorted(first, vertices, side="right") - 1].sum())
+
+
+def difference(w0: int, w1: int, visited: Array, before: Array, out: Array) -> None:
+    """See `oocgraph.kernels.cpu.difference`."""
+    out[w0:w1] = visited[w0:w1] & ~before[w0:w1]
+
+
+def list_vertices(rows: Array, out: Array) -> int:
+    """See `oocgraph.kernels.cpu.list_vertices`."""
+    vertices = vertices_of(rows)
+    out[: vertices.size] = vertices
+    return int(vertices.size)
+
+
+def mark_vertices(vertices: Array, count: int, rows: Array) -> None:
+    """See `oocgraph.kernels.cpu.mark_vertices`."""
+    rows[:] = 0
+    for v in vertices[:count].tolist():
+        mark(rows, v)
+
+
+def widen_levels(level8: Array, level32: Array, num_vertices: int) -> None:
+    """See `oocgraph.kernels.cpu.widen_levels`."""
+    level32[:num_vertices] = level8[:num_vertices].astype(np.int32)
+
+
+def finish_search(
+    w0: int, w1: int, num_vertices: int, visited: Array, parent: Array, none: int, level8: Array, level32: Array, wide: Any
+) -> None:
+    """See `oocgraph.kernels.cpu.finish_search`."""
+    open_ = vertices_of(~visited, w0, w1)
+    open_ = open_[open_ < num_vertices]
+    parent[open_] = none
+    if wide:
+        level32[open_] = -1
+    else:
+        level8[open_] = 255
+
+
+def read_edges(fds: Array, chunk_pages: int, dtype: np.dtype[Any], start: int, stop: int) -> Array:
+    """Edges ``start .. stop - 1`` from the open chunk files."""
+    chunk_length = chunk_pages * 4096 // dtype.itemsize
+    parts = [np.empty(0, dtype)]
+    while start < stop:
+        chunk = start // chunk_length
+        end = min(stop, (chunk + 1) * chunk_length)
+        raw = os.pread(int(fds[chunk]), (end - start) * dtype.itemsize, (start - chunk * chunk_length) * dtype.itemsize)
+        parts.append(np.frombuffer(raw, dtype))
+        start = end
+    return np.concatenate(parts)

@@ -1,0 +1,202 @@
+"""Every compiled kernel of a search against the plain one, on random graphs, states and cuts."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oocgraph.kernels import cpu, reference
+
+
+@dataclasses.dataclass
+class Case:
+    """A random degree-sorted (or explicit) CSR with some planes and some resident edges, and a random search state."""
+
+    n: int
+    lookup: tuple
+    heads: tuple
+    resident: np.ndarray
+    indices: np.ndarray
+    frontier: np.ndarray
+    visited: np.ndarray
+    undecided: np.ndarray
+    wide: bool
+
+    def marks(self):
+        """Fresh parent and level arrays."""
+        levels = np.full(4 * self.n, 255, np.uint8)
+        return np.full(self.n, 7, self.indices.dtype), levels[: self.n], levels.view(np.int32), self.wide, 3
+
+
+def make_case(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 400))
+    dtype = rng.choice([np.uint32, np.int64])
+    degree = -np.sort(-rng.integers(0, rng.integers(1, 60), n))
+    explicit = bool(rng.integers(2))
+    indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+    indices = np.concatenate([np.empty(0, np.int64), *[np.sort(rng.integers(0, n, d)) for d in degree]]).astype(dtype)
+    if explicit:
+        zero = np.zeros(1, np.int64)
+        lookup = (indptr, zero, zero, zero)
+        num_planes = 0
+    else:
+        value, first = np.unique(-degree, return_index=True)
+        lookup = (np.empty(0, np.int64), first.astype(np.int64), indptr[first], -value.astype(np.int64))
+        num_planes = int(rng.integers(0, 5))
+    lengths = np.array([np.count_nonzero(degree > k) for k in range(num_planes + 1)], np.int64)
+    if explicit:
+        lengths[:] = n
+    planes = np.concatenate([np.empty(0, dtype), *[indices[indptr[: lengths[k]] + k] for k in range(num_planes)]])
+    offsets = np.concatenate([[0], np.cumsum(lengths[:num_planes])]).astype(np.int64)
+    words = -(-n // 64)
+
+    def bitmap(share):
+        rows = np.zeros(words, np.uint64)
+        picked = np.flatnonzero(rng.random(n) < share)
+        reference.mark_vertices(picked, picked.size, rows)
+        return rows
+
+    frontier = bitmap(rng.random() ** 3)
+    visited = bitmap(rng.random()) | frontier
+    resident = indices[: rng.integers(0, indices.size + 1)].copy()
+    return Case(n, lookup, (planes, offsets, lengths), resident, indices, frontier, visited, bitmap(rng.random()) & ~visited, bool(rng.integers(2)))
+
+
+@pytest.fixture
+def files(tmp_path):
+    opened = []
+
+    def make(indices, chunk_pages):
+        size = chunk_pages * 4096
+        raw = indices.tobytes()
+        for i in range(0, max(1, len(raw)), size):
+            path = tmp_path / f"{len(opened)}"
+            path.write_bytes(raw[i : i + size])
+            opened.append(os.open(path, os.O_RDONLY))
+        fds = np.array(opened[-(-(-max(1, len(raw)) // size)) :], np.int32)
+        return fds, chunk_pages, len(raw), np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1
+
+    yield make
+    for fd in opened:
+        os.close(fd)
+
+
+@given(st.integers(0, 2**32))
+@settings(deadline=None, max_examples=60)
+def test_pull_heads(seed):
+    case = make_case(seed)
+    rng = np.random.default_rng(seed + 1)
+    step = int(rng.choice([1, 1, 3]))
+    outputs = []
+    for module in (reference, cpu):
+        visited, undecided, marks = case.visited.copy(), case.undecided.copy(), case.marks()
+        counts = module.pull_heads(
+            0, visited.size, step, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks
+        )
+        outputs.append((counts, visited, undecided, *marks[:2]))
+    for a, b in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@given(st.integers(0, 2**32), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_count_rows(seed, first_pages_only):
+    case = make_case(seed)
+    cuts = np.unique(np.random.default_rng(seed).integers(0, case.frontier.size + 1, 4))
+    outs = [np.zeros((cuts.size - 1, 4), np.int64) for _ in range(2)]
+    for module, out in zip((reference, cpu), outs, strict=True):
+        module.count_rows(cuts, case.n, *case.lookup, case.heads[1].size - 1, case.resident.size, 4, case.frontier, first_pages_only, out)
+    np.testing.assert_array_equal(*outs)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_pull_tails(seed, files):
+    case = make_case(seed)
+    case.undecided &= undecided_by(case)
+    arguments = files(case.indices, chunk_pages=1 + seed % 2)
+    buffer = np.empty(4096 * (2 + seed % 7), np.uint8)
+    outputs = []
+    for module in (reference, cpu):
+        visited, marks = case.visited.copy(), case.marks()
+        found, num_bytes, error = module.pull_tails(
+            0, visited.size, *case.lookup, case.heads[1].size - 1, case.resident.size, *arguments, seed % 3, buffer,
+            buffer.view(case.indices.dtype), case.frontier, visited, case.undecided, *marks,
+        )  # fmt: skip
+        assert error == 0
+        assert (num_bytes > 0) == case.undecided.any()
+        outputs.append((found, visited, *marks[:2]))
+    for a, b in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def undecided_by(case):
+    """Bitmap of the vertices that have a tail on disk."""
+    rows = np.zeros_like(case.visited)
+    for v in range(case.n):
+        begin, end = reference.row_of(*case.lookup, v)
+        if max(begin + case.heads[1].size - 1, case.resident.size) < end:
+            reference.mark(rows, v)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_push_rows(seed, files):
+    case = make_case(seed)
+    arguments = files(case.indices, chunk_pages=1 + seed % 2)
+    buffer = np.empty(4096 * (1 + seed % 5), np.uint8)
+    rng = np.random.default_rng(seed)
+    cuts = np.unique(rng.integers(0, case.indices.size + 1, 3))
+    outputs = []
+    for module in (reference, cpu):
+        visited, marks, found = case.visited.copy(), case.marks(), 0
+        for e0, e1 in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+            got, _, error = module.push_rows(
+                e0, e1, *case.lookup, *case.heads, case.resident, 0, *arguments, seed % 3, buffer, buffer.view(case.indices.dtype),
+                case.frontier, visited, *marks,
+            )  # fmt: skip
+            assert error == 0
+            found += got
+        outputs.append((found, visited, marks[1]))
+        new = reference.vertices_of(visited & ~case.visited)
+        for v in new.tolist():
+            begin, end = reference.row_of(*case.lookup, int(marks[0][v]))
+            assert v in case.indices[begin:end]
+            assert reference.is_marked(case.frontier, np.array([int(marks[0][v])]))[0]
+    for a, b in zip(*outputs, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@given(st.integers(0, 2**32))
+@settings(deadline=None, max_examples=30)
+def test_bitmap_kernels(seed):
+    case = make_case(seed)
+    size = case.frontier.size
+    indptr, first, _, value = case.lookup
+    assert cpu.count_edges(0, size, indptr, first, value, case.frontier) == reference.count_edges(0, size, indptr, first, value, case.frontier)
+    lists = [np.empty(case.n, np.int64) for _ in range(2)]
+    counts = [module.list_vertices(case.frontier, out) for module, out in zip((reference, cpu), lists, strict=True)]
+    np.testing.assert_array_equal(lists[0][: counts[0]], lists[1][: counts[1]])
+    outs = [np.empty(size, np.uint64) for _ in range(4)]
+    reference.difference(0, size, case.visited, case.frontier, outs[0])
+    cpu.difference(0, size, case.visited, case.frontier, outs[1])
+    np.testing.assert_array_equal(outs[0], outs[1])
+    for module, out in zip((reference, cpu), outs[2:], strict=True):
+        module.mark_vertices(lists[0], counts[0], out)
+    np.testing.assert_array_equal(outs[2], case.frontier)
+    np.testing.assert_array_equal(outs[3], case.frontier)
+    finished = []
+    for module in (reference, cpu):
+        parent, level8, level32, wide, _ = case.marks()
+        level8[:] = 9
+        if wide:
+            module.widen_levels(level8, level32, case.n)
+        module.finish_search(0, size, case.n, case.visited, parent, 99, level8, level32, wide)
+        finished.append((parent, level32 if wide else level8))
+    for a, b in zip(*finished, strict=True):
+        np.testing.assert_array_equal(a, b)
