@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import compile_kernels, emit, json_option, memory_option, overwrite_option, progress_bars, threads_option
+from oocgraph.commands.common import emit, json_option, memory_option, overwrite_option, progress_bars, tell_cold_kernels, threads_option
 
 
 @click.command()
@@ -37,7 +37,7 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
     SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are any integers, or strings.
     """
-    compile_kernels()
+    tell_cold_kernels("build")
     fields = build_store(source, out, memory_budget=memory, **options)
     emit(fields, as_json=as_json, title=f"{out}: built from {source}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oocgraph.commands.common import compile_kernels, emit, json_option, progress_bars, threads_option
+from oocgraph.commands.common import emit, json_option, progress_bars, threads_option
 
 
 @click.command()
@@ -19,7 +19,6 @@ def check(graph: str, *, threads: int | None, as_json: bool) -> None:
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph)
-    compile_kernels()
     with progress_bars() as progress:
         report = check_store(store, threads=threads, progress=progress)
     emit({"path": graph, "valid": True, **asdict(report)}, as_json=as_json, title=f"{graph}: sound")

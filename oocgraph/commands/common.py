@@ -6,6 +6,7 @@ Stdout carries the answer and nothing else; everything on the way to it (bars, n
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from typing import Any, TypeVar
 import click
 
 from oocgraph.memory import format_bytes, parse_bytes
-from oocgraph.types import Progress, ignore_progress
+from oocgraph.types import Progress
+
+COMPILING = "compiling kernels (once) ..."
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -70,16 +73,18 @@ def human(name: str, value: Any) -> str:
     Examples
     --------
     >>> human("edge_bytes", 4096), human("load_seconds", 0.25), human("num_reached", 8022), human("read_fraction", 0.007)
-    ('4.0 KiB', '0.250 s', '8,022', '0.70 %')
+    ('4.0 KiB', '0.25 s', '8,022', '0.70 %')
     """
     if value is None:
         return "-"
     if isinstance(value, bool | str):
         return str(value)
-    if name.endswith("_bytes") or name in ("bytes_read", "bytes_requested", "memory_budget"):
+    if name.endswith(("_bytes", "bytes_read", "bytes_requested")) or name == "memory_budget":
         return format_bytes(value)
     if name.endswith("seconds"):
-        return f"{value:.3f} s"
+        return f"{value:.4g} s"
+    if name.endswith("teps"):
+        return f"{value / 1e6:,.1f} M"
     if "fraction" in name:
         return f"{100 * value:.2f} %"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
@@ -87,9 +92,9 @@ def human(name: str, value: Any) -> str:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Yield a `Progress` that draws bars on stderr when it is a terminal, and does nothing otherwise."""
+    """Yield a `Progress` that draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
     if not sys.stderr.isatty():
-        yield ignore_progress
+        yield _only_compiling
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -106,13 +111,23 @@ def progress_bars() -> Iterator[Progress]:
         yield show
 
 
-def compile_kernels() -> None:
-    """Compile the kernels if this installation has not yet, and say so: it takes seconds, once."""
-    from oocgraph.commands.compile import compile_all, is_compiled
+def _only_compiling(phase: str, done: int, _total: int) -> None:
+    """Without a terminal: tell of the one step that surprises, nothing else."""
+    if phase.startswith("compiling") and not done:
+        note(f"{phase} ...")
 
-    if not is_compiled():
-        click.echo("compiling kernels (once) ...", err=True)
-        compile_all()
+
+def tell_cold_kernels(*modules: str) -> None:
+    """Say so when kernels of these modules of `oocgraph.kernels` are not in the disk cache: compiling takes seconds, once."""
+    from importlib import import_module
+
+    for name in modules:
+        for kernel in vars(import_module(f"oocgraph.kernels.{name}")).values():
+            stats = getattr(kernel, "stats", None)
+            folder = getattr(stats, "cache_path", None)  # None where a kernel is not cached on its own
+            if folder and kernel.__module__ == f"oocgraph.kernels.{name}" and not any(Path(folder).glob(f"{name}.{kernel.__name__}-*.nbi")):
+                note(COMPILING)
+                return
 
 
 def note(text: str) -> None:
@@ -120,7 +135,7 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def output_file(path: str, *, extensions: tuple[str, ...], overwrite: bool) -> Path:
+def output_path(path: str, *, extensions: tuple[str, ...], overwrite: bool) -> Path:
     """Check, before the work, that a result can be written to `path`.
 
     Raises
@@ -128,8 +143,6 @@ def output_file(path: str, *, extensions: tuple[str, ...], overwrite: bool) -> P
     OutputError
         It exists and `overwrite` is false, its extension is unknown, or its folder cannot be written.
     """
-    import os
-
     from oocgraph.errors import OutputError
 
     file = Path(path)

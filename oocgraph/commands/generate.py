@@ -8,12 +8,12 @@ import click
 
 from oocgraph.commands.common import (
     Command,
-    compile_kernels,
     emit,
     json_option,
     memory_option,
     overwrite_option,
     progress_bars,
+    tell_cold_kernels,
     threads_option,
 )
 
@@ -79,7 +79,7 @@ def _write(
         return
     from oocgraph.commands.build import build_store
 
-    compile_kernels()
+    tell_cold_kernels("generate", "build")
     fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite)
     emit(fields, as_json=as_json, title=f"{out}: {source.description}")
 

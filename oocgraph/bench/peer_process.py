@@ -1,0 +1,43 @@
+"""A peer in a process of its own, so that its memory is not ours: ``python -m oocgraph.bench.peer_process NAME GRAPH THREADS``.
+
+In, on stdin: one row number of the exported graph a line. Out, on stdout: one JSON object a line: first ``load_seconds`` (or
+``error``), then for each source ``seconds`` and ``num_reached``, with the process's peak so far.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from time import perf_counter
+
+from oocgraph.bench.engines import open_engine
+from oocgraph.errors import OocGraphError
+from oocgraph.store.graph import open_graph
+
+
+def main() -> None:
+    """Serve searches until stdin ends."""
+    name, url, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    start = perf_counter()
+    try:
+        store = open_graph(url)
+        search = open_engine(name, store.to_scipy(), directed=store.attributes.directed, threads=threads)
+    except (OocGraphError, MemoryError) as error:
+        answer(error=str(error) or "out of memory")
+        return
+    answer(load_seconds=perf_counter() - start)
+    for line in sys.stdin:
+        start = perf_counter()
+        num_reached = search(int(line))
+        answer(seconds=perf_counter() - start, num_reached=num_reached)
+
+
+def answer(**fields: object) -> None:
+    """Print one line."""
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({**fields, "peak_bytes": peak_bytes}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Peers on the same graph: a library in a process of its own, or GAPBS's ``bfs`` program on an exported graph.
+
+In: a store, a source as a row of the exported graph. Out: seconds of the peer's own search, without its loading.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from oocgraph.bench.engines import ENGINES
+from oocgraph.errors import OocGraphError
+from oocgraph.store.graph import CSRStore
+
+GAPBS_TRIALS = 3
+"""Searches that GAPBS makes from each source; the median counts."""
+
+_TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
+
+
+class Peer(Protocol):
+    """Another program that searches the same graph.
+
+    Attributes
+    ----------
+    name
+        As given to ``--peer``.
+    peak_bytes
+        Resident memory of its process at most so far (mapped files included).
+    """
+
+    name: str
+    peak_bytes: int
+
+    def seconds(self, row: int) -> float:
+        """Search from a row of the exported graph; return the peer's own time."""
+        ...
+
+
+class ProcessPeer:
+    """A Python library in a process of its own, which loads the graph once."""
+
+    def __init__(self, name: str, store: CSRStore, threads: int) -> None:
+        self.name, self.peak_bytes = name, 0
+        command = [sys.executable, "-m", "oocgraph.bench.peer_process", name, store.url, str(threads)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            self.load_seconds = float(self._answer()["load_seconds"])
+        except BaseException:
+            self.close()
+            raise
+
+    def seconds(self, row: int) -> float:
+        """Search from a row of the exported graph; return the peer's own time."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{row}\n")
+        self._process.stdin.flush()
+        return float(self._answer()["seconds"])
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise OocGraphError(f"--peer {self.name}: its process ended with code {self._process.wait()}; it may need more memory")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise OocGraphError(str(answer["error"]))
+        self.peak_bytes = int(answer["peak_bytes"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._process.terminate()
+        self._process.wait()
+
+
+class GapbsPeer:
+    """GAPBS's ``bfs`` program, started for each source on a ``.sg`` file; it reports the time of each of its trials."""
+
+    def __init__(self, program: Path, graph_file: Path, threads: int) -> None:
+        self.name, self.peak_bytes = f"gapbs:{program}", 0
+        self._program, self._graph_file = program, graph_file
+        self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+
+    def seconds(self, row: int) -> float:
+        """Search from a row of the exported graph; return the median of GAPBS's trials."""
+        command = [str(self._program), "-f", str(self._graph_file), "-r", str(row), "-n", str(GAPBS_TRIALS)]
+        with subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            output = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        trials = [float(text) for text in _TRIAL.findall(output)]
+        if process.returncode or not trials:
+            last = output.strip().splitlines()[-1:] or ["no output"]
+            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} and reported no times ({last[0]})")
+        self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
+        return statistics.median(trials)
+
+
+class Peers:
+    """The peer that was asked for, and for GAPBS a second one on the degree-ordered graph. A context manager.
+
+    Parameters
+    ----------
+    spec
+        ``scipy``, ``networkit``, ``igraph``, ``graphblas``, ``gapbs:PATH``, or None.
+    store
+        The graph.
+    threads
+        Threads that the peer may use.
+    scratch
+        Folder for exported graphs; they are removed at the end.
+
+    Raises
+    ------
+    OocGraphError
+        No such peer, or it cannot load the graph.
+    """
+
+    def __init__(self, spec: str | None, store: CSRStore, *, threads: int, scratch: Path) -> None:
+        self.peer: Peer | None = None
+        self.degree_ordered: Peer | None = None
+        if spec is None:
+            return
+        if spec.startswith("gapbs:"):
+            program = Path(spec.removeprefix("gapbs:"))
+            if not os.access(program, os.X_OK) or program.is_dir():
+                raise OocGraphError(f"--peer {spec}: {program} is not a program; give the path of GAPBS's bfs (make bfs in its repository)")
+            self._open_gapbs(program, store, threads, scratch)
+        elif spec in ENGINES:
+            self.peer = ProcessPeer(spec, store, threads)
+        else:
+            raise OocGraphError(f"--peer {spec}: unknown; choose {', '.join(ENGINES)} or gapbs:PATH (the path of GAPBS's bfs program)")
+
+    def _open_gapbs(self, program: Path, store: CSRStore, threads: int, scratch: Path) -> None:
+        from oocgraph.ingest.export import export_graph
+
+        export_graph(store, scratch / "input.sg")
+        self.peer = GapbsPeer(program, scratch / "input.sg", threads)
+        if store.attributes.vertex_order == "degree":
+            export_graph(store, scratch / "degree.sg", ids="store")
+            self.degree_ordered = GapbsPeer(program, scratch / "degree.sg", threads)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(self.peer, ProcessPeer):
+            self.peer.close()

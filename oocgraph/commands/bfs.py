@@ -1,0 +1,88 @@
+"""``oocgraph bfs``: load once, search, write the result, validate; each timed and measured apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oocgraph.commands.common import emit, json_option, memory_option, output_path, progress_bars, threads_option
+from oocgraph.commands.tables import print_levels
+
+if TYPE_CHECKING:
+    from oocgraph.result import BFSResult
+    from oocgraph.store.graph import CSRStore
+
+DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
+@memory_option
+@threads_option
+@click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
+@click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
+@click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
+@json_option
+def bfs(
+    graph: str, sources: tuple[str, ...], *, memory: str | None, out: str | None, validate: bool, as_json: bool, **options: Any
+) -> None:
+    """Search the graph store GRAPH breadth-first; several --source make one search from the set.
+
+    Figures: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
+    this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
+    """
+    from oocgraph.memory import PeakSampler
+    from oocgraph.store.graph import open_graph
+    from oocgraph.store.vertices import VertexIds
+    from oocgraph.verify import verify_bfs
+
+    store = open_graph(graph)
+    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"), overwrite=False)
+    ids = VertexIds(store)
+    source_ids = ids.parse(list(sources))
+    ids.vertices_of(source_ids)  # before the load: a wrong id is told at once
+    with PeakSampler() as sampler:
+        result = _search(store, source_ids.tolist(), memory, **options)
+        result_seconds = _write(result, target)
+    fields = {**result.summary(), "result_seconds": result_seconds, "peak_host_bytes": sampler.peak_bytes}
+    if validate:
+        start = perf_counter()
+        verify_bfs(store, result)
+        fields |= {"valid": True, "validation_seconds": perf_counter() - start}
+    emit(fields, as_json=as_json, title=repr(result))
+    if not as_json:
+        print_levels(result.iterations)
+
+
+def _search(
+    store: CSRStore,
+    sources: list[str],
+    memory: str | None,
+    *,
+    threads: int | None,
+    check_pages: bool,
+    direction: Any,
+    depth_limit: int | None,
+) -> BFSResult:
+    from oocgraph.algorithms.bfs import bfs as search
+    from oocgraph.runtime.local import LocalRuntime
+
+    source = sources[0] if len(sources) == 1 else sources
+    with (
+        progress_bars() as progress,
+        LocalRuntime.open(store, memory_budget=memory, threads=threads, check_pages=check_pages, progress=progress) as runtime,
+    ):
+        return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit)
+
+
+def _write(result: BFSResult, path: Path | None) -> float:
+    start = perf_counter()
+    if path is not None:
+        result.write(path)
+    return perf_counter() - start
