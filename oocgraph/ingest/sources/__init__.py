@@ -13,7 +13,7 @@ from typing import Any
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
-from oocgraph.ingest.sources.source import Request, Source
+from oocgraph.ingest.sources.source import Request, Source, reading
 
 __all__ = ["open_source"]
 
@@ -70,12 +70,35 @@ def _sg(path: Path, request: Request) -> Source:
     return open_sg(path, request)
 
 
+def _npz(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.npz import open_npz
+
+    return open_npz(path, request)
+
+
+def _text(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.text import open_text_edges
+
+    return open_text_edges(path, request)
+
+
+def _matrix_market(path: Path, request: Request) -> Source:
+    from oocgraph.ingest.sources.matrix_market import open_matrix_market
+
+    return open_matrix_market(path, request)
+
+
+_TEXT = (".csv", ".tsv", ".txt", ".el", ".wel")
 _FORMATS: dict[str, Callable[[Path, Request], Source]] = {
     ".parquet": _parquet,
     ".pq": _parquet,
     ".npy": _npy,
     ".sg": _sg,
     ".wsg": _sg,
+    ".npz": _npz,
+    ".mtx": _matrix_market,
+    ".mtx.gz": _matrix_market,
+    **{extension + gz: _text for extension in _TEXT for gz in ("", ".gz")},
 }
 
 
@@ -83,13 +106,15 @@ def _open_path(text: str, request: Request) -> Source:
     path = Path(text)
     if "://" in text:
         raise InputError(f"{text}: edge lists are read from local files only; copy it here first")
-    if path.is_dir():
+    with reading(path):
+        is_folder, exists = path.is_dir(), path.exists()
+    if is_folder:
         return _open_folder(path, request)
-    if not path.exists() and any(sign in text for sign in "*?["):
+    if not exists and any(sign in text for sign in "*?["):
         return _open_glob(text, request)
     extension = _extension(path)
     if extension is None:
-        if not path.exists():
+        if not exists:
             raise InputError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
     return _FORMATS[extension](path, request)
@@ -129,7 +154,7 @@ def _open_many(files: list[Path], description: str, none_found: str, request: Re
 
 
 def _open_object(source: Any, request: Request) -> Source:
-    package = type(source).__module__.split(".")[0]
+    package = type(source).__module__.split(".", maxsplit=1)[0]
     if isinstance(source, tuple | list) and len(source) == 2:
         from oocgraph.ingest.sources.arrays import open_pair
 
@@ -138,6 +163,14 @@ def _open_object(source: Any, request: Request) -> Source:
         from oocgraph.ingest.sources.arrays import open_edge_array
 
         return open_edge_array(source, request)
+    if package == "scipy" and hasattr(source, "format") and hasattr(source, "tocsr"):
+        from oocgraph.ingest.sources.matrix import open_matrix
+
+        return open_matrix(source, request)
+    if hasattr(source, "is_directed") and hasattr(source, "is_multigraph"):  # a subclass lives in any package
+        from oocgraph.ingest.sources.networkx_graph import open_networkx
+
+        return open_networkx(source, request)
     if package == "pandas" and hasattr(source, "columns"):
         from oocgraph.ingest.sources.table import open_pandas
 

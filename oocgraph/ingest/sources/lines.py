@@ -1,0 +1,253 @@
+"""Text files as blocks of whole lines, and the parsing of one block with Arrow's CSV reader.
+
+A block is parsed on its own, so memory is that of one block and the number of its first line is known: when a value is bad,
+only its block is searched for the line. Comments (whole lines that begin with ``#`` or ``%``) and runs of spaces, which Arrow's
+reader does not know, are removed by bytes operations that cost nothing where there are none. Quoted line breaks are refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.sources.ids import MAX_ID, Place
+from oocgraph.ingest.sources.source import open_file
+
+BLOCK_BYTES = 4 << 20
+PARSE_BYTES = 1 << 20
+"""Arrow parses pieces of this size in parallel; a line must not be longer."""
+
+MIN_BLOCK_BYTES = 1 << 16
+ROW_BYTES = 8
+"""A short row of text; turns a number of rows into a number of bytes to read."""
+
+_COMMENT_LINE = re.compile(rb"^[ \t]*[#%][^\n]*(\n|$)", re.MULTILINE)
+_TAB_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the lines of a file become columns.
+
+    Attributes
+    ----------
+    delimiter
+        One character; a space means any run of spaces and tabs.
+    skip_rows
+        Rows before the first edge (a header, the sizes of a Matrix Market file).
+    names
+        Columns as the user knows them.
+    types
+        Arrow type of each column that is read, by position; these alone are converted.
+    ids
+        The positions that hold ids.
+    """
+
+    delimiter: str
+    skip_rows: int
+    names: tuple[str, ...]
+    types: dict[int, Any]
+    ids: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """Whole lines of a file: as they stand there, from line `first_line` (counted from 1)."""
+
+    path: Path
+    raw: bytes
+    first_line: int
+
+    def data_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield number and text of each line that is neither blank nor a comment."""
+        for number, line in enumerate(self.raw.split(b"\n"), self.first_line):
+            stripped = line.strip()
+            if stripped and not stripped.startswith((b"#", b"%")):
+                yield number, line.rstrip(b"\r")
+
+    def line_of(self, row: int) -> int:
+        """Line number of the data line `row` (from 0) of this block."""
+        return next(number for position, (number, _) in enumerate(self.data_lines()) if position == row)
+
+    def cleaned(self, dialect_delimiter: str) -> bytes:
+        """Return the data lines as Arrow's reader wants them."""
+        data = self.raw
+        if b"#" in data or b"%" in data:
+            data = _COMMENT_LINE.sub(b"", data)
+        if dialect_delimiter == " ":
+            data = data.translate(_TAB_TO_SPACE)
+            while b"  " in data:
+                data = data.replace(b"  ", b" ")
+            data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+        return data.lstrip(b"\r\n")
+
+
+def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
+    """Cut a file, or what a .gz holds, into blocks of whole lines."""
+    with open_text(path) as file:
+        rest, first_line, start = b"", 1, True
+        while True:
+            read = read_text(file, path, block_bytes)
+            data = rest + read
+            if start:
+                data, start = data.removeprefix(b"\xef\xbb\xbf"), False
+            cut = data.rfind(b"\n") + 1 if read else len(data)
+            if cut:
+                block = LineBlock(path, data[:cut], first_line)
+                _refuse_binary(block)
+                yield block
+                first_line += block.raw.count(b"\n")
+            elif len(data) > PARSE_BYTES:
+                _refuse_binary(LineBlock(path, data, first_line))
+                raise InputError(f"{path}, line {first_line} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
+            if not read:
+                return
+            rest = data[cut:]
+
+
+def open_text(path: Path) -> IO[bytes]:
+    """Open a text file or a gzip."""
+    if path.suffix.lower() == ".gz":
+        open_file(path).close()  # says what is wrong with the path
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open_file(path)
+
+
+def read_text(file: IO[bytes], path: Path, num_bytes: int) -> bytes:
+    """Read from what `open_text` opened."""
+    try:
+        return file.read(num_bytes)
+    except EOFError as error:
+        raise InputError(f"{path} is truncated: the gzip stream has no end; copy or write it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path} is not a gzip file, or it is damaged ({error}); copy or write it again") from error
+
+
+def block_bytes_for(block_rows: int) -> int:
+    """How much to read at once for blocks of about `block_rows` rows."""
+    return min(BLOCK_BYTES, max(MIN_BLOCK_BYTES, block_rows * ROW_BYTES))
+
+
+def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple[Any, LineBlock, int]]:
+    """Parse a file: record batches of at most `block_rows` rows, each with its block and its first row therein."""
+    skip = dialect.skip_rows
+    for block in line_blocks(path, block_bytes_for(block_rows)):
+        data, row = block.cleaned(dialect.delimiter), 0
+        while skip and data:
+            data = data.partition(b"\n")[2].lstrip(b"\r\n")
+            skip, row = skip - 1, row + 1
+        if not data:
+            continue
+        for batch in _parse(data, block, row, dialect).to_batches(block_rows):
+            yield batch, block, row
+            row += batch.num_rows
+
+
+def line_place(block: LineBlock, column: str, first_row: int) -> Place:
+    """Place of values that begin at data line `first_row` of `block`."""
+    return Place(str(block.path), column, lambda position: f"line {block.line_of(first_row + position)}")
+
+
+def split_line(line: str, delimiter: str) -> list[str]:
+    """Fields of one line, for the rare moments when Arrow does not do it."""
+    import csv
+
+    if delimiter == " ":
+        return line.split()
+    return next(csv.reader([line], delimiter=delimiter), [""])
+
+
+def _parse(data: bytes, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
+    names = [str(position) for position in range(len(dialect.names))]
+    try:
+        return pacsv.read_csv(
+            pa.BufferReader(data),
+            read_options=pacsv.ReadOptions(column_names=names, block_size=PARSE_BYTES),
+            parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, quote_char=False if dialect.delimiter == " " else '"'),
+            convert_options=pacsv.ConvertOptions(
+                column_types={str(position): value_type for position, value_type in dialect.types.items()},
+                include_columns=[str(position) for position in dialect.types],
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        _refuse_first_bad_line(block, first_row, dialect, error)
+        last = block.first_line + block.raw.count(b"\n")
+        raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
+
+
+def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, cause: Exception) -> None:
+    """Search a block that Arrow refused for the line that is to blame."""
+    for row, (number, line) in enumerate(block.data_lines()):
+        if row < first_row:
+            continue
+        where = f"{block.path}, line {number}"
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: not UTF-8 text ({error.reason}); convert the file") from error
+        if len(line) > PARSE_BYTES:
+            raise InputError(f"{where} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file") from cause
+        if dialect.delimiter != " " and text.count('"') % 2:
+            raise InputError(f"{where}: a quotation mark is not closed (line breaks within quotes are not read); correct it") from cause
+        fields = split_line(text, dialect.delimiter)
+        if len(fields) != len(dialect.names):
+            expected = f"{len(dialect.names)} columns are expected ({', '.join(dialect.names)})"
+            raise InputError(f"{where} has {len(fields)} columns but {expected}; correct the line") from cause
+        for position, value_type in dialect.types.items():
+            _refuse_bad_field(fields[position], value_type, dialect, position, where, cause)
+
+
+def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: int, where: str, cause: Exception) -> None:
+    what = f"{where}, column {dialect.names[position]!r}"
+    is_id = position in dialect.ids
+    if pa.types.is_integer(value_type) and _INTEGER.fullmatch(field) and not -MAX_ID <= int(field) <= MAX_ID:
+        raise InputError(f"{what}: {field.strip()} overflows int64; values must be at most {MAX_ID}, correct it or renumber") from cause
+    if pa.types.is_string(value_type) or pa.types.is_large_string(value_type):
+        return
+    try:
+        pa.array([field.strip()]).cast(value_type)
+    except pa.ArrowInvalid:
+        if field.strip().lower() in {"", "na", "nan", "null", "n/a", "#n/a"}:
+            return
+        if is_id:
+            try:
+                whole = float(field).is_integer()
+            except ValueError:
+                remedy = "correct it, or give ids that are names in a file where the first rows are names too (or Parquet)"
+                raise InputError(f"{what}: the id {field.strip()!r} is not a number as the ones before; {remedy}") from cause
+            trouble = "is not written as an integer as the ones before" if whole else "is fractional"
+            raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
+        remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"
+        raise InputError(f"{what}: {field.strip()!r} is not {value_type} as the ones before; {remedy}") from cause
+
+
+def _refuse_binary(block: LineBlock) -> None:
+    position = block.raw.find(b"\0")
+    if position >= 0:
+        line = block.first_line + block.raw.count(b"\n", 0, position)
+        raise InputError(
+            f"{block.path}, line {line}: a NUL byte, so this is binary or UTF-16, not UTF-8 text; convert it or check its extension"
+        )
+
+
+def all_data_lines(blocks: Sequence[LineBlock]) -> list[tuple[int, str]]:
+    """Decode the data lines of `blocks`: line number and text."""
+    lines = []
+    for block in blocks:
+        for number, line in block.data_lines():
+            try:
+                lines.append((number, line.decode()))
+            except UnicodeDecodeError as error:
+                raise InputError(f"{block.path}, line {number}: not UTF-8 text ({error.reason}); convert the file") from error
+    return lines

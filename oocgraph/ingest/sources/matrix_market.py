@@ -1,0 +1,117 @@
+"""Matrix Market (.mtx): a coordinate matrix as edges row -> column, its body streamed like any other text.
+
+Indices count from 1 in the file and from 0 here. Values become the column ``weight``. A symmetric matrix stores each edge once
+and is undirected. ``scipy.io.mmread`` holds the whole matrix, so only its format, not its code, is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream
+from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids
+from oocgraph.ingest.sources.ids import Place
+from oocgraph.ingest.sources.lines import Dialect, line_blocks, line_place, open_text, read_text, row_batches
+from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, choose_values, file_bytes
+from oocgraph.types import Array
+
+VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}
+HEADER_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    field: str
+    symmetric: bool
+    num_vertices: int
+    num_entries: int
+
+
+def open_matrix_market(path: Path, request: Request) -> Source:
+    """Open a .mtx or .mtx.gz file."""
+    file_bytes(path)
+    header = _read_header(path)
+    value_type = VALUE_TYPES[header.field]
+    available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
+    columns, weight = choose_values(str(path), available, request)
+    dialect = Dialect(
+        delimiter=" ",
+        skip_rows=1,
+        names=("row", "column") if value_type is None else ("row", "column", "weight"),
+        types={0: pa.int64(), 1: pa.int64()} | ({2: value_type} if columns else {}),
+        ids=(0, 1),
+    )
+
+    def stream(block_rows: int) -> Iterator[EdgeBlock]:
+        first_row = 0
+        for batch, block, row in row_batches(path, dialect, block_rows):
+            source, target = (
+                _from_one(
+                    arrow_ids(batch.column(str(k)), "int64", line_place(block, name, row), None), line_place(block, name, row), header
+                )
+                for k, name in enumerate(("row", "column"))
+            )
+            values = {
+                name: arrow_column(batch.column("2"), dtype, line_place(block, name, row), weight=True) for name, dtype in columns.items()
+            }
+            yield EdgeBlock(source, target, values, first_row)
+            first_row += batch.num_rows
+        if first_row != header.num_entries:
+            trouble = "is truncated" if first_row < header.num_entries else "has too many lines"
+            raise InputError(f"{path} {trouble}: {first_row} entries, but its header says {header.num_entries}; copy or write it again")
+
+    def streams(block_rows: int) -> list[EdgeStream]:
+        return [partial(stream, block_rows)]
+
+    return Source(
+        description=str(path),
+        id_kind="int64",
+        make_streams=streams,
+        num_rows=header.num_entries,
+        num_vertices=agreed_num_vertices(str(path), header.num_vertices, request),
+        directed=False if header.symmetric else None,
+        weight=weight,
+        columns=columns,
+    )
+
+
+def _from_one(ids: Array, place: Place, header: _Header) -> Array:
+    bad = (ids < 1) | (ids > header.num_vertices)
+    if bad.any():
+        position = int(bad.argmax())
+        place.refuse(position, f"the index {ids[position]} is not within 1 .. {header.num_vertices}", "correct the line or the sizes")
+    return ids - 1
+
+
+def _read_header(path: Path) -> _Header:
+    with open_text(path) as file:
+        words = read_text(file, path, HEADER_BYTES).partition(b"\n")[0].decode("ascii", "replace").lower().split()
+    if len(words) != 5 or words[0] != "%%matrixmarket" or words[1] != "matrix":
+        raise InputError(f"{path}, line 1: not a Matrix Market header (%%MatrixMarket matrix coordinate ...); correct it or its extension")
+    layout, field, symmetry = words[2:]
+    if layout != "coordinate":
+        raise InputError(f"{path}, line 1: a matrix in {layout!r} layout is dense; only coordinate matrices are edge lists, convert it")
+    if field not in VALUE_TYPES:
+        raise InputError(f"{path}, line 1: values of field {field!r} cannot be weights; write it as real, integer or pattern")
+    if symmetry not in {"general", "symmetric"}:
+        raise InputError(f"{path}, line 1: a {symmetry} matrix is not a graph's; write it as general or symmetric")
+    number, sizes = _size_line(path)
+    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+        raise InputError(f"{path}, line {number}: {' '.join(sizes)!r} is not 'rows columns entries'; correct the line")
+    rows, columns, entries = (int(size) for size in sizes)
+    if rows != columns:
+        raise InputError(f"{path}, line {number}: the matrix is {rows} x {columns}; the adjacency matrix of a graph is square, correct it")
+    return _Header(field, symmetry == "symmetric", rows, entries)
+
+
+def _size_line(path: Path) -> tuple[int, list[str]]:
+    for block in line_blocks(path, HEADER_BYTES):
+        for number, line in block.data_lines():
+            return number, line.decode("ascii", "replace").split()
+    raise InputError(f"{path} is truncated: no line with its sizes; copy or write it again")

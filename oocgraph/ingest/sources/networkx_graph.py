@@ -1,0 +1,112 @@
+"""NetworkX graphs: labels that are integers or strings, attributes on demand, and vertices without edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.sources.ids import int_ids, row_place
+from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, refuse_endpoint_columns
+from oocgraph.types import Array
+
+DESCRIPTION = "NetworkX graph"
+
+
+def open_networkx(graph: Any, request: Request) -> Source:
+    """Open a networkx.Graph, DiGraph or multigraph. Attributes become columns when they are named."""
+    refuse_endpoint_columns(DESCRIPTION, request)
+    kind = _label_kind(graph)
+    names = tuple(dict.fromkeys(([request.weight_column] if request.weight_column else []) + list(request.edge_columns)))
+    dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in names}
+    num_vertices = agreed_num_vertices(DESCRIPTION, None, request)
+
+    def stream(block_rows: int) -> Iterator[EdgeBlock]:
+        edges, row = iter(graph.edges(data=True)), 0
+        while part := list(islice(edges, block_rows)):
+            source, target = (
+                _labels([edge[k] for edge in part], kind, name, row, num_vertices) for k, name in enumerate(("source", "target"))
+            )
+            columns = {name: _column([edge[2][name] for edge in part], dtype) for name, dtype in dtypes.items()}
+            yield EdgeBlock(source, target, columns, row)
+            row += len(part)
+
+    def streams(block_rows: int) -> list[EdgeStream]:
+        return [partial(stream, block_rows)]
+
+    isolated = [vertex for vertex, degree in graph.degree() if degree == 0]
+    return Source(
+        description=DESCRIPTION,
+        id_kind=kind,
+        make_streams=streams,
+        num_rows=graph.number_of_edges(),
+        num_vertices=num_vertices,
+        directed=bool(graph.is_directed()),
+        weight=request.weight_column,
+        columns=dtypes,
+        extra_vertices=_labels(isolated, kind, "isolated vertices", 0, num_vertices) if isolated else None,
+    )
+
+
+def _label_kind(graph: Any) -> IdKind:
+    strings = integers = 0
+    for label in graph:
+        if isinstance(label, str):
+            strings += 1
+        elif isinstance(label, int | np.integer) and not isinstance(label, bool):
+            integers += 1
+        else:
+            remedy = "relabel them, as networkx.convert_node_labels_to_integers does"
+            raise InputError(f"{DESCRIPTION}: the label {label!r} is neither an integer nor a string; {remedy}")
+    if strings and integers:
+        raise InputError(f"{DESCRIPTION}: {integers} labels are integers and {strings} are strings; relabel one sort")
+    return "string" if strings else "int64"
+
+
+def _labels(labels: list[Any], kind: IdKind, column: str, first_row: int, num_vertices: int | None) -> Any:
+    if kind == "string":
+        import pyarrow as pa
+
+        return pa.array(labels, type=pa.large_string())
+    from oocgraph.ingest.sources.arrays import object_numbers
+
+    place = row_place(DESCRIPTION, column, first_row)
+    return int_ids(object_numbers(np.array(labels, dtype=object), place), place, num_vertices)
+
+
+def _attribute_dtype(graph: Any, name: str, *, weight: bool) -> str:
+    """Dtype that holds the attribute of every edge: int64, float64 or string."""
+    found = set()
+    for source, target, attributes in graph.edges(data=True):
+        where = f"{DESCRIPTION}, edge ({source!r}, {target!r})"
+        if name not in attributes:
+            listed = ", ".join(repr(key) for key in attributes) or "none"
+            raise InputError(f"{where} has no attribute {name!r} (its attributes: {listed}); set it on every edge or leave it out")
+        value = attributes[name]
+        if isinstance(value, float | np.floating):
+            found.add("float64")
+        elif isinstance(value, int | np.integer) and -(2**63) <= value < 2**63:
+            found.add("int64")
+        elif isinstance(value, str) and not weight:
+            found.add("string")
+        else:
+            wanted = "a number" if weight else "a number or a string"
+            raise InputError(f"{where}: attribute {name!r} is {value!r}, not {wanted} of 64 bits; correct it")
+        if weight and np.isnan(value):
+            raise InputError(f"{where}: the weight {name!r} is NaN; correct it")
+    if "string" in found and len(found) > 1:
+        raise InputError(f"{DESCRIPTION}: attribute {name!r} is text on some edges and a number on others; convert it")
+    return "string" if "string" in found else "float64" if "float64" in found else "int64"
+
+
+def _column(values: list[Any], dtype: str) -> Array | Any:
+    if dtype == "string":
+        import pyarrow as pa
+
+        return pa.array(values, type=pa.large_string())
+    return np.array(values, dtype=dtype)

@@ -1,0 +1,193 @@
+"""CSV, TSV and other text: one edge a line, fields between commas, semicolons, tabs or white space.
+
+What a file is follows from its first lines (1 MiB of them):
+
+- *delimiter*: the first of the extension's candidates that cuts every line into the same number (two or more) of fields.
+- *header*: the first row is one if it holds the names that the user gave, or a usual pair (source/target, src/dst, from/to), or
+  text in a column whose other rows are all numbers. So an all-text file without such names has no header.
+- *columns* of a file without header: ``f0``, ``f1``, ... (Arrow's names); the first two are the edges unless others are named.
+- *types*: a column is int64, else float64, else text; ids are names when half or more of them are. A value that does not fit is
+  an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype
+from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
+from oocgraph.ingest.sources.ids import MAX_ID
+from oocgraph.ingest.sources.lines import Dialect, LineBlock, all_data_lines, line_blocks, line_place, row_batches, split_line
+from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, file_bytes
+
+SAMPLE_BYTES = 1 << 20
+MAX_SAMPLE_ROWS = 10_000
+
+DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": "\t,; ", ".el": " ", ".wel": " "}
+"""Candidates by extension, the likeliest first; a space stands for any white space."""
+
+GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight")}
+"""GAPBS text never has a header."""
+
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
+
+FieldKind = Literal["integer", "float", "missing", "text"]
+
+
+def open_text_edges(path: Path, request: Request) -> Source:
+    """Open a text file, or one in a .gz."""
+    file_bytes(path)
+    description, extension = str(path), _text_extension(path)
+    first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
+    lines = all_data_lines([first])[:MAX_SAMPLE_ROWS]
+    delimiter = _find_delimiter(path, [line for _, line in lines], DELIMITERS[extension])
+    rows = [split_line(line, delimiter) for _, line in lines]
+    names, skip_rows = _find_names(path, rows, extension, request)
+    columns = _choose(description, names, skip_rows, extension, request)
+    sample = [row for row in rows[skip_rows:] if len(row) == len(names)]
+    types = {names.index(name): _column_type([row[names.index(name)] for row in sample]) for name in columns.read}
+    ends = names.index(columns.source), names.index(columns.target)
+    kind: IdKind = "int64"
+    if _ids_are_text(path, lines[skip_rows:], delimiter, names, ends):
+        kind = "string"
+        types |= dict.fromkeys(ends, pa.large_string())
+    dialect = Dialect(delimiter, skip_rows, names, types, ends)
+    dtypes = {name: column_dtype(types[names.index(name)], description, name, weight=name == columns.weight) for name in columns.edge}
+    num_vertices = agreed_num_vertices(description, None, request)
+
+    def stream(block_rows: int) -> Iterator[EdgeBlock]:
+        first_row = 0
+        for batch, block, row in row_batches(path, dialect, block_rows):
+            places = {name: line_place(block, name, row) for name in columns.read}
+            values = {name: batch.column(str(names.index(name))) for name in columns.read}
+            for name in (columns.source, columns.target):
+                if kind == "string":
+                    _refuse_empty(values[name], places[name])
+            source, target = (arrow_ids(values[name], kind, places[name], num_vertices) for name in (columns.source, columns.target))
+            edge = {name: arrow_column(values[name], dtype, places[name], weight=name == columns.weight) for name, dtype in dtypes.items()}
+            yield EdgeBlock(source, target, edge, first_row)
+            first_row += batch.num_rows
+
+    def streams(block_rows: int) -> list[EdgeStream]:
+        return [partial(stream, block_rows)]
+
+    return Source(
+        description=description,
+        id_kind=kind,
+        make_streams=streams,
+        num_vertices=num_vertices,
+        weight=columns.weight,
+        columns=dtypes,
+    )
+
+
+def _text_extension(path: Path) -> str:
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
+def _find_delimiter(path: Path, lines: Sequence[str], candidates: str) -> str:
+    if not lines:
+        return candidates[0]
+    for delimiter in candidates:
+        counts = {len(split_line(line, delimiter)) for line in lines}
+        if len(counts) == 1 and min(counts) > 1:
+            return delimiter
+    for delimiter in candidates:  # a ragged line is refused later, with its number
+        if len(split_line(lines[0], delimiter)) > 1:
+            return delimiter
+    shown = lines[0] if len(lines[0]) <= 60 else lines[0][:60] + "..."
+    tried = ", ".join({"\t": "tab", " ": "white space"}.get(delimiter, repr(delimiter)) for delimiter in candidates)
+    raise InputError(f"{path}: the first row {shown!r} has one column only (tried {tried}); an edge needs two, correct the file")
+
+
+def _find_names(path: Path, rows: Sequence[list[str]], extension: str, request: Request) -> tuple[tuple[str, ...], int]:
+    """Names of the columns, and how many rows they take up (0 or 1)."""
+    if extension in GAPBS_NAMES:
+        names = GAPBS_NAMES[extension]
+        if rows and len(rows[0]) != len(names):
+            raise InputError(f"{path}: the first row has {len(rows[0])} columns, but {extension} means {' '.join(names)}; rename it .txt")
+        return names, 0
+    if not rows:
+        ends = (request.source_column or "source", request.target_column or "target")
+        return tuple(dict.fromkeys((*ends, *request.named))), 0
+    header = [name.strip() for name in rows[0]]
+    rest = [row for row in rows[1:] if len(row) == len(header)]
+    if all(name in header for name in request.named) and (request.named or usual_pair(header)):
+        return tuple(header), 1
+    for position, name in enumerate(header):
+        below = _common_kind([row[position] for row in rest])
+        if _field_kind(name) == "text" and below in {"integer", "float"}:
+            return tuple(header), 1
+    return tuple(f"f{position}" for position in range(len(header))), 0
+
+
+def _choose(description: str, names: tuple[str, ...], skip_rows: int, extension: str, request: Request) -> Columns:
+    if extension == ".wel" and request.weight_column is None:
+        request = replace(request, weight_column="weight")
+    if extension not in GAPBS_NAMES and skip_rows == 0:
+        if any(name not in names for name in request.named):
+            description = f"{description} (without a header)"
+        if request.source_column is None and request.target_column is None and usual_pair(names) is None:
+            request = replace(request, source_column=names[0], target_column=names[1])
+    return choose_columns(description, names, request)
+
+
+def _field_kind(field: str) -> FieldKind:
+    if field.strip().lower() in _MISSING:
+        return "missing"
+    if _INTEGER.fullmatch(field):
+        return "integer"
+    try:
+        float(field)
+    except ValueError:
+        return "text"
+    return "float"
+
+
+def _common_kind(fields: Sequence[str]) -> FieldKind:
+    order: tuple[FieldKind, ...] = ("missing", "integer", "float", "text")
+    return max((_field_kind(field) for field in fields), key=order.index, default="missing")
+
+
+def _column_type(fields: Sequence[str]) -> Any:
+    kind = _common_kind(fields)
+    if kind == "integer" and any(abs(int(field)) > MAX_ID for field in fields if _field_kind(field) == "integer"):
+        return pa.int64()  # refused with its line when it is read
+    return {"text": pa.large_string(), "float": pa.float64(), "integer": pa.int64(), "missing": pa.float64()}[kind]
+
+
+def _ids_are_text(path: Path, lines: Sequence[tuple[int, str]], delimiter: str, names: tuple[str, ...], ends: tuple[int, int]) -> bool:
+    """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
+    num_fields, text = 0, []
+    for number, line in lines:
+        row = split_line(line, delimiter)
+        if len(row) == len(names):
+            num_fields += 2
+            text += [(number, end, row[end].strip()) for end in ends if _field_kind(row[end]) == "text"]
+    if text and 2 * len(text) < num_fields:
+        number, end, field = text[0]
+        raise InputError(
+            f"{path}, line {number}, column {names[end]!r}: the id {field!r} is not a number as most others; "
+            "correct it, or give mixed ids as a string column in Parquet"
+        )
+    return bool(text)
+
+
+def _refuse_empty(values: Any, place: Any) -> None:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    empty = pc.equal(pc.binary_length(values), 0)
+    if pc.any(empty).as_py():
+        place.refuse(int(np.argmax(empty.to_numpy(zero_copy_only=False))), "the id is missing (empty)", "fill it in or drop the line")

@@ -1,0 +1,201 @@
+"""Sources in memory: arrays, tables, matrices, graphs."""
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+from oocgraph.ingest.sources import open_source
+from tests.ingest.helpers import SOURCE, TARGET, check, plain, read, refused
+
+EDGES = (SOURCE, TARGET)
+NAMES = (["a", "lib ç", "", "a"], ["b", "a", "x", "b"])
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i8", "f4", "f8", object])
+def test_arrays_of_numbers(kind):
+    pair = np.array(SOURCE, kind), np.array(TARGET, kind)
+    check(open_source(pair), EDGES, id_kind="int64", num_rows=5, num_vertices=None, directed=None, extra_vertices=None)
+    check(open_source(np.array([SOURCE, TARGET], kind).T), EDGES)
+
+
+def test_lists_tuples_series_and_strided_arrays():
+    check(open_source((SOURCE, TARGET)), EDGES)
+    check(open_source([tuple(SOURCE), pd.Series(TARGET)]), EDGES)
+    both = np.array([SOURCE, TARGET]).T.copy()
+    both.flags.writeable = False
+    check(open_source((both[:, 0], both[:, 1])), EDGES)
+
+
+@pytest.mark.parametrize("kind", ["U", object, np.dtypes.StringDType()])
+def test_arrays_of_strings(kind):
+    check(open_source((np.array(NAMES[0], kind), np.array(NAMES[1], kind))), NAMES, id_kind="string")
+    check(open_source(NAMES), NAMES, id_kind="string")
+    check(open_source(np.array(NAMES, kind).T), NAMES, id_kind="string")
+
+
+def test_largest_ids():
+    for kind in ("i8", "u8", object):
+        check(open_source((np.array([2**63 - 1], kind), np.array([0], kind))), ([2**63 - 1], [0]))
+
+
+def test_empty_arrays():
+    for empty in ([], np.zeros(0, int), np.zeros(0, object)):
+        check(open_source((empty, empty)), ([], []), id_kind="int64", num_rows=0)
+    check(open_source(np.zeros((0, 2), int), num_vertices=3), ([], []), num_vertices=3)
+
+
+def test_many_edges_are_cut_into_streams():
+    ids = np.arange(100)
+    assert len(open_source((ids, ids)).streams(10)) == 10
+    assert len(open_source((ids, ids)).streams(1)) <= 16
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (([1, 2], [3]), ("2 sources but 1 targets",)),
+        (([[1, 2]], [3]), ("shape (1, 2)", "one dimension")),
+        (([1, "a"], [3, 4]), ("row 1", "'source'", "'a'")),
+        ((["a", "b"], ["a", 5]), ("row 1", "'target'", "5")),
+        (([1, 2], ["a", "b"]), ("int64", "string", "convert")),
+        (([1, 2], [3, -1]), ("row 1", "'target'", "-1 is negative")),
+        (([1, 2], [3, 1.5]), ("row 1", "1.5 is fractional")),
+        (([1, 2], [float("nan"), 1]), ("row 0", "NaN")),
+        (([1, 2], [3, None]), ("row 1", "missing (None)")),
+        (([1, 2], [3, 2**63]), ("row 1", "overflows")),
+        (([1, 2], [3, 2**64]), ("row 1", "overflows")),
+        (([1, 2], [3, 2.0**60]), ("row 1", "overflows")),
+        (([True, False], [True, True]), ("integers or strings", "bool")),
+        (([1j, 2], [3, 4]), ("complex",)),
+        (([(1, 2), (3,)], [3, 4]), ("not an array",)),
+    ],
+)
+def test_bad_arrays(pair, words):
+    refused(pair, "array", *words)
+
+
+def test_names_and_numbers_of_arrays():
+    refused((SOURCE, TARGET), "no column 'w'", weight_column="w")
+    refused((SOURCE, TARGET), "9 is not below", "row 3", num_vertices=9)
+    refused((SOURCE, TARGET), "negative", num_vertices=-1)
+    refused(NAMES, "integer ids", num_vertices=9)
+    refused(np.zeros((2, 5), int), "transpose")
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint64", "Int64", "float64", "category", object])
+def test_pandas_numbers(kind):
+    frame = pd.DataFrame({"src": pd.Series(SOURCE).astype(kind), "dst": pd.Series(TARGET).astype(kind)}).set_index(pd.Index(range(7, 12)))
+    check(open_source(frame), EDGES, id_kind="int64", num_rows=5)
+
+
+@pytest.mark.parametrize("kind", [object, "str", "category", "string[pyarrow]", "string[python]"])
+def test_pandas_strings(kind):
+    frame = pd.DataFrame({"n": [1, 2, 3, 4], "u": pd.Series(NAMES[0]).astype(kind), "v": pd.Series(NAMES[1]).astype(kind)})
+    source = open_source(frame, source_column="u", target_column="v", edge_columns=["n"])
+    check(source, NAMES, {"n": [1, 2, 3, 4]}, id_kind="string", columns={"n": "int64"})
+
+
+def test_pandas_refused():
+    frame = pd.DataFrame({"source": [1.0, 2, None], "target": [1, 2, 3], "w": [1, "a", None]})
+    refused(frame, "pandas DataFrame, row 2", "'source'", "missing")
+    refused(frame.assign(source=[1, "a", 2]), "'source'", "neither all numbers nor all strings")
+    refused(frame.assign(source=[1, 2, 2**70]), "'source'", "convert it")
+    refused(frame.assign(source=1), "'w'", "convert it", weight_column="w")
+    refused(frame.assign(source=["a", None, "c"], target="x"), "row 1", "missing")
+    refused(frame.assign(source=1), "no column 'x'", "'source', 'target', 'w'", weight_column="x")
+    refused(pd.DataFrame({"a": [1], "b": [2], "c": [3]}), "source_column", "'a', 'b', 'c'")
+    refused(pd.DataFrame([[1, 2, 3, 4]], columns=["source", "target", "w", "w"]), "more than one column 'w'", weight_column="w")
+
+
+def test_pandas_without_names():
+    check(open_source(pd.DataFrame([[1, 2], [3, 4]])), ([1, 3], [2, 4]))
+    check(open_source(pd.DataFrame([[1, 2, 0.5]]), source_column="0", target_column="1", weight_column="2"), ([1], [2]), {"2": [0.5]})
+
+
+def test_arrow_table_of_several_chunks():
+    chunks = [[0, 1], [], [2, 5, 5]]
+    table = pa.table({"source": pa.chunked_array(chunks), "target": TARGET, "kind": pa.chunked_array([["a"], ["b", "c", "a", "b"]])})
+    check(open_source(table), EDGES)
+    check(open_source(table, edge_columns=["kind"]), EDGES, {"kind": ["a", "b", "c", "a", "b"]}, columns={"kind": "string"})
+    words = pa.chunked_array([pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()])
+    check(open_source(pa.table({"source": words, "target": words})), (["a", "b", "c", "a"], ["a", "b", "c", "a"]))
+
+
+def test_arrow_interface_of_others():
+    class Frame:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.table({"source": SOURCE, "target": TARGET}).__arrow_c_stream__(requested_schema)
+
+    check(open_source(Frame()), EDGES, description="Frame")
+
+
+def test_empty_table():
+    check(open_source(pa.table({"source": [], "target": []})), ([], []), id_kind="int64", num_rows=0)
+    check(open_source(pd.DataFrame({"source": [], "target": []})), ([], []))
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+def test_scipy_matrix(layout, make):
+    matrix = make(scipy.sparse.random_array((20, 20), density=0.1, rng=np.random.default_rng(1))).asformat(layout)
+    source = open_source(matrix)
+    for block_rows in (1, 3, 1000):
+        u, v, columns = read(source, block_rows)
+        assert (scipy.sparse.csr_array((columns["weight"], (u, v)), shape=(20, 20)) != scipy.sparse.csr_array(matrix)).nnz == 0
+    assert (source.num_vertices, source.directed, source.weight) == (20, None, "weight")
+
+
+def test_scipy_matrix_of_truth_values_has_no_weight():
+    check(open_source(scipy.sparse.eye_array(3, dtype=bool).tocsr()), ([0, 1, 2], [0, 1, 2]), weight=None, num_vertices=3)
+    check(open_source(scipy.sparse.csr_array((4, 4), dtype=bool)), ([], []), num_vertices=4)
+    check(open_source(scipy.sparse.csr_array((0, 0), dtype=bool)), ([], []), num_vertices=0)
+
+
+def test_scipy_matrix_refused():
+    refused(scipy.sparse.csr_array((3, 4)), "3x4", "square")
+    refused(scipy.sparse.csr_array([[1j]]), "complex")
+    refused(scipy.sparse.csr_array([[0, 1.0], [np.nan, 0]]), "row 1", "'weight'", "NaN")
+    refused(scipy.sparse.csr_array((3, 3)), "declares 3", num_vertices=4)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+def test_networkx(kind):
+    graph = kind(list(zip(*EDGES, strict=True)))
+    graph.add_node(77)
+    graph.add_edge(4, 4)
+    source = open_source(graph)
+    u, v, _ = read(source)
+    assert sorted(map(sorted, zip(u, v, strict=True))) == sorted(map(sorted, [*zip(*EDGES, strict=True), (4, 4)]))
+    assert (source.directed, source.num_rows, source.num_vertices) == (graph.is_directed(), 6, None)
+    assert plain(source.extra_vertices) == [77]
+    assert source.extra_vertices.dtype == np.int64
+
+
+def test_networkx_names_and_attributes():
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", w=1, kind="x")
+    graph.add_edge("b", "c", w=2.5, kind="y")
+    graph.add_nodes_from(["lonely", "alone"])
+    source = open_source(graph, weight_column="w", edge_columns=["kind"])
+    check(source, (["a", "b"], ["b", "c"]), {"w": [1, 2.5], "kind": ["x", "y"]}, weight="w", columns={"w": "float64", "kind": "string"})
+    assert plain(source.extra_vertices) == ["lonely", "alone"]
+
+
+def test_networkx_without_edges():
+    check(open_source(nx.Graph()), ([], []), extra_vertices=None)
+    assert plain(open_source(nx.empty_graph(3)).extra_vertices) == [0, 1, 2]
+
+
+def test_networkx_refused():
+    refused(nx.grid_2d_graph(2, 2), "(0, 0)", "convert_node_labels_to_integers")
+    refused(nx.Graph([(1, "a")]), "1 labels are integers and 1 are strings")
+    refused(nx.Graph([(1, -2)]), "row 0", "-2 is negative")
+    refused(nx.Graph([(1, 2**64)]), "overflows")
+    refused(nx.Graph([(1, 2, {"v": 1})]), "edge (1, 2)", "no attribute 'w'", "'v'", weight_column="w")
+    refused(nx.Graph([(1, 2, {"w": "a"})]), "edge (1, 2)", "'a', not a number", weight_column="w")
+    refused(nx.Graph([(1, 2, {"w": float("nan")})]), "NaN", weight_column="w")
+    refused(nx.Graph([(1, 2, {"w": "a"}), (2, 3, {"w": 1})]), "text on some edges", edge_columns=["w"])
+    refused(nx.Graph([(1, 2)]), "source_column", source_column="u")

@@ -1,0 +1,209 @@
+"""CSV, TSV, GAPBS text: delimiters, headers, comments, types, damage with its line."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from oocgraph.ingest.sources import lines, open_source
+from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, read, refused
+
+EDGES = (SOURCE, TARGET)
+
+
+def write(path, text):
+    data = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def rows(delimiter, end="\n", edges=EDGES):
+    return end.join(f"{u}{delimiter}{v}" for u, v in zip(*edges, strict=True)) + end
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " ", "   ", " \t ", ", "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", " \n"])
+@pytest.mark.parametrize("name", ["e.csv", "e.txt", "e.txt.gz"])
+def test_delimiters_and_line_ends(tmp_path, delimiter, end, name):
+    source = open_source(write(tmp_path / name, rows(delimiter, end)))
+    check(source, EDGES, id_kind="int64", num_rows=None, directed=None, weight=None)
+
+
+@pytest.mark.parametrize("name", ["e.tsv", "e.tsv.gz", "e.csv.gz", "e.el", "e.el.gz"])
+def test_other_extensions(tmp_path, name):
+    check(open_source(write(tmp_path / name, rows("\t"))), EDGES)
+
+
+def test_no_line_end_at_the_end_and_a_byte_order_mark(tmp_path):
+    check(open_source(write(tmp_path / "e.csv", b"\xef\xbb\xbf" + rows(",").strip().encode())), EDGES)
+    check(open_source(write(tmp_path / "e.txt", "  " + rows(" ").strip() + " ")), EDGES)
+
+
+def test_comments_and_blank_lines_anywhere(tmp_path):
+    text = "# a, comment, of, many, fields\n% another\n\n" + rows(",").replace("2,3\n", "2,3\n  # within\n\n") + "# last"
+    check(open_source(write(tmp_path / "e.csv", text)), EDGES)
+    check(open_source(write(tmp_path / "e.el", text.replace(",", " "))), EDGES)
+
+
+def test_blocks_of_any_size_give_the_same_edges(tmp_path, monkeypatch):
+    """Blocks of a few bytes: lines, comments and the header fall on every boundary."""
+    edges = (list(range(200)), list(range(1, 201)))
+    path = write(tmp_path / "e.csv", "source,target\n" + rows(",", "\n# comment\n", edges))
+    source = open_source(path)
+    for num_bytes in (1, 2, 7, 64, 1000):
+        monkeypatch.setattr(lines, "block_bytes_for", lambda _rows, num_bytes=num_bytes: num_bytes)
+        check(source, edges)
+
+
+@pytest.mark.parametrize("header", ["source,target", "src,dst", "From,To", "a,b", '"a","b"', "1a,b"])
+def test_header_above_numbers(tmp_path, header):
+    check(open_source(write(tmp_path / "e.csv", f"\n# c\n{header}\n" + rows(","))), EDGES)
+
+
+def test_header_is_required_by_names(tmp_path):
+    path = write(tmp_path / "e.csv", "w,b,a\n1.5,1,2\n2,3,4\n")
+    check(open_source(path, source_column="a", target_column="b", weight_column="w"), ([2, 4], [1, 3]), {"w": [1.5, 2]}, weight="w")
+    check(open_source(path, weight_column="w"), ([1, 3], [2, 4]), {"w": [1.5, 2]})
+    refused(path, "'w', 'b', 'a'", "source_column")
+    refused(path, "no column 'c'", "'w', 'b', 'a'", source_column="c", target_column="b")
+    path = write(tmp_path / "f.csv", "1,2,3\n")
+    refused(path, "without a header", "no column 'a'", "'f0', 'f1', 'f2'", source_column="a", target_column="b")
+
+
+def test_columns_without_a_header_are_named_by_position(tmp_path):
+    path = write(tmp_path / "e.csv", "1,2,0.5,a\n3,4,1,b\n")
+    check(open_source(path), ([1, 3], [2, 4]))
+    source = open_source(path, weight_column="f2", edge_columns=["f3"])
+    check(source, ([1, 3], [2, 4]), {"f2": [0.5, 1], "f3": ["a", "b"]}, columns={"f2": "float64", "f3": "string"})
+    check(open_source(path, source_column="f1", target_column="f0"), ([2, 4], [1, 3]))
+
+
+def test_header_above_names(tmp_path):
+    """An all-text file has a header only where its names say so."""
+    path = write(tmp_path / "e.csv", "package,needs\nlibc6,libgcc\n0ad,libc6\n")
+    check(open_source(path), (["package", "libc6", "0ad"], ["needs", "libgcc", "libc6"]), id_kind="string")
+    check(open_source(path, source_column="package", target_column="needs"), (["libc6", "0ad"], ["libgcc", "libc6"]))
+    check(open_source(write(tmp_path / "f.csv", "Source,Target\na,b\n")), (["a"], ["b"]))
+    check(
+        open_source(write(tmp_path / "g.csv", "a,b,n\nx,y,1\n"), source_column="a", target_column="b", edge_columns=["n"]),
+        (["x"], ["y"]),
+        {"n": [1]},
+    )
+
+
+def test_names_with_quotes_spaces_and_letters_of_all_sorts(tmp_path):
+    text = 'source,target\n"a, b",c d\né,"say ""x"""\nNA,null\n'
+    check(open_source(write(tmp_path / "e.csv", text)), (["a, b", "é", "NA"], ["c d", 'say "x"', "null"]), id_kind="string")
+    check(open_source(write(tmp_path / "e.txt", "a' \"b\n")), (["a'"], ['"b']))
+
+
+def test_numbers_among_names_are_names(tmp_path):
+    path = write(tmp_path / "e.csv", "libc6,4store\n7,libc6\nx,007\n")
+    check(open_source(path), (["libc6", "7", "x"], ["4store", "libc6", "007"]), id_kind="string")
+
+
+def test_whole_floats_are_ids(tmp_path):
+    check(open_source(write(tmp_path / "e.csv", "a,b\n1.0,2.0\n3.0,4e2\n")), ([1, 3], [2, 400]), id_kind="int64")
+
+
+def test_weights_of_gapbs(tmp_path):
+    check(open_source(write(tmp_path / "e.wel", "0 1 5\n2 3 7\n")), ([0, 2], [1, 3]), {"weight": [5, 7]}, weight="weight")
+    check(open_source(write(tmp_path / "e.wel.gz", "0 1 .5\n2 3 7\n")), ([0, 2], [1, 3]), {"weight": [0.5, 7]})
+    refused(write(tmp_path / "f.wel", "0 1\n"), ".wel means source target weight", ".txt")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "source,target\n", "source,target"])
+def test_no_edges(tmp_path, text):
+    path = write(tmp_path / "e.csv", text or "\n\n")
+    check(open_source(path), ([], []), id_kind="int64")
+
+
+def test_no_edges_under_given_names(tmp_path):
+    path = write(tmp_path / "e.csv", "a,b,w\n")
+    check(open_source(path, source_column="a", target_column="b", weight_column="w"), ([], []), {"w": []}, columns={"w": "float64"})
+
+
+def test_one_edge_of_names(tmp_path):
+    check(open_source(write(tmp_path / "e.csv", "a,b\n")), (["a"], ["b"]))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("1", ("has 1 columns but 2", "correct the line")),
+        ("1,2,3", ("has 3 columns but 2",)),
+        ("1,x", ("'x' is not a number", "correct it")),
+        (",2", ("'f0'", "missing", "fill it in")),
+        ("1,NaN", ("'f1'", "missing")),
+        ("-1,2", ("'f0'", "-1 is negative", "strings")),
+        ("1,2.5", ("'f1'", "fractional")),
+        ("1,99999999999999999999", ("'f1'", "overflows")),
+        ("1,\xff", ("UTF-8",)),
+        ("1,2\0", ("NUL", "binary")),
+        ('1,"2', ("quotation mark",)),
+        ("1," + "2" * (lines.PARSE_BYTES + 1), ("longer than",)),
+    ],
+)
+@pytest.mark.parametrize("distance", [3, 20_000])
+@pytest.mark.parametrize("name", ["e.csv", "e.csv.gz"])
+def test_bad_line_is_named(tmp_path, line, words, distance, name):
+    """Near the start, where the types are found, and far behind, where another block is read."""
+    head = "# comment\n\n" + "1,2\n" * distance
+    path = write(tmp_path / name, (head + line + "\n3,4\n5,6\n").encode("latin-1"))
+    refused(path, f"line {distance + 3}", *words)
+
+
+def test_fractional_ids_from_the_start(tmp_path):
+    refused(write(tmp_path / "e.csv", "1,2\n3,2.5\n"), "line 2", "'f1'", "2.5 is fractional")
+
+
+def test_integer_written_otherwise_late_in_the_file(tmp_path):
+    path = write(tmp_path / "e.csv", "1,2\n" * 20_000 + "3,4.0\n")
+    refused(path, "line 20001", "'4.0' is not written as an integer")
+
+
+def test_missing_name(tmp_path):
+    refused(write(tmp_path / "e.csv", "a,b\nc,\n"), "line 2", "missing (empty)")
+
+
+def test_bad_values_of_edge_columns(tmp_path):
+    path = write(tmp_path / "e.csv", "1,2,1.5\n1,2,\n")
+    assert np.isnan(read(open_source(path, edge_columns=["f2"]))[2]["f2"][1])
+    refused(path, "line 2", "'f2'", "missing", weight_column="f2")
+    refused(write(tmp_path / "f.csv", "1,2,a\n1,2,b\n"), "'f2'", "weight must be a number", weight_column="f2")
+    path = write(tmp_path / "g.csv", "1,2,7\n" * 20_000 + "1,2,7.5\n")
+    refused(path, "line 20001", "'f2'", "'7.5'", "1.0", edge_columns=["f2"])
+
+
+def test_one_column_only(tmp_path):
+    refused(write(tmp_path / "e.csv", "abc\ndef\n"), "'abc' has one column only", "an edge needs two")
+
+
+def test_files_of_another_kind(tmp_path):
+    refused(write(tmp_path / "e.csv", b"PAR1\x15\x00\x15\x10" * 10), "line 1", "NUL", "extension")
+    refused(write(tmp_path / "f.csv", "1,2\n".encode("utf-16")), "line 1", "UTF-16")
+
+
+def test_damaged_gzip(tmp_path):
+    path = tmp_path / "e.csv.gz"
+    data = gzip.compress(("\n".join(f"{i},{i * i}" for i in range(100_000))).encode())
+    path.write_bytes(data[: len(data) // 2])
+    assert refused(path, "truncated").__cause__ is not None
+    path.write_bytes(b"1,2\n")
+    refused(path, "not a gzip file")
+    path.write_bytes(data[:1000] + bytes(1000) + data[2000:])
+    refused(path, "damaged")
+
+
+def test_declared_number_of_vertices(tmp_path):
+    path = write(tmp_path / "e.csv", rows(","))
+    check(open_source(path, num_vertices=10), EDGES, num_vertices=10)
+    refused(path, "line 4", "9 is not below", num_vertices=9)
+
+
+def test_a_long_file_is_read_in_bounded_memory(tmp_path):
+    path = write(tmp_path / "e.csv", b"123456789012,987654321098\n" * 2_000_000)
+    source = open_source(path)
+    grown, num_edges = peak_anonymous_bytes(source, 1 << 16)
+    assert num_edges == 2_000_000
+    assert grown < 40 << 20
