@@ -55,8 +55,7 @@ def settings() -> Settings:
     """
     import dask.config
 
-    _load_defaults()
-    stored = {key.replace("-", "_"): value for key, value in dask.config.get("oocgraph").items()}
+    stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph")}.items()}
     names = {field.name for field in fields(Settings)}
     if unknown := sorted(set(stored) - names):
         raise OocGraphError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")
@@ -75,11 +74,14 @@ def num_cores() -> int:
 
 
 @cache
-def _load_defaults() -> None:
+def _defaults() -> dict[str, Any]:
+    """Return the packaged settings, and make them Dask's defaults too."""
     import dask.config
 
-    (defaults,) = dask.config.collect_yaml([str(_DEFAULTS)])
-    dask.config.update_defaults(defaults)
+    (packaged,) = dask.config.collect_yaml([str(_DEFAULTS)])
+    dask.config.update_defaults(packaged)
+    defaults: dict[str, Any] = packaged["oocgraph"]
+    return defaults
 
 
 def _positive(key: str, value: Any, kind: type[Any]) -> Any:

@@ -43,7 +43,7 @@ def bfs(
     from oocgraph.verify import verify_bfs
 
     store = open_graph(graph)
-    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"), overwrite=False)
+    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
     ids = VertexIds(store)
     source_ids = ids.parse(list(sources))
     ids.vertices_of(source_ids)  # before the load: a wrong id is told at once

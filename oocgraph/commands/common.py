@@ -106,7 +106,7 @@ def progress_bars() -> Iterator[Progress]:
         def show(phase: str, done: int, total: int) -> None:
             if phase not in tasks:
                 tasks[phase] = bars.add_task(phase)
-            bars.update(tasks[phase], completed=done, total=total)
+            bars.update(tasks[phase], completed=done, total=total or None)
 
         yield show
 
@@ -135,21 +135,21 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
-def output_path(path: str, *, extensions: tuple[str, ...], overwrite: bool) -> Path:
+def output_path(path: str, *, extensions: tuple[str, ...]) -> Path:
     """Check, before the work, that a result can be written to `path`.
 
     Raises
     ------
     OutputError
-        It exists and `overwrite` is false, its extension is unknown, or its folder cannot be written.
+        It exists, its extension is unknown, or its folder is missing or cannot be written.
     """
     from oocgraph.errors import OutputError
 
     file = Path(path)
     if file.suffix not in extensions:
         raise OutputError(f"{path}: unknown extension {file.suffix!r}; choose one of {', '.join(extensions)}")
-    if file.exists() and not overwrite:
-        raise OutputError(f"{path}: exists already; choose another name or pass --overwrite")
+    if file.exists():
+        raise OutputError(f"{path}: exists already; remove it or choose another name")
     if not file.parent.is_dir():
         raise OutputError(f"{file.parent}: no such folder; create it or write elsewhere")
     if not os.access(file.parent, os.W_OK):
