@@ -55,7 +55,7 @@ def test_blocks_of_any_size_give_the_same_edges(tmp_path, monkeypatch):
         check(source, edges)
 
 
-@pytest.mark.parametrize("header", ["source,target", "src,dst", "From,To", "a,b", '"a","b"', "1a,b"])
+@pytest.mark.parametrize("header", ["source,target", "src,dst", "From,To", "a,b", '"a","b"', "_1,b c"])
 def test_header_above_numbers(tmp_path, header):
     check(open_source(write(tmp_path / "e.csv", f"\n# c\n{header}\n" + rows(","))), EDGES)
 
@@ -159,7 +159,25 @@ def test_fractional_ids_from_the_start(tmp_path):
 
 def test_integer_written_otherwise_late_in_the_file(tmp_path):
     path = write(tmp_path / "e.csv", "1,2\n" * 20_000 + "3,4.0\n")
-    refused(path, "line 20001", "'4.0' is not written as an integer")
+    refused(path, "line 20001", "'4.0' is not written as a plain integer")
+
+
+@pytest.mark.parametrize("text", ['a,"b\nc,d\n', 'a,"b\nc,d"\ne,f\n', 'source,target\na,"b\n\nc"\n'])
+def test_line_break_within_quotes(tmp_path, text):
+    path = write(tmp_path / "e.csv", "x,y\n" * 20_000 + text)
+    refused(path, "line 2000", "quotation mark is not closed", "line breaks within quotes")
+
+
+def test_line_ends_of_old_and_fields_of_any_length(tmp_path):
+    refused(write(tmp_path / "e.csv", "1,2\n3,4\r5,6\r"), "line 2", "carriage return", "convert")
+    check(open_source(write(tmp_path / "f.csv", f"a,{'b' * 200_000}\n")), (["a"], ["b" * 200_000]))
+    refused(write(tmp_path / "g.csv", f'a,"{"b" * 200_000}"\n'), "line 1", "field")
+
+
+def test_numbers_that_only_python_reads(tmp_path):
+    """Nor is such a first row taken for a header."""
+    for number in ("1_000", "0x10", "+1", "1O"):
+        refused(write(tmp_path / "e.csv", f"{number},2\n3,4\n"), "line 1", f"'{number}' is not a number")
 
 
 def test_missing_name(tmp_path):

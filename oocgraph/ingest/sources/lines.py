@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -104,11 +104,11 @@ def line_blocks(path: Path, block_bytes: int) -> Iterator[LineBlock]:
             cut = data.rfind(b"\n") + 1 if read else len(data)
             if cut:
                 block = LineBlock(path, data[:cut], first_line)
-                _refuse_binary(block)
+                _refuse_strange_bytes(block)
                 yield block
                 first_line += block.raw.count(b"\n")
             elif len(data) > PARSE_BYTES:
-                _refuse_binary(LineBlock(path, data, first_line))
+                _refuse_strange_bytes(LineBlock(path, data, first_line))
                 raise InputError(f"{path}, line {first_line} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file")
             if not read:
                 return
@@ -148,7 +148,10 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
             skip, row = skip - 1, row + 1
         if not data:
             continue
-        for batch in _parse(data, block, row, dialect).to_batches(block_rows):
+        table = _parse(data, block, row, dialect)
+        if b'"' in data and table.num_rows != _num_lines(data):
+            _refuse_quoted_break(block)
+        for batch in table.to_batches(block_rows):
             yield batch, block, row
             row += batch.num_rows
 
@@ -158,13 +161,18 @@ def line_place(block: LineBlock, column: str, first_row: int) -> Place:
     return Place(str(block.path), column, lambda position: f"line {block.line_of(first_row + position)}")
 
 
-def split_line(line: str, delimiter: str) -> list[str]:
-    """Fields of one line, for the rare moments when Arrow does not do it."""
-    import csv
-
+def split_line(line: str, delimiter: str, where: str) -> list[str]:
+    """Fields of one line, for the rare moments when Arrow does not do it; `where` begins the message about a bad one."""
     if delimiter == " ":
         return line.split()
-    return next(csv.reader([line], delimiter=delimiter), [""])
+    if '"' not in line:
+        return line.split(delimiter)
+    import csv
+
+    try:
+        return next(csv.reader([line], delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"{where}: {error}; correct the line") from error
 
 
 def _parse(data: bytes, block: LineBlock, first_row: int, dialect: Dialect) -> Any:
@@ -186,6 +194,19 @@ def _parse(data: bytes, block: LineBlock, first_row: int, dialect: Dialect) -> A
         raise InputError(f"{block.path}, lines {block.first_line} to {last}: {error}; correct the file") from error
 
 
+def _num_lines(data: bytes) -> int:
+    """Lines that are not blank."""
+    if b"\n\n" in data or b"\n\r" in data:
+        return sum(1 for _ in re.finditer(rb"[^\r\n]+", data))
+    return data.count(b"\n") + (not data.endswith(b"\n"))
+
+
+def _refuse_quoted_break(block: LineBlock) -> NoReturn:
+    """Refuse a quoted field that goes on in the next line: Arrow would join the lines, a block's end would cut them."""
+    number = next((number for number, line in block.data_lines() if line.count(b'"') % 2), block.first_line)
+    raise InputError(f"{block.path}, line {number}: a quotation mark is not closed (line breaks within quotes are not read); correct it")
+
+
 def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, cause: Exception) -> None:
     """Search a block that Arrow refused for the line that is to blame."""
     for row, (number, line) in enumerate(block.data_lines()):
@@ -200,7 +221,7 @@ def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, c
             raise InputError(f"{where} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file") from cause
         if dialect.delimiter != " " and text.count('"') % 2:
             raise InputError(f"{where}: a quotation mark is not closed (line breaks within quotes are not read); correct it") from cause
-        fields = split_line(text, dialect.delimiter)
+        fields = split_line(text, dialect.delimiter, where)
         if len(fields) != len(dialect.names):
             expected = f"{len(dialect.names)} columns are expected ({', '.join(dialect.names)})"
             raise InputError(f"{where} has {len(fields)} columns but {expected}; correct the line") from cause
@@ -225,20 +246,24 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
                 whole = float(field).is_integer()
             except ValueError:
                 remedy = "correct it, or give ids that are names in a file where the first rows are names too (or Parquet)"
-                raise InputError(f"{what}: the id {field.strip()!r} is not a number as the ones before; {remedy}") from cause
-            trouble = "is not written as an integer as the ones before" if whole else "is fractional"
+                raise InputError(f"{what}: the id {field.strip()!r} is not a number, as most others are; {remedy}") from cause
+            trouble = "is not written as a plain integer, as most others are" if whole else "is fractional"
             raise InputError(f"{what}: the id {field.strip()!r} {trouble}; ids must be whole numbers, correct it") from cause
         remedy = f"correct it, or write the first rows so that they are not taken for {value_type} (1.0, or a name)"
-        raise InputError(f"{what}: {field.strip()!r} is not {value_type} as the ones before; {remedy}") from cause
+        raise InputError(f"{what}: {field.strip()!r} is not {value_type}, as the first ones are; {remedy}") from cause
 
 
-def _refuse_binary(block: LineBlock) -> None:
+def _refuse_strange_bytes(block: LineBlock) -> None:
     position = block.raw.find(b"\0")
     if position >= 0:
         line = block.first_line + block.raw.count(b"\n", 0, position)
         raise InputError(
             f"{block.path}, line {line}: a NUL byte, so this is binary or UTF-16, not UTF-8 text; convert it or check its extension"
         )
+    if b"\r" in block.raw and block.raw.count(b"\r") != block.raw.count(b"\r\n"):
+        position = next(match.start() for match in re.finditer(rb"\r(?!\n)", block.raw))
+        line = block.first_line + block.raw.count(b"\n", 0, position)
+        raise InputError(f"{block.path}, line {line}: a carriage return without a line feed (old Mac text?); convert the line ends")
 
 
 def all_data_lines(blocks: Sequence[LineBlock]) -> list[tuple[int, str]]:

@@ -4,7 +4,8 @@ What a file is follows from its first lines (1 MiB of them):
 
 - *delimiter*: the first of the extension's candidates that cuts every line into the same number (two or more) of fields.
 - *header*: the first row is one if it holds the names that the user gave, or a usual pair (source/target, src/dst, from/to), or
-  text in a column whose other rows are all numbers. So an all-text file without such names has no header.
+  text in a column whose other rows are all numbers and nothing that begins like a number. So an all-text file without such names
+  has no header, and a damaged first edge is not taken for one.
 - *columns* of a file without header: ``f0``, ``f1``, ... (Arrow's names); the first two are the edges unless others are named.
 - *types*: a column is int64, else float64, else text; ids are names when half or more of them are. A value that does not fit is
   an error, never a guess.
@@ -38,7 +39,9 @@ DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": "\t,; ", ".el": " ", ".wel
 GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight")}
 """GAPBS text never has a header."""
 
-_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_INTEGER = re.compile(r"\s*-?\d+\s*")
+_FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE)
+_NUMBER_LIKE = re.compile(r"[-+.]?\d")
 _MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 
 FieldKind = Literal["integer", "float", "missing", "text"]
@@ -50,8 +53,8 @@ def open_text_edges(path: Path, request: Request) -> Source:
     description, extension = str(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
     lines = all_data_lines([first])[:MAX_SAMPLE_ROWS]
-    delimiter = _find_delimiter(path, [line for _, line in lines], DELIMITERS[extension])
-    rows = [split_line(line, delimiter) for _, line in lines]
+    delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
+    rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
     names, skip_rows = _find_names(path, rows, extension, request)
     columns = _choose(description, names, skip_rows, extension, request)
     sample = [row for row in rows[skip_rows:] if len(row) == len(names)]
@@ -96,17 +99,18 @@ def _text_extension(path: Path) -> str:
     return Path(name).suffix
 
 
-def _find_delimiter(path: Path, lines: Sequence[str], candidates: str) -> str:
+def _find_delimiter(path: Path, lines: Sequence[tuple[int, str]], candidates: str) -> str:
     if not lines:
         return candidates[0]
     for delimiter in candidates:
-        counts = {len(split_line(line, delimiter)) for line in lines}
+        counts = {len(split_line(line, delimiter, f"{path}, line {number}")) for number, line in lines}
         if len(counts) == 1 and min(counts) > 1:
             return delimiter
+    number, first = lines[0]
     for delimiter in candidates:  # a ragged line is refused later, with its number
-        if len(split_line(lines[0], delimiter)) > 1:
+        if len(split_line(first, delimiter, f"{path}, line {number}")) > 1:
             return delimiter
-    shown = lines[0] if len(lines[0]) <= 60 else lines[0][:60] + "..."
+    shown = first if len(first) <= 60 else first[:60] + "..."
     tried = ", ".join({"\t": "tab", " ": "white space"}.get(delimiter, repr(delimiter)) for delimiter in candidates)
     raise InputError(f"{path}: the first row {shown!r} has one column only (tried {tried}); an edge needs two, correct the file")
 
@@ -125,6 +129,8 @@ def _find_names(path: Path, rows: Sequence[list[str]], extension: str, request: 
     rest = [row for row in rows[1:] if len(row) == len(header)]
     if all(name in header for name in request.named) and (request.named or usual_pair(header)):
         return tuple(header), 1
+    if any(_NUMBER_LIKE.match(name) for name in header):
+        return tuple(f"f{position}" for position in range(len(header))), 0  # an edge, or a damaged one; never a header
     for position, name in enumerate(header):
         below = _common_kind([row[position] for row in rest])
         if _field_kind(name) == "text" and below in {"integer", "float"}:
@@ -148,11 +154,7 @@ def _field_kind(field: str) -> FieldKind:
         return "missing"
     if _INTEGER.fullmatch(field):
         return "integer"
-    try:
-        float(field)
-    except ValueError:
-        return "text"
-    return "float"
+    return "float" if _FLOAT.fullmatch(field) else "text"
 
 
 def _common_kind(fields: Sequence[str]) -> FieldKind:
@@ -171,7 +173,7 @@ def _ids_are_text(path: Path, lines: Sequence[tuple[int, str]], delimiter: str, 
     """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
     num_fields, text = 0, []
     for number, line in lines:
-        row = split_line(line, delimiter)
+        row = split_line(line, delimiter, f"{path}, line {number}")
         if len(row) == len(names):
             num_fields += 2
             text += [(number, end, row[end].strip()) for end in ends if _field_kind(row[end]) == "text"]
