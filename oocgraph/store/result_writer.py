@@ -18,8 +18,8 @@ from oocgraph.errors import OutputError
 from oocgraph.result import BFSResult, Ids
 from oocgraph.store.layout import string_arrays
 from oocgraph.store.staging import Staging
+from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import ArrayWriter
-from oocgraph.types import Array
 
 EXTENSIONS = (".zarr", ".parquet", ".csv")
 
@@ -66,16 +66,6 @@ class IdWriter:
         """Write what is pending and the metadata."""
         for array in self._arrays:
             array.close()
-
-
-def string_buffers(strings: Any) -> tuple[Array, Array]:
-    """Return bytes and offsets (from 0) of a pyarrow.LargeStringArray without nulls."""
-    if not len(strings):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, data = strings.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[strings.offset : strings.offset + len(strings) + 1]
-    raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return raw[bounds[0] : bounds[-1]], bounds - bounds[0]
 
 
 def _write_zarr(result: BFSResult, folder: Path) -> None:

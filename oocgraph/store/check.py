@@ -1,0 +1,126 @@
+"""Checks a store: every stored page against its checksum, then the structure of the arrays.
+
+In: an open store. Out: a report, or CorruptStoreError that lists up to 20 problems. Compressed and remote stores
+too; everything is streamed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oocgraph.config import num_cores
+from oocgraph.errors import CorruptStoreError
+from oocgraph.store.check_pages import check_array
+from oocgraph.store.check_structure import check_structure, groups_of
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Progress, ignore_progress
+
+MAX_PROBLEMS = 20
+"""Problems told in one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check has seen; it exists only when the store is sound.
+
+    Attributes
+    ----------
+    num_arrays
+        Arrays compared with their checksums.
+    num_checksums
+        Pages of 4 KiB, or compressed chunks.
+    checked_bytes
+        Stored bytes compared.
+    num_entries
+        Entries of ``indices`` whose order was checked.
+    seconds
+        Wall time.
+    """
+
+    num_arrays: int
+    num_checksums: int
+    checked_bytes: int
+    num_entries: int
+    seconds: float
+
+
+def check_store(store: CSRStore, *, threads: int | None = None, progress: Progress | None = None) -> CheckReport:
+    """Check that a store's bytes are those that were written, and that its arrays fit together.
+
+    Parameters
+    ----------
+    store
+        An open graph.
+    threads
+        Threads that read and compare; all usable processors when not given.
+    progress
+        Called with ("checksums", arrays done, arrays) and ("structure", entries done, entries).
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    CorruptStoreError
+        Something is wrong. The message names arrays, chunk files, page numbers and byte offsets, up to 20 problems. The
+        structure is looked at only when all bytes are as they were written.
+
+    Notes
+    -----
+    Peak host bytes: one bit per vertex, and per thread 8 MiB, or a chunk of a compressed or remote store.
+    """
+    begin = time.perf_counter()
+    num_threads, tell = threads or num_cores(), progress or ignore_progress
+    checks = _Checks(store, num_threads, tell)
+    _refuse(store, checks.pages())
+    _refuse(store, checks.structure())
+    return CheckReport(checks.num_arrays, checks.num_checksums, checks.checked_bytes, checks.num_entries, time.perf_counter() - begin)
+
+
+def _refuse(store: CSRStore, problems: Iterator[str]) -> None:
+    """Raise when there are problems; stop looking when there are many."""
+    found = []
+    for problem in problems:
+        found.append(problem)
+        if len(found) > MAX_PROBLEMS:
+            break
+    if len(found) == 1:
+        raise CorruptStoreError(found[0])
+    if found:
+        more = "\nand more" if len(found) > MAX_PROBLEMS else ""
+        raise CorruptStoreError(f"{store.url}: {len(found[:MAX_PROBLEMS])} problems\n" + "\n".join(found[:MAX_PROBLEMS]) + more)
+
+
+class _Checks:
+    def __init__(self, store: CSRStore, num_threads: int, progress: Progress) -> None:
+        self.store, self.num_threads, self.progress = store, num_threads, progress
+        self.num_arrays = self.num_checksums = self.checked_bytes = self.num_entries = 0
+
+    def pages(self) -> Iterator[str]:
+        try:
+            names = self.store.array_names()
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptStoreError(f"{self.store.url}: a zarr.json is damaged ({error!r}); restore the store or build it again") from error
+        for done, name in enumerate(names):
+            self.progress("checksums", done, len(names))
+            for piece in check_array(self.store, name, self.num_threads):
+                self.num_checksums += piece.num_checksums
+                self.checked_bytes += piece.num_bytes
+                yield from piece.problems
+            self.num_arrays += 1
+        self.progress("checksums", len(names), len(names))
+
+    def structure(self) -> Iterator[str]:
+        total = self.store.attributes.num_stored_edges * len(groups_of(self.store))
+
+        def done(num_entries: int) -> None:
+            self.num_entries += num_entries
+            self.progress("structure", self.num_entries, total)
+
+        try:
+            yield from check_structure(self.store, self.num_threads, done)
+        except CorruptStoreError as error:
+            yield str(error)

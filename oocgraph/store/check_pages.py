@@ -1,0 +1,151 @@
+"""Compares every stored page (or compressed chunk) of an array with its checksum.
+
+In: a store and the name of an array. Out: problems as text, each with the file, the page and the byte where it starts.
+Plain local files are read 4 MiB at a time; compressed and remote chunks whole, one a thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import CHECKSUMS
+from oocgraph.store.rows import map_bounded
+from oocgraph.types import PAGE_BYTES, Array
+
+READ_BYTES = 4 << 20
+"""Bytes compared at once."""
+
+_REMEDY = "restore the store or build it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was compared at once: how many bytes and checksums, and what was wrong."""
+
+    num_bytes: int
+    num_checksums: int
+    problems: tuple[str, ...]
+
+
+def check_array(store: CSRStore, name: str, num_threads: int) -> Iterator[Piece]:
+    """Compare an array with its checksums, piece by piece."""
+    try:
+        array, checksums = store.array(name), _checksums(store, name)
+        num_chunks = -(-array.length // array.chunk_length)
+        compressed = store.attributes.codec != "none"
+        wanted = num_chunks if compressed else -(-array.length * array.dtype.itemsize // PAGE_BYTES)
+        if checksums.length != wanted:
+            raise CorruptStoreError(
+                f"{store.url}: {CHECKSUMS}/{name} has {checksums.length} checksums, but {name} needs {wanted}; {_REMEDY}"
+            )
+    except CorruptStoreError as error:
+        yield Piece(0, 0, (str(error),))
+        return
+    check: Callable[[int], Piece]
+    pieces: Iterator[int]
+    if isinstance(array, PlainArray):
+        whole, broken = _chunk_files(array)
+        if broken:
+            yield Piece(0, 0, tuple(broken))
+        pieces = (start for chunk in whole for start in _starts(array, chunk))
+        plain = array  # for the type checker
+
+        def check(start: int) -> Piece:
+            return _check_plain(plain, checksums, start)
+    else:
+        pieces = iter(range(num_chunks))
+
+        def check(start: int) -> Piece:
+            return _check_chunk(store, array, checksums, start, compressed=compressed)
+
+    yield from map_bounded(check, pieces, num_threads)
+
+
+def _checksums(store: CSRStore, name: str) -> StoredArray:
+    if f"{CHECKSUMS}/{name}" not in store:
+        raise CorruptStoreError(f"{store.url}: {CHECKSUMS}/{name} is missing, so {name} cannot be checked; {_REMEDY}")
+    return store.array(f"{CHECKSUMS}/{name}")
+
+
+def _chunk_files(array: PlainArray) -> tuple[list[int], list[str]]:
+    """Chunks whose file is whole, and what is wrong with the others."""
+    whole, broken = [], []
+    for chunk in range(array.num_chunks):
+        try:
+            os.close(array.open_chunk(chunk))
+            whole.append(chunk)
+        except CorruptStoreError as error:
+            broken.append(str(error))
+    return whole, broken
+
+
+def _starts(array: PlainArray, chunk: int) -> range:
+    """First elements of the pieces of a chunk."""
+    first = chunk * array.chunk_length
+    return range(first, min(array.length, first + array.chunk_length), READ_BYTES // array.dtype.itemsize)
+
+
+def _check_plain(array: PlainArray, checksums: StoredArray, start: int) -> Piece:
+    itemsize, chunk = array.dtype.itemsize, start // array.chunk_length
+    stop = min(array.length, (chunk + 1) * array.chunk_length, start + READ_BYTES // itemsize)
+    try:
+        raw = array.read(start, stop).view(np.uint8)
+        bad, num_pages = _bad_pages(raw, checksums, start * itemsize)
+    except (CorruptStoreError, OSError) as error:
+        return Piece(0, 0, (f"{array.chunk_path(chunk)}: elements {start} to {stop} of {array.name} cannot be read ({error}); {_REMEDY}",))
+    chunk_start = chunk * array.chunk_length * itemsize
+    problems = [_bad_page(str(array.chunk_path(chunk)), array.name, page, page * PAGE_BYTES - chunk_start) for page in bad]
+    return Piece(raw.size, num_pages, tuple(problems))
+
+
+def _bad_pages(raw: Array, checksums: StoredArray, first_byte: int) -> tuple[list[int], int]:
+    first = first_byte // PAGE_BYTES
+    found = page_checksums(raw, PAGE_BYTES)
+    return (np.flatnonzero(found != checksums.read(first, first + found.size)) + first).tolist(), found.size
+
+
+def _bad_page(file: str, name: str, page: int, offset: int) -> str:
+    return f"{file}: page {page} of {name}, at byte {offset} of this file, differs from its checksum; {_REMEDY}"
+
+
+def _check_chunk(store: CSRStore, array: StoredArray, checksums: StoredArray, chunk: int, *, compressed: bool) -> Piece:
+    """Check a chunk as it is stored: compressed, or anywhere that Zarr reaches."""
+    key = f"{array.name}/c/{chunk}"
+    where = f"{store.url}/{key}"
+    stored = stored_bytes(store, key)
+    if stored is None:
+        return Piece(0, 0, (f"{where}: this chunk of {array.name} is missing; {_REMEDY}",))
+    if compressed:
+        if stored.size and page_checksums(stored, stored.size)[0] == checksums.read(chunk, chunk + 1)[0]:
+            return Piece(stored.size, 1, ())
+        return Piece(
+            stored.size, 1, (f"{where}: chunk {chunk} of {array.name} ({stored.size} bytes) differs from its checksum; {_REMEDY}",)
+        )
+    chunk_bytes = array.chunk_length * array.dtype.itemsize
+    if stored.size != chunk_bytes:
+        return Piece(0, 0, (f"{where}: this chunk of {array.name} has {stored.size} bytes instead of {chunk_bytes}; {_REMEDY}",))
+    data = stored[: array.length * array.dtype.itemsize - chunk * chunk_bytes]
+    bad, num_pages = _bad_pages(data, checksums, chunk * chunk_bytes)
+    return Piece(data.size, num_pages, tuple(_bad_page(where, array.name, page, page * PAGE_BYTES - chunk * chunk_bytes) for page in bad))
+
+
+def stored_bytes(store: CSRStore, key: str) -> Array | None:
+    """Bytes of a chunk as they are stored; None when it is missing."""
+    if store._folder is not None:
+        file = Path(store._folder) / key
+        return np.fromfile(file, np.uint8) if file.is_file() else None
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.sync import sync
+
+    place = store._group.store_path
+    buffer = sync((place / key).get(default_buffer_prototype()))
+    return None if buffer is None else np.frombuffer(buffer.to_bytes(), np.uint8)
