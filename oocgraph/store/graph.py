@@ -92,7 +92,9 @@ class CSRStore:
             length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
             dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorruptStoreError(f"{self.url}: array {name} is missing or its zarr.json is damaged ({error}); build the store again") from error
+            raise CorruptStoreError(
+                f"{self.url}: array {name} is missing or its zarr.json is damaged ({error}); build the store again"
+            ) from error
         return PlainArray(self._folder, name, dtype, length, chunk_length)
 
     def _zarr_array(self, name: str) -> StoredArray:
@@ -115,6 +117,15 @@ class CSRStore:
         """Distinct degrees of the pull group, descending, and the first vertex of each: two (num_distinct,) int64 arrays."""
         group = self.pull_group
         return self.read(f"{group}/degrees/value"), self.read(f"{group}/degrees/first_vertex")
+
+    def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
+        """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
+
+        See `oocgraph.store.scipy.to_scipy`.
+        """
+        from oocgraph.store.scipy import to_scipy
+
+        return to_scipy(self, weight=weight, dtype=dtype)
 
     def array_names(self) -> list[str]:
         """Names of all arrays except checksums, sorted."""

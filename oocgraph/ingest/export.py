@@ -1,0 +1,238 @@
+"""A stored graph under its input ids, for other programs: Parquet, SciPy .npz, GAPBS .sg.
+
+In: a store. Out: one file, which appears when it is whole. ``.npz`` and ``.sg`` are CSR arrays and come from
+`export_rows`; Parquet is an edge list and comes from `export_parquet`.
+
+GAPBS ``.sg`` (its ``writer.h``): bool directed; int64 number of stored entries; int64 number of vertices; int64 offsets; int32
+neighbours; then offsets and neighbours of the in-lists when directed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from oocgraph.config import num_cores
+from oocgraph.errors import OutputError
+from oocgraph.ingest.export_parquet import write_parquet
+from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder
+from oocgraph.ingest.workers import Workers
+from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.scipy import weight_column
+from oocgraph.store.staging import Staging
+from oocgraph.types import Array, Progress, ignore_progress
+
+Order = Literal["input", "store"]
+
+EXTENSIONS = (".parquet", ".npz", ".sg")
+
+DEFAULT_WORKING_BYTES = 1 << 30
+"""What an export takes beside the interpreter when no budget is given (and the machine has it)."""
+
+MAX_SG_VERTICES = 2**31 - 1
+"""A ``.sg`` file has 32-bit signed neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written.
+
+    Attributes
+    ----------
+    path
+        Where.
+    num_vertices
+        Vertices of the file: every input id, or those with an edge (store order; and Parquet, an edge list).
+    num_edges
+        Edges as the user counts them.
+    file_bytes
+        Size of the file.
+    seconds
+        Wall time.
+    """
+
+    path: str
+    num_vertices: int
+    num_edges: int
+    file_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One export: where from, how, and with what."""
+
+    store: CSRStore
+    order: Order
+    budget: Budget
+    workers: Workers
+    scratch: Path
+    progress: Progress
+
+    def rows(self, group: str, column: str | None = None) -> Rows:
+        """Rows of a group in the chosen order."""
+        if self.order == "store":
+            return StoreOrder(self.store, group, column)
+        return InputOrder(self.store, group, column, budget=self.budget, workers=self.workers, scratch=self.scratch)
+
+    def counter(self, total: int) -> Callable[[int], None]:
+        """Return a function that adds up entries and reports them."""
+        seen = 0
+
+        def done(num_entries: int) -> None:
+            nonlocal seen
+            seen += num_entries
+            self.progress("export", seen, total)
+
+        return done
+
+
+def export_graph(
+    store: CSRStore,
+    out: str | os.PathLike[str],
+    *,
+    order: Order = "input",
+    weight: str | None = None,
+    memory_budget: str | int | None = None,
+    threads: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> ExportReport:
+    """Write a graph to a file that other programs read.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    out
+        ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
+        ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
+        ``.sg``: GAPBS, numbered likewise; it holds no weights.
+    order
+        ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out; Parquet has ids anyway.
+    weight
+        Numeric edge column of the values in ``.npz``; the graph's weight when not given, ones when it has none.
+    memory_budget
+        Bytes the whole process may hold; by default 1 GiB beside the interpreter, or less where the machine has less.
+    threads
+        Threads that read and sort; all usable processors when not given.
+    overwrite
+        Replace a file at `out`.
+    progress
+        Called with ("export", entries done, entries).
+
+    Returns
+    -------
+    ExportReport
+
+    Raises
+    ------
+    OutputError
+        The extension is another, `out` exists or cannot be written, or the form cannot hold the graph; nothing is left behind.
+    BudgetError
+        The budget is too small.
+
+    Notes
+    -----
+    Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
+    beside `out`; Parquet holds the ids of all vertices.
+    """
+    begin, path = time.perf_counter(), Path(out)
+    writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
+    if path.suffix not in writers:
+        raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")
+    if order not in ("input", "store"):
+        raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
+    if path.suffix == ".sg" and store.attributes.num_input_vertices > MAX_SG_VERTICES:
+        raise OutputError(
+            f"{path}: .sg holds at most {MAX_SG_VERTICES} vertices, not {store.attributes.num_input_vertices}; use .npz or .parquet"
+        )
+    column = weight_column(store, weight) if path.suffix == ".npz" else None
+    budget = Budget(effective_budget_bytes(memory_budget))
+    if memory_budget is None:
+        budget.limit_bytes = min(budget.limit_bytes, budget.baseline_bytes + DEFAULT_WORKING_BYTES + 8 * store.num_vertices)
+    with Staging(path, overwrite=overwrite) as staged, Workers(threads or num_cores()) as workers:
+        job = Job(store, order, budget, workers, staged.folder / "scratch", progress or ignore_progress)
+        writers[path.suffix](job, staged.path, column)
+        staged.publish()
+    isolated = path.suffix != ".parquet" and order == "input"
+    return ExportReport(
+        path=str(path),
+        num_vertices=store.attributes.num_input_vertices if isolated else store.num_vertices,
+        num_edges=store.num_edges,
+        file_bytes=path.stat().st_size,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _parquet(job: Job, file: Path, _: str | None) -> None:
+    write_parquet(job.store, file, budget=job.budget, workers=job.workers, done=job.counter(job.store.attributes.num_stored_edges))
+
+
+def _sg(job: Job, file: Path, _: str | None) -> None:
+    a = job.store.attributes
+    groups = ("out", "in") if a.directed else ("out",)
+    done = job.counter(a.num_stored_edges * len(groups))
+    with file.open("wb") as stream:
+        for group in groups:
+            rows = job.rows(group)
+            if group == "out":
+                stream.write(np.array([a.directed], np.bool_).tobytes())
+                stream.write(np.array([a.num_stored_edges, rows.num_rows], "<i8").tobytes())
+            _write(stream, rows.offsets())
+            _write(stream, (neighbours.astype("<i4") for neighbours, _ in rows.entries(done)))
+
+
+def _npz(job: Job, file: Path, column: str | None) -> None:
+    """Write the members that `scipy.sparse.save_npz` writes, each as a stream."""
+    a, rows = job.store.attributes, job.rows("out", column)
+    kind = np.dtype("<i4" if max(rows.num_rows, a.num_stored_edges) < 2**31 else "<i8")
+    data = np.dtype(np.float32) if column is None else job.store.array(f"out/{column}").dtype
+    spool = file.with_name("values")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        _member(archive, "format", np.dtype("S3"), (), [np.array(b"csr")])
+        _member(archive, "_is_array", np.dtype(bool), (), [np.array(True)])
+        _member(archive, "shape", np.dtype("<i8"), (2,), [np.array([rows.num_rows] * 2, np.int64)])
+        _member(archive, "indptr", kind, (rows.num_rows + 1,), rows.offsets())
+        with spool.open("w+b") as values:
+            _member(archive, "indices", kind, (a.num_stored_edges,), _spooling(rows.entries(job.counter(a.num_stored_edges)), values))
+            values.seek(0)
+            _member(archive, "data", data, (a.num_stored_edges,), _values(values, data, a.num_stored_edges, ones=column is None))
+    spool.unlink()
+
+
+def _spooling(entries: Iterable[tuple[Array, Array | None]], values: IO[bytes]) -> Iterator[Array]:
+    """Pass the neighbours on and put the values aside: a zip takes one member at a time."""
+    for neighbours, data in entries:
+        if data is not None:
+            values.write(np.ascontiguousarray(data).data.cast("B"))
+        yield neighbours
+
+
+def _values(values: IO[bytes], dtype: np.dtype[Any], count: int, *, ones: bool) -> Iterator[Array]:
+    block = 1 << 20
+    for start in range(0, count, block):
+        size = min(block, count - start)
+        yield np.ones(size, dtype) if ones else np.frombuffer(values.read(size * dtype.itemsize), dtype)
+
+
+def _member(archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], blocks: Iterable[Array]) -> None:
+    """Write one .npy member from blocks."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        _write(stream, (block.astype(dtype, copy=False) for block in blocks))
+
+
+def _write(stream: IO[bytes], blocks: Iterable[Array]) -> None:
+    for block in blocks:
+        if block.size:
+            stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)

@@ -1,0 +1,212 @@
+"""The rows of a stored CSR as a stream of offsets and a stream of neighbours, in store order or in input order.
+
+In: a store and one of its groups. Out: what a file format of CSR arrays holds, block by block. Store order is a
+copy. Input order is an external sort: entries become keys (row position, neighbour position), are dealt to temporary files by ranges
+of rows, and each file is sorted; so memory stays bounded, and the disk moves each entry twice more (8 bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from oocgraph.errors import BudgetError
+from oocgraph.ingest.bins import BinFiles
+from oocgraph.ingest.key_bins import balanced_bins
+from oocgraph.ingest.workers import Workers
+from oocgraph.kernels.export import KEY_SHIFT, row_keys
+from oocgraph.memory import Budget, format_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+from oocgraph.store.scipy import input_positions, row_degrees
+from oocgraph.store.vertices import BLOCK_VERTICES, VertexIds
+from oocgraph.types import Array
+
+BIN_ENTRIES = 1 << 20
+"""Entries that a temporary file should have: 8 MiB of keys sort in the cache."""
+
+MAX_BINS = 256
+"""Temporary files written to at once."""
+
+ENTRY_BYTES = 40
+"""Bytes that an entry takes while its file is sorted: the key, and the results on their way to the output."""
+
+BLOCK_BYTES = 24
+"""Bytes that an entry takes while it becomes a key and is dealt to a file."""
+
+BLOCK_ENTRIES = 1 << 20
+"""Entries dealt at once."""
+
+_SAMPLE = 1 << 12
+"""Rows between two known sizes when rows are cut into ranges."""
+
+Done = Callable[[int], None]
+"""Told how many entries were read."""
+
+
+class Rows(Protocol):
+    """A CSR as two streams; `offsets` is iterated first."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def offsets(self) -> Iterator[Array]:
+        """Blocks of the (num_rows + 1,) int64 offsets."""
+        ...
+
+    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
+        """Blocks of neighbours (unsigned), with the column's values if there is one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOrder:
+    """Rows as the store has them: by degree, isolated vertices left out.
+
+    Attributes
+    ----------
+    column
+        Edge column that travels along, or None.
+    """
+
+    store: CSRStore
+    group: str
+    column: str | None
+
+    @property
+    def num_rows(self) -> int:
+        """Vertices that have an edge."""
+        return self.store.num_vertices
+
+    def offsets(self) -> Iterator[Array]:
+        """Blocks of ``indptr``."""
+        indptr = self.store.array(f"{self.group}/indptr")
+        for start in range(0, self.num_rows + 1, BLOCK_ROWS):
+            yield indptr.read(start, min(self.num_rows + 1, start + BLOCK_ROWS))
+
+    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
+        """Blocks of ``indices``."""
+        indices = self.store.array(f"{self.group}/indices")
+        values = None if self.column is None else self.store.array(f"{self.group}/{self.column}")
+        for start in range(0, indices.length, BLOCK_ENTRIES):
+            stop = min(indices.length, start + BLOCK_ENTRIES)
+            yield indices.read(start, stop), None if values is None else values.read(start, stop)
+            done(stop - start)
+
+
+class InputOrder:
+    """Rows and neighbours by the positions of their ids among the input ids, ascending; isolated vertices are empty rows.
+
+    Parameters
+    ----------
+    store, group
+        The graph and ``out`` or ``in``.
+    column
+        Edge column that travels along, or None.
+    budget
+        Positions and degrees (4 bytes a vertex each) are charged to it, and the blocks and files are sized by what is left.
+    workers
+        Threads that deal and sort.
+    scratch
+        Folder of the temporary files.
+
+    Raises
+    ------
+    BudgetError
+        Positions and degrees, or the largest range of rows, do not fit.
+    """
+
+    def __init__(self, store: CSRStore, group: str, column: str | None, *, budget: Budget, workers: Workers, scratch: Path) -> None:
+        self.store, self.group, self.column, self.workers = store, group, column, workers
+        self.num_rows = store.attributes.num_input_vertices
+        if "vertex positions and degrees" not in budget.reservations:
+            budget.reserve("vertex positions and degrees", 8 * store.num_vertices)
+        self._budget, self._scratch = budget, scratch
+        self._position, self._degree = input_positions(store), row_degrees(store, group)
+        self._sample = np.zeros(1, np.int64)  # entries before every _SAMPLE-th row
+
+    def offsets(self) -> Iterator[Array]:
+        """Blocks of the offsets; sizes of ranges of rows are noted on the way."""
+        total, sample = 0, [np.zeros(1, np.int64)]
+        yield np.zeros(1, np.int64)
+        for _, vertices in VertexIds(self.store).stored_blocks(BLOCK_VERTICES):
+            degree = np.zeros(vertices.size, np.int64)
+            known = vertices >= 0
+            degree[known] = self._degree[vertices[known]]
+            ends = np.cumsum(degree) + total
+            sample.append(ends[_SAMPLE - 1 :: _SAMPLE])
+            total = int(ends[-1])
+            yield ends
+        self._sample = np.concatenate([*sample, [total]])
+
+    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
+        """Blocks of neighbours, a range of rows at a time."""
+        files = self._deal(done)
+        try:
+            yield from self.workers.ordered(lambda index: self._sorted(files, index), range(files.bins.num_bins))
+        finally:
+            files.close()
+
+    def _deal(self, done: Done) -> BinFiles:
+        """Turn every entry into a key, in the temporary file of its range of rows."""
+        num_entries = self.store.array(f"{self.group}/indices").length
+        dtypes = [] if self.column is None else [self.store.array(f"{self.group}/{self.column}").dtype]
+        payload = 2 * sum(dtype.itemsize for dtype in dtypes)
+        capacity, block = _sizes(self._budget, self.workers.num_threads, payload)
+        num_bins = min(MAX_BINS, max(1, -(-num_entries // min(BIN_ENTRIES, max(1, capacity // 2)))))
+        files = BinFiles(
+            self._scratch / f"entries-{self.group}", balanced_bins(0, self.num_rows << KEY_SHIFT, num_bins, self._below), dtypes
+        )
+
+        def deal(rows: RowBlock) -> None:
+            scratch, size = self.workers.scratch, rows.num_entries
+            keys = scratch.get("keys", size, np.uint64)
+            entries = self.store.array(f"{self.group}/indices").read(rows.start, rows.stop)
+            row_keys(rows.indptr, rows.first_row, rows.start, entries, self._position, keys)
+            values = [self.store.array(f"{self.group}/{self.column}").read(rows.start, rows.stop)] if dtypes else []
+            files.append((keys, *values), scratch)
+            done(size)
+
+        self.workers.each(deal, row_blocks(self.store, self.group, max_entries=block, whole_rows=False))
+        largest = int(files.counts.max(initial=0))
+        if largest > capacity:
+            need = self._budget.promised_bytes + (largest - capacity) * (ENTRY_BYTES + payload) * self.workers.num_threads
+            raise BudgetError(
+                f"the largest of {num_bins} ranges of rows has {largest} entries, but the memory budget "
+                f"{format_bytes(self._budget.limit_bytes)} sorts {capacity}; set --memory (memory_budget) to at least {-(-need >> 20)}M"
+            )
+        return files
+
+    def _below(self, keys: Array) -> Array:
+        """Entries of the rows before each key, interpolated between the sampled rows."""
+        rows = np.append(np.arange(self._sample.size - 1) * _SAMPLE, self.num_rows)
+        return np.interp(keys.astype(np.float64) / 2.0**KEY_SHIFT, rows, self._sample)
+
+    def _sorted(self, files: BinFiles, index: int) -> tuple[Array, Array | None]:
+        keys, *values = files.read(index, self.workers.scratch)
+        files.remove(index)
+        if values:
+            order = np.argsort(keys, kind="stable")
+            return _low_halves(keys)[order], values[0][order]
+        keys.sort()
+        return _low_halves(keys).copy(), None
+
+
+def _low_halves(keys: Array) -> Any:
+    return keys.view(np.uint32)[::2]
+
+
+def _sizes(budget: Budget, num_threads: int, payload: int) -> tuple[int, int]:
+    """Entries of a temporary file at most, and of a block, by what is left of the budget."""
+    least = num_threads * (1 << 16) * (ENTRY_BYTES + BLOCK_BYTES + 2 * payload)
+    budget.reserve(f"sorting with {num_threads} threads", least)
+    free = (budget.available_bytes + least) // num_threads
+    budget.release(f"sorting with {num_threads} threads")
+    block = min(BLOCK_ENTRIES, free // 3 // (BLOCK_BYTES + payload))
+    return (free - block * (BLOCK_BYTES + payload)) // (ENTRY_BYTES + payload), block
