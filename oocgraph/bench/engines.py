@@ -1,67 +1,75 @@
-"""In-memory libraries as peers: each prepares its own form of a SciPy CSR matrix and returns a search to be timed.
+"""In-memory libraries as peers: each prepares its own form of a SciPy CSR matrix and searches it.
 
-In: the adjacency matrix in input order and a number of threads. Out: a function from a source to the number
-of vertices reached. Each searches in the fastest way it offers for levels or order alone; none is asked for more than that.
+In: the adjacency matrix in input order and a number of threads. Out: an `Engine`, whose search is timed and whose count is
+not. Each searches in the fastest way it offers for levels or order alone; none is asked for more than that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import MissingDependencyError, OocGraphError
 
-Search = Callable[[int], int]
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A library that holds a graph.
+
+    Attributes
+    ----------
+    search
+        From a row of the matrix to the library's own result.
+    count
+        From that result to the number of vertices reached.
+    """
+
+    search: Callable[[int], Any]
+    count: Callable[[Any], int]
 
 
-def scipy_search(matrix: Any, *, directed: bool, threads: int) -> Search:
+def scipy_engine(matrix: Any, *, directed: bool, threads: int) -> Engine:
     """SciPy's ``breadth_first_order``: one thread; float64 data spares it a conversion in every call."""
     from scipy.sparse.csgraph import breadth_first_order
 
     del directed, threads  # an undirected graph is a symmetric matrix
     matrix = matrix.astype(np.float64)
-
-    def search(source: int) -> int:
-        order, _predecessors = breadth_first_order(matrix, source, directed=True, return_predecessors=True)
-        return int(order.size)
-
-    return search
+    return Engine(
+        lambda source: breadth_first_order(matrix, source, directed=True, return_predecessors=True), lambda result: len(result[0])
+    )
 
 
-def networkit_search(matrix: Any, *, directed: bool, threads: int) -> Search:
+def networkit_engine(matrix: Any, *, directed: bool, threads: int) -> Engine:
     """NetworKit's ``BFS``, distances only."""
     import networkit
 
     networkit.setNumberOfThreads(threads)
-    rows, columns = _edges(matrix, directed=directed)
-    graph = networkit.GraphFromCoo((rows, columns), n=matrix.shape[0], directed=directed)
+    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=directed))  # 11.2 crashes on 32-bit arrays
+    graph = networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=directed)
 
-    def search(source: int) -> int:
+    def search(source: int) -> Any:
         run = networkit.distance.BFS(graph, source, storePaths=False)
         run.run()
-        return int(run.getReachableNodes()) if hasattr(run, "getReachableNodes") else -1
+        return run
 
-    return search
+    unreached = np.finfo(np.float64).max
+    return Engine(search, lambda run: int((np.asarray(run.getDistances(asarray=True)) < unreached).sum()))
 
 
-def igraph_search(matrix: Any, *, directed: bool, threads: int) -> Search:
+def igraph_engine(matrix: Any, *, directed: bool, threads: int) -> Engine:
     """``distances`` of igraph: one thread."""
     import igraph
 
     del threads
-    rows, columns = _edges(matrix, directed=directed)
-    graph = igraph.Graph(n=matrix.shape[0], edges=np.stack([rows, columns], axis=1), directed=directed)
-
-    def search(source: int) -> int:
-        (distances,) = graph.distances(source=source, mode="out")
-        return int(np.isfinite(distances).sum())
-
-    return search
+    edges = np.stack(_edges(matrix, directed=directed), axis=1)
+    graph = igraph.Graph(n=matrix.shape[0], edges=edges, directed=directed)
+    return Engine(lambda source: graph.distances(source=source, mode="out")[0], lambda distances: int(np.isfinite(distances).sum()))
 
 
-def graphblas_search(matrix: Any, *, directed: bool, threads: int) -> Search:
+def graphblas_engine(matrix: Any, *, directed: bool, threads: int) -> Engine:
     """SuiteSparse:GraphBLAS, push only: a vector times the matrix in each level, masked by the levels found."""
     import graphblas
 
@@ -70,7 +78,7 @@ def graphblas_search(matrix: Any, *, directed: bool, threads: int) -> Search:
     adjacency = graphblas.io.from_scipy_sparse(matrix)
     n = matrix.shape[0]
 
-    def search(source: int) -> int:
+    def search(source: int) -> Any:
         levels = graphblas.Vector(np.int32, n)
         frontier = graphblas.Vector(bool, n)
         frontier[source] = True
@@ -79,9 +87,9 @@ def graphblas_search(matrix: Any, *, directed: bool, threads: int) -> Search:
             levels(frontier.S)[:] << level
             frontier(~levels.S, replace=True) << graphblas.semiring.any_pair(frontier @ adjacency)
             level += 1
-        return int(levels.nvals)
+        return levels
 
-    return search
+    return Engine(search, lambda levels: int(levels.nvals))
 
 
 def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
@@ -94,15 +102,15 @@ def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
     return rows[once], columns[once]
 
 
-ENGINES: dict[str, Callable[..., Search]] = {
-    "scipy": scipy_search,
-    "networkit": networkit_search,
-    "igraph": igraph_search,
-    "graphblas": graphblas_search,
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "scipy": scipy_engine,
+    "networkit": networkit_engine,
+    "igraph": igraph_engine,
+    "graphblas": graphblas_engine,
 }
 
 
-def open_engine(name: str, matrix: Any, *, directed: bool, threads: int) -> Search:
+def open_engine(name: str, matrix: Any, *, directed: bool, threads: int) -> Engine:
     """Prepare the peer `name`.
 
     Raises

@@ -22,15 +22,16 @@ def main() -> None:
     start = perf_counter()
     try:
         store = open_graph(url)
-        search = open_engine(name, store.to_scipy(), directed=store.attributes.directed, threads=threads)
+        engine = open_engine(name, store.to_scipy(), directed=store.attributes.directed, threads=threads)
     except (OocGraphError, MemoryError) as error:
         answer(error=str(error) or "out of memory")
         return
     answer(load_seconds=perf_counter() - start)
     for line in sys.stdin:
         start = perf_counter()
-        num_reached = search(int(line))
-        answer(seconds=perf_counter() - start, num_reached=num_reached)
+        result = engine.search(int(line))
+        seconds = perf_counter() - start
+        answer(seconds=seconds, num_reached=engine.count(result))
 
 
 def answer(**fields: object) -> None:

@@ -84,7 +84,8 @@ def _temporary_name(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise output_error(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary.exists():
+            temporary.unlink()
 
 
 def _id_dtype(source: GeneratedEdges) -> np.dtype[Any]:
