@@ -148,19 +148,33 @@ def assign_ranks(
 
 
 @nb.njit(nogil=True, cache=True)
-def relabel_both(keys: Any, col_bits: Any, rank: Any, rank_bits: Any, undirected: Any, forward: Any, backward: Any) -> Any:
-    """Rename both ends of each edge; write the entry to ``forward`` and its transpose to ``backward``.
+def count_ids(ids: Any, first: Any, degree: Any) -> None:
+    """Add up how often each of ``first .. first + degree.size - 1`` occurs in ``ids : (n,) uint64``."""
+    for i in range(ids.size):
+        degree[ids[i] - first] += np.uint32(1)
 
-    Returns how many were written to each; an undirected self-loop has no second entry. ``forward`` may be ``keys``.
-    """
+
+@nb.njit(nogil=True, cache=True)
+def rename_rows(keys: Any, col_bits: Any, rank: Any, first: Any, out: Any) -> None:
+    """Rename the rows of entries and transpose them: ``out`` becomes ``col << 32 | rank[row - first]``."""
     mask = (np.uint64(1) << col_bits) - np.uint64(1)
-    written = 0
     for i in range(keys.size):
-        u = np.uint64(rank[keys[i] >> col_bits])
-        v = np.uint64(rank[keys[i] & mask])
-        forward[i] = (u << rank_bits) | v
+        out[i] = ((keys[i] & mask) << np.uint64(32)) | np.uint64(rank[(keys[i] >> col_bits) - first])
+
+
+@nb.njit(nogil=True, cache=True)
+def rename_cols(half: Any, rank: Any, first: Any, bits: Any, undirected: Any, forward: Any, backward: Any) -> Any:
+    """Finish what `rename_rows` began: write each entry to ``forward`` and its transpose to ``backward``.
+
+    Returns how many were written to ``backward``; an undirected self-loop has no second entry. ``forward`` may be ``half``.
+    """
+    written = 0
+    for i in range(half.size):
+        u = half[i] & np.uint64(0xFFFFFFFF)
+        v = np.uint64(rank[(half[i] >> np.uint64(32)) - first])
+        forward[i] = (u << bits) | v
         if not (undirected and u == v):
-            backward[written] = (v << rank_bits) | u
+            backward[written] = (v << bits) | u
             written += 1
     return written
 
@@ -218,3 +232,45 @@ def fill_planes(keys: Any, indices: Any, col_bits: Any, carry: Any, offsets: Any
     for p in range(num_planes, 0, -1):
         offsets[p] = offsets[p - 1]
     offsets[0] = 0
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_strings(data: Any, offsets: Any, seed: Any, out: Any) -> None:
+    """64-bit hash of each string ``data[offsets[i]:offsets[i + 1]]`` (MurmurHash64A, Appleby 2008)."""
+    factor = np.uint64(0xC6A4A7935BD1E995)
+    for i in range(out.size):
+        start, stop = offsets[i], offsets[i + 1]
+        h = seed ^ (np.uint64(stop - start) * factor)
+        while start < stop:
+            word = np.uint64(0)
+            for b in range(min(np.int64(8), stop - start)):
+                word |= np.uint64(data[start + b]) << np.uint64(8 * b)
+            word *= factor
+            word ^= word >> np.uint64(47)
+            word *= factor
+            h = (h ^ word) * factor
+            start += 8
+        h ^= h >> np.uint64(47)
+        h *= factor
+        out[i] = h ^ (h >> np.uint64(47))
+
+
+@nb.njit(nogil=True, cache=True)
+def split_strings(data: Any, offsets: Any, split_data: Any, split_offsets: Any, bin_of: Any) -> None:
+    """Number of splitters that each string is not below, in order of bytes: bisection over (num_bins - 1) sorted strings."""
+    for i in range(bin_of.size):
+        start, length = offsets[i], offsets[i + 1] - offsets[i]
+        low, high = 0, split_offsets.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            other, other_length = split_offsets[middle], split_offsets[middle + 1] - split_offsets[middle]
+            b = 0
+            shorter = min(length, other_length)
+            while b < shorter and data[start + b] == split_data[other + b]:
+                b += 1
+            below = length < other_length if b == shorter else data[start + b] < split_data[other + b]
+            if below:
+                high = middle
+            else:
+                low = middle + 1
+        bin_of[i] = low

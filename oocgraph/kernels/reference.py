@@ -51,33 +51,53 @@ def find(v: int, x: int, visited: Array, parent: Array, level8: Array, level32: 
 
 
 def pull_heads(
-    w0: int, w1: int, step: int, num_vertices: int, indptr: Array, first: Array, edge: Array, value: Array,
+    w0: int, w1: int, num_vertices: int, indptr: Array, first: Array, edge: Array, value: Array,
     planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int,
     frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
-) -> tuple[int, int, int]:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """See `oocgraph.kernels.cpu.pull_heads`."""
-    num_planes = plane_length.size - 1
-    found = left = probes = 0
-    candidates = vertices_of(~visited, w0, w1, step)
-    if step == 1:
-        undecided[w0:w1] = 0
+    found = left = 0
+    heads = (indptr, first, edge, value, planes, plane_offset, plane_length, resident, base, frontier)
+    candidates = vertices_of(~visited, w0, w1)
+    undecided[w0:w1] = 0
     for v in candidates[candidates < num_vertices].tolist():
-        begin, end = row_of(indptr, first, edge, value, v)
-        stop = min(end, base + resident.size)
-        head = [planes[plane_offset[k] + v] for k in range(num_planes) if v < plane_length[k]]
-        start = max(begin + num_planes, base)
-        list_ = np.array([*head, *resident[start - base : max(start, stop) - base]], np.int64)
-        hits = np.flatnonzero(is_marked(frontier, list_))
-        probes += int(hits[0]) + 1 if hits.size else list_.size
-        if hits.size:
+        x, _, goes_on = _look_up(v, *heads)
+        if x is not None:
             found += 1
-            if step == 1:
-                find(v, int(list_[hits[0]]), visited, parent, level8, level32, wide, level)
-        elif v < plane_length[num_planes] and max(start, stop) < end:
+            find(v, x, visited, parent, level8, level32, wide, level)
+        elif goes_on:
             left += 1
-            if step == 1:
-                mark(undecided, v)
-    return found, left, probes
+            mark(undecided, v)
+    return found, left
+
+
+def sample_heads(
+    step: int, num_vertices: int, indptr: Array, first: Array, edge: Array, value: Array,
+    planes: Array, plane_offset: Array, plane_length: Array, resident: Array, frontier: Array, visited: Array,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """See `oocgraph.kernels.cpu.sample_heads`."""
+    candidates = vertices_of(~visited, step=step)
+    heads = (indptr, first, edge, value, planes, plane_offset, plane_length, resident, 0, frontier)
+    looks = [_look_up(v, *heads) for v in candidates[candidates < num_vertices].tolist()]
+    found = sum(x is not None for x, _, _ in looks)
+    return len(looks), sum(probes for _, probes, _ in looks), found, sum(x is None and goes_on for x, _, goes_on in looks)
+
+
+def _look_up(
+    v: int, indptr: Array, first: Array, edge: Array, value: Array,
+    planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int, frontier: Array,
+) -> tuple[int | None, int, bool]:  # fmt: skip
+    """First neighbour of `v` in memory that is in `frontier`; neighbours looked at; whether the list goes on outside of memory."""
+    num_planes = plane_length.size - 1
+    begin, end = row_of(indptr, first, edge, value, v)
+    head = [planes[plane_offset[k] + v] for k in range(num_planes) if v < plane_length[k]]
+    start = max(begin + num_planes, base)
+    stop = max(start, min(end, base + resident.size))
+    neighbours = np.array([*head, *resident[start - base : stop - base]], np.int64)
+    hits = np.flatnonzero(is_marked(frontier, neighbours))
+    if hits.size:
+        return int(neighbours[hits[0]]), int(hits[0]) + 1, False
+    return None, neighbours.size, v < plane_length[num_planes] and stop < end
 
 
 def count_rows(

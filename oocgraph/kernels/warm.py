@@ -16,7 +16,7 @@ from oocgraph.kernels import cpu
 from oocgraph.types import Progress, ignore_progress
 
 SEARCH_KERNELS = (
-    "pull_heads", "count_rows", "pull_tails", "push_rows", "push_levels", "fill_cache", "count_edges",
+    "pull_heads", "sample_heads", "count_rows", "pull_tails", "push_rows", "push_levels", "fill_cache", "count_edges",
     "difference", "list_vertices", "mark_vertices", "widen_levels", "finish_search",
 )  # fmt: skip
 
@@ -51,7 +51,8 @@ def call_search_kernels(index_dtype: str) -> None:
     levels = np.zeros(4 * n, np.uint8)
     marks = (np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)
     buffer = np.zeros(8192, np.uint8)
-    cpu.pull_heads(0, 1, 1, n, *rows, *heads, resident, 0, frontier, visited, undecided, *marks)
+    cpu.sample_heads(1, n, *rows, *heads, resident, frontier, visited)
+    cpu.pull_heads(0, 1, n, *rows, *heads, resident, 0, frontier, visited, undecided, *marks)
     cpu.count_rows(np.array([0, 1]), n, *rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
     cpu.pull_tails(0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, undecided, *marks)
     cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *marks)

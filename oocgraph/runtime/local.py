@@ -225,7 +225,10 @@ class LocalRuntime:
         if not self.graph.push.all_resident:
             many = state.frontier_size > COUNT_SHARE * state.num_vertices
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
-        found, left, probes = self._heads(state, 0, state.num_words, max(2, state.num_words // SAMPLE_WORDS))
+        pull = self.graph.pull
+        sampled, probes, found, left = cpu.sample_heads(
+            max(1, state.num_words // SAMPLE_WORDS), state.num_vertices, *pull.lookup, *pull.heads, pull.resident, state.frontier, state.visited
+        )
         return Facts(
             frontier=state.frontier_size,
             frontier_edges=state.frontier_edges,
@@ -233,18 +236,26 @@ class LocalRuntime:
             unvisited=state.num_vertices - state.num_reached,
             unvisited_edges=state.unvisited_edges,
             num_vertices=state.num_vertices,
-            sampled=state.sample_size(max(2, state.num_words // SAMPLE_WORDS)),
+            sampled=sampled,
             sampled_probes=probes,
             sampled_found=found,
             sampled_undecided=left,
-            disk_pages=self.graph.pull.disk_pages,
+            disk_pages=pull.disk_pages,
             pulled=state.pulled,
         )
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is resident; returns how many vertices that leaves undecided."""
-        cuts = slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)
-        return sum(left for _, left, _ in self._map(lambda a, z: self._heads(state, a, z, 1), cuts))
+        pull = self.graph.pull
+
+        def heads(w0: int, w1: int) -> tuple[int, int]:
+            result: tuple[int, int] = cpu.pull_heads(
+                w0, w1, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
+                state.frontier, state.visited, state.undecided, *state.marks,
+            )  # fmt: skip
+            return result
+
+        return sum(left for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
 
     def undecided_pages(self, state: SearchState) -> int:
         """Exact number of first pages that the undecided vertices need."""
@@ -320,14 +331,6 @@ class LocalRuntime:
         if len(pairs) == 1:
             return [call(*pairs[0])]
         return [future.result() for future in [self._pool.submit(call, a, z) for a, z in pairs]]
-
-    def _heads(self, state: SearchState, w0: int, w1: int, step: int) -> tuple[int, int, int]:
-        pull = self.graph.pull
-        result: tuple[int, int, int] = cpu.pull_heads(
-            w0, w1, step, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
-            state.frontier, state.visited, state.undecided, *state.marks,
-        )  # fmt: skip
-        return result
 
     def _count(self, adjacency: Adjacency, rows: Array, *, first_pages_only: bool) -> Array:
         """Rows, edges, pages and first edge of each slice: (num_slices, 4) int64."""

@@ -33,7 +33,7 @@ class PageOracle:
         scratch.visited[:] = state.visited
         words = state.num_words
         cpu.pull_heads(
-            0, words, 1, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
+            0, words, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
             state.frontier, scratch.visited, scratch.undecided, *scratch.marks,
         )  # fmt: skip
         if not scratch.undecided.any():

@@ -68,12 +68,6 @@ class SearchState:
             cpu.widen_levels(self.level8, self.level32, self.num_vertices)
             self.wide = True
 
-    def sample_size(self, step: int) -> int:
-        """Count the unvisited vertices in every `step`-th word."""
-        words = self.visited[::step]
-        padding = 64 * self.num_words - self.num_vertices if (self.num_words - 1) % step == 0 else 0
-        return 64 * words.size - int(np.bitwise_count(words).sum()) - padding
-
     def record(self, iteration: Iteration) -> None:
         """Append the figures of an iteration."""
         self._records.append(iteration)

@@ -32,7 +32,7 @@ def pull_windows(pull: Adjacency, state: SearchState, counts: Array) -> int:
         first = _vertex_of_edge(pull, start) >> 6
         last = _vertex_of_edge(pull, start + window.size - 1) >> 6
         cpu.pull_heads(
-            first, last + 1, 1, state.num_vertices, *pull.lookup, *no_heads, window, start,
+            first, last + 1, state.num_vertices, *pull.lookup, *no_heads, window, start,
             state.frontier, closed, state.undecided, *state.marks,
         )  # fmt: skip
         num_bytes += window.nbytes

@@ -91,17 +91,24 @@ def files(tmp_path):
 @settings(deadline=None, max_examples=60)
 def test_pull_heads(seed):
     case = make_case(seed)
-    rng = np.random.default_rng(seed + 1)
-    step = int(rng.choice([1, 1, 3]))
     outputs = []
     for module in (reference, cpu):
         visited, undecided, marks = case.visited.copy(), case.undecided.copy(), case.marks()
-        counts = module.pull_heads(
-            0, visited.size, step, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks
-        )
-        outputs.append((counts, visited, undecided, *marks[:2]))
+        counts = module.pull_heads(0, visited.size, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks)
+        new = reference.vertices_of(visited & ~case.visited)
+        outputs.append((counts, visited, undecided, marks[0][new], marks[1][new], marks[2][new]))
     for a, b in zip(*outputs, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3))
+@settings(deadline=None, max_examples=40)
+def test_sample_heads(seed, step):
+    case = make_case(seed)
+    a, b = (
+        module.sample_heads(step, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited) for module in (reference, cpu)
+    )
+    assert a == b
 
 
 @given(st.integers(0, 2**32), st.booleans())
