@@ -11,6 +11,8 @@ import resource
 import sys
 from time import perf_counter
 
+import numpy as np
+
 from oocgraph.bench.engines import open_engine
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import open_graph
@@ -22,7 +24,8 @@ def main() -> None:
     start = perf_counter()
     try:
         store = open_graph(url)
-        engine = open_engine(name, store.to_scipy(), directed=store.attributes.directed, threads=threads)
+        matrix = store.to_scipy(dtype=np.float64 if name == "scipy" else np.uint8)
+        engine = open_engine(name, matrix, directed=store.attributes.directed, threads=threads)
     except (OocGraphError, MemoryError) as error:
         answer(error=str(error) or "out of memory")
         return

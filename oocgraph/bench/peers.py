@@ -11,6 +11,7 @@ import re
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -23,6 +24,15 @@ GAPBS_TRIALS = 3
 """Searches that GAPBS makes from each source; the median counts."""
 
 _TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
+_REACHED = re.compile(r"^BFS Tree has ([0-9]+) nodes", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSearch:
+    """What a peer says of one search: its own time, and how many vertices it reached."""
+
+    seconds: float
+    num_reached: int
 
 
 class Peer(Protocol):
@@ -39,8 +49,8 @@ class Peer(Protocol):
     name: str
     peak_bytes: int
 
-    def seconds(self, row: int) -> float:
-        """Search from a row of the exported graph; return the peer's own time."""
+    def search(self, row: int) -> PeerSearch:
+        """Search from a row of the exported graph."""
         ...
 
 
@@ -57,12 +67,13 @@ class ProcessPeer:
             self.close()
             raise
 
-    def seconds(self, row: int) -> float:
-        """Search from a row of the exported graph; return the peer's own time."""
+    def search(self, row: int) -> PeerSearch:
+        """Search from a row of the exported graph."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{row}\n")
         self._process.stdin.flush()
-        return float(self._answer()["seconds"])
+        answer = self._answer()
+        return PeerSearch(float(answer["seconds"]), int(answer["num_reached"]))
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -92,20 +103,21 @@ class GapbsPeer:
         self._program, self._graph_file = program, graph_file
         self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
 
-    def seconds(self, row: int) -> float:
-        """Search from a row of the exported graph; return the median of GAPBS's trials."""
-        command = [str(self._program), "-f", str(self._graph_file), "-r", str(row), "-n", str(GAPBS_TRIALS)]
+    def search(self, row: int) -> PeerSearch:
+        """Search from a row of the exported graph; the time is the median of GAPBS's trials."""
+        command = [str(self._program), "-f", str(self._graph_file), "-r", str(row), "-n", str(GAPBS_TRIALS), "-a"]
         with subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             assert process.stdout is not None
             output = process.stdout.read()
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         trials = [float(text) for text in _TRIAL.findall(output)]
-        if process.returncode or not trials:
+        reached = _REACHED.search(output)
+        if process.returncode or not trials or reached is None:
             last = output.strip().splitlines()[-1:] or ["no output"]
-            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} and reported no times ({last[0]})")
+            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its figures ({last[0]})")
         self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
-        return statistics.median(trials)
+        return PeerSearch(statistics.median(trials), int(reached[1]))
 
 
 class Peers:
@@ -146,10 +158,10 @@ class Peers:
     def _open_gapbs(self, program: Path, store: CSRStore, threads: int, scratch: Path) -> None:
         from oocgraph.ingest.export import export_graph
 
-        export_graph(store, scratch / "input.sg")
+        export_graph(store, scratch / "input.sg", threads=threads)
         self.peer = GapbsPeer(program, scratch / "input.sg", threads)
         if store.attributes.vertex_order == "degree":
-            export_graph(store, scratch / "degree.sg", ids="store")
+            export_graph(store, scratch / "degree.sg", order="store", threads=threads)
             self.degree_ordered = GapbsPeer(program, scratch / "degree.sg", threads)
 
     def __enter__(self) -> Self:

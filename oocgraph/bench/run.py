@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from oocgraph.algorithms.bfs import bfs
-from oocgraph.bench.peers import Peers
-from oocgraph.bench.sources import draw_sources, input_positions
+from oocgraph.bench.peers import Peer, Peers
+from oocgraph.bench.sources import draw_sources
 from oocgraph.bench.spool import ResultSpool
 from oocgraph.config import settings
-from oocgraph.errors import ValidationError
+from oocgraph.errors import OocGraphError, ValidationError
 from oocgraph.memory import PeakSampler
 from oocgraph.result import BFSResult
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.scipy import input_positions
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress
 from oocgraph.verify import verify_bfs
@@ -190,7 +191,7 @@ def bench_bfs(
     threads = threads or settings().threads
     vertices = draw_sources(store, num_sources, seed)
     with tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=scratch) as folder:
-        rows = input_positions(store, vertices) if peer else vertices
+        rows = input_positions(store)[vertices] if peer else vertices
         spool = ResultSpool(Path(folder))
         with Peers(peer, store, threads=threads, scratch=Path(folder)) as peers, PeakSampler() as sampler:
             with LocalRuntime.open(store, memory_budget=memory_budget, threads=threads, oracle=oracle, progress=progress) as runtime:
@@ -222,12 +223,24 @@ def _search_all(
     times = []
     ids = VertexIds(runtime.store).ids_of(vertices).tolist()
     for i, (source, vertex, row) in enumerate(zip(ids, vertices.tolist(), rows.tolist(), strict=True)):
-        spool.put(bfs(runtime.store, source, runtime=runtime, direction=direction))
-        first = peers.peer.seconds(row) if peers.peer else None
-        second = peers.degree_ordered.seconds(vertex) if peers.degree_ordered else None
-        times.append((first, second))
+        result = bfs(runtime.store, source, runtime=runtime, direction=direction)
+        spool.put(result)
+        times.append((_peer_seconds(peers.peer, row, result), _peer_seconds(peers.degree_ordered, vertex, result)))
         progress("searching", i + 1, len(ids))
     return times
+
+
+def _peer_seconds(peer: Peer | None, row: int, result: BFSResult) -> float | None:
+    """Time of the peer from the same source, which must reach as many vertices."""
+    if peer is None:
+        return None
+    found = peer.search(row)
+    if found.num_reached != result.num_reached:
+        raise OocGraphError(
+            f"--peer {peer.name} reaches {found.num_reached:,} vertices from {result.source!r}, oocgraph {result.num_reached:,}: "
+            "they do not search the same graph, or one of them is wrong"
+        )
+    return found.seconds
 
 
 def _validate_all(

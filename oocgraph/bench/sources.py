@@ -8,7 +8,6 @@ import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 20
@@ -57,29 +56,3 @@ def _candidates(store: CSRStore) -> Iterator[Array]:
     for start in range(0, store.num_vertices, BLOCK_VERTICES):
         stop = min(store.num_vertices, start + BLOCK_VERTICES)
         yield np.arange(start, stop) if indptr is None else start + np.flatnonzero(np.diff(indptr.read(start, stop + 1)))
-
-
-def input_positions(store: CSRStore, vertices: Array) -> Array:
-    """Return where store numbers stand among all input ids, ascending: the row of a vertex in an exported graph.
-
-    Parameters
-    ----------
-    store
-        An open graph.
-    vertices : (n,) int64
-        Store numbers.
-
-    Returns
-    -------
-    (n,) int64
-    """
-    positions = np.empty(vertices.size, np.int64)
-    order = np.argsort(vertices)
-    ascending = vertices[order]
-    start = 0
-    for _, numbers in VertexIds(store).stored_blocks(BLOCK_VERTICES):
-        at = np.searchsorted(ascending, numbers).clip(max=ascending.size - 1)
-        found = np.flatnonzero(ascending[at] == numbers)
-        positions[order[at[found]]] = start + found
-        start += numbers.size
-    return positions

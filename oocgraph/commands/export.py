@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from oocgraph.commands.common import emit, json_option, memory_option, overwrite_option, progress_bars
+from oocgraph.commands.common import (
+    emit,
+    json_option,
+    memory_option,
+    overwrite_option,
+    progress_bars,
+    tell_cold_kernels,
+    threads_option,
+)
 
 
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.argument("out", metavar="OUT")
+@click.option("--order", type=click.Choice(["input", "store"]), default="input", show_default=True, help="Vertex numbers in OUT.")
+@click.option("--weight", metavar="NAME", help="Edge column that gives an .npz its values.  [default: the weight, else ones]")
 @memory_option
+@threads_option
 @overwrite_option
 @json_option
-def export(graph: str, out: str, *, memory: str | None, overwrite: bool, as_json: bool) -> None:
+def export(graph: str, out: str, *, memory: str | None, as_json: bool, **options: Any) -> None:
     """Write the graph store GRAPH to OUT under the input's ids: .parquet, .npz, or GAPBS .sg (isolated vertices included)."""
-    from pathlib import Path
-    from time import perf_counter
+    from dataclasses import asdict
 
     from oocgraph.ingest.export import export_graph
     from oocgraph.store.graph import open_graph
 
-    start = perf_counter()
+    store = open_graph(graph)
+    tell_cold_kernels("export")
     with progress_bars() as progress:
-        export_graph(open_graph(graph), out, memory_budget=memory, overwrite=overwrite, progress=progress)
-    fields = {"path": out, "file_bytes": Path(out).stat().st_size, "seconds": perf_counter() - start}
-    emit(fields, as_json=as_json, title=f"{out}: exported from {graph}")
+        report = export_graph(store, out, memory_budget=memory, progress=progress, **options)
+    emit(asdict(report), as_json=as_json, title=f"{out}: exported from {graph}")

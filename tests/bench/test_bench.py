@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from oocgraph import build_csr, generate_kronecker, open_graph
 from oocgraph.bench.engines import ENGINES, open_engine
-from oocgraph.bench.peers import GapbsPeer
+from oocgraph.bench.peers import GapbsPeer, PeerSearch
 from oocgraph.bench.run import bench_bfs
-from oocgraph.bench.sources import draw_sources, input_positions
+from oocgraph.bench.sources import draw_sources
 from oocgraph.bench.spool import ResultSpool
 from oocgraph.cli import cli
 from oocgraph.errors import OocGraphError, ValidationError
@@ -55,13 +55,6 @@ def test_graph_without_edges_has_no_source(tmp_path):
     empty = build_csr((np.array([3]), np.array([3])), tmp_path / "empty.zarr")
     with pytest.raises(OocGraphError, match="no edge"):
         draw_sources(empty, 1, 1)
-
-
-def test_positions_are_rows_of_the_input_ids(kron, star):
-    """Ids 0 .. n - 1 are their own positions; in any order, isolated ids counted."""
-    for store in (kron, star):
-        vertices = draw_sources(store, 16, 3)
-        np.testing.assert_array_equal(input_positions(store, vertices), VertexIds(store).ids_of(vertices))
 
 
 def bench(store, **options):
@@ -121,20 +114,22 @@ def test_one_invalid_result_is_exit_code_1(kron, monkeypatch):
     assert "vertex 5 is deeper than its parent" in outcome.stderr
 
 
-def fake_gapbs(path, *, trials):
+def fake_gapbs(path, *, trials, reached):
     """Write a program that prints what GAPBS prints, and logs what it was asked."""
-    times = "\n".join(f"echo 'Trial Time:          {seconds:.5f}'" for seconds in trials)
-    path.write_text(f'#!/bin/sh\necho "$OMP_NUM_THREADS $@" >> {path}.log\necho "Read Time: 0.1"\n{times}\necho "Average Time: 9.9"\n')
+    lines = [f'echo "$OMP_NUM_THREADS $@" >> {path}.log', "echo 'Read Time: 0.1'"]
+    lines += [f"echo 'Trial Time:          {seconds:.5f}'" for seconds in trials]
+    lines += [f"echo 'BFS Tree has {reached} nodes and 5 edges'", "echo 'Average Time: 9.9'"]
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     path.chmod(0o755)
     return path
 
 
 def test_gapbs_time_is_the_median_of_its_trials(tmp_path):
     """Its own trial times, not the process's; threads and source are passed on."""
-    program = fake_gapbs(tmp_path / "bfs", trials=[0.5, 0.1, 0.2])
+    program = fake_gapbs(tmp_path / "bfs", trials=[0.5, 0.1, 0.2], reached=12)
     peer = GapbsPeer(program, tmp_path / "g.sg", threads=2)
-    assert peer.seconds(17) == 0.2
-    assert (tmp_path / "bfs.log").read_text() == f"2 -f {tmp_path}/g.sg -r 17 -n 3\n"
+    assert peer.search(17) == PeerSearch(0.2, 12)
+    assert (tmp_path / "bfs.log").read_text() == f"2 -f {tmp_path}/g.sg -r 17 -n 3 -a\n"
     assert peer.peak_bytes > 0
 
 
@@ -144,12 +139,13 @@ def test_gapbs_that_reports_no_time_is_an_error(tmp_path):
     program.write_text("#!/bin/sh\necho 'Could not open file'\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(OocGraphError, match=r"code 3.*Could not open file"):
-        GapbsPeer(program, tmp_path / "g.sg", threads=1).seconds(1)
+        GapbsPeer(program, tmp_path / "g.sg", threads=1).search(1)
 
 
 def test_gapbs_runs_on_both_exports(kron, tmp_path):
     """Input ids and degree order, each source in both; the ratio comes from the input ids."""
-    program = fake_gapbs(tmp_path / "bfs", trials=[1.0])
+    (reached,) = {one["num_reached"] for one in bench(kron, memory_budget="1G").figures()["searches"]}
+    program = fake_gapbs(tmp_path / "bfs", trials=[1.0], reached=reached)
     report = bench(kron, memory_budget="1G", peer=f"gapbs:{program}", threads=1)
     figures = report.figures()
     assert figures["peer_median_seconds"] == figures["peer_degree_ordered_median_seconds"] == 1.0
@@ -157,6 +153,13 @@ def test_gapbs_runs_on_both_exports(kron, tmp_path):
     asked = (tmp_path / "bfs.log").read_text().splitlines()
     assert len(asked) == 6
     assert sum("degree" in line for line in asked) == 3
+
+
+def test_peer_that_reaches_others_is_an_error(kron, tmp_path):
+    """A peer that searches another graph measures nothing."""
+    program = fake_gapbs(tmp_path / "bfs", trials=[1.0], reached=7)
+    with pytest.raises(OocGraphError, match="do not search the same graph"):
+        bench(kron, memory_budget="1G", peer=f"gapbs:{program}")
 
 
 @pytest.mark.parametrize("peer", ["nobody", "gapbs:/no/such/program", "gapbs:/"])
