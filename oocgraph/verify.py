@@ -207,7 +207,7 @@ class _Tree:
         """Rules 4 and 5; returns the stored entries and the self-loops among them, of reached rows."""
         n = self.level.size
         indices = self.store.array("out/indices")
-        count_loops = int(not self.store.attributes.directed and self.store.attributes.num_self_loops > 0)
+        check_edges = rules.check_directed if self.store.attributes.directed else rules.check_undirected
         max_entries = BLOCK_BYTES // indices.dtype.itemsize
         linked = np.zeros((num_threads, -(-n // 64)), np.uint64)
         slots: SimpleQueue[tuple[Array, Array]] = SimpleQueue()
@@ -218,17 +218,8 @@ class _Tree:
             slot = bits, buffer = slots.get()
             try:
                 entries = read_entries(indices, block, buffer)
-                return rules.check_edges(
-                    block.indptr,
-                    block.first_row,
-                    block.start,
-                    entries,
-                    self.parent,
-                    self.level,
-                    self.unreached,
-                    self.limit,
-                    bits,
-                    count_loops,
+                return check_edges(
+                    block.indptr, block.first_row, block.start, entries, self.parent, self.level, self.unreached, self.limit, bits
                 )
             finally:
                 slots.put(slot)
@@ -237,6 +228,10 @@ class _Tree:
         for rule, vertex, other, edges, loops in map_bounded(
             check, row_blocks(self.store, "out", max_entries=max_entries, whole_rows=False), num_threads
         ):
+            if rule == rules.NOT_ASCENDING:
+                raise CorruptStoreError(
+                    f"{self.store.url}: row {vertex} of out/indices does not ascend; `oocgraph check` tells where, build it again"
+                )
             if rule == rules.INDEX_RANGE:
                 raise CorruptStoreError(
                     f"{self.store.url}: out/indices has neighbour {other} of vertex {vertex}, but there are {n} vertices; build it again"

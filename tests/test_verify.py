@@ -205,10 +205,16 @@ def test_damaged_stores_are_named(tree, tmp_path):
     """A neighbour out of range and a descending indptr never reach memory that is not theirs."""
     store, number, parent, level = tree
     indices, indptr = store.read("out/indices"), store.read("out/indptr")
-    indices[int(indptr[number[0]])] = 10**6
+    indices[int(indptr[number[0] + 1]) - 1] = 10**6
     bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/indices": indices})
     with pytest.raises(CorruptStoreError, match="neighbour 1000000 of vertex"):
         verify_search(bad, [number[0]], parent, level)
+    if not store.attributes.directed:
+        row = int(indptr[number[2]])
+        indices[row : row + 2] = indices[row : row + 2][::-1]
+        bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/indices": indices})
+        with pytest.raises(CorruptStoreError, match="does not ascend"):
+            verify_search(bad, [number[0]], parent, level)
     indptr[2] = 10**9
     bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/indptr": indptr})
     with pytest.raises(CorruptStoreError, match="does not ascend"):

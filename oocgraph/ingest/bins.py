@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oocgraph.ingest.key_bins import KeyBins
+from oocgraph.ingest.key_bins import KeyBins, SplitterBins
 from oocgraph.ingest.workers import Scratch
-from oocgraph.kernels.build import count_bins, scatter
+from oocgraph.kernels.build import scatter
 from oocgraph.types import Array
 
 Records = tuple[Array, ...]
@@ -63,13 +64,14 @@ class BinFiles:
         Dtypes of what travels beside the keys.
     """
 
-    def __init__(self, folder: Path, bins: KeyBins, columns: Sequence[Any] = ()) -> None:
+    def __init__(self, folder: Path, bins: KeyBins | SplitterBins, columns: Sequence[Any] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.bins, self.columns = bins, tuple(np.dtype(column) for column in columns)
         self.counts = np.zeros(bins.num_bins, np.int64)
         self.folder = folder
         self._lock = threading.Lock()
         self._files = [-1] * bins.num_bins
+        self._retyped: BinFiles | None = None
 
     def _file(self, index: int) -> int:
         if self._files[index] < 0:
@@ -82,9 +84,8 @@ class BinFiles:
         """Deal records to their files."""
         keys = records[0]
         num_bins = self.bins.num_bins
-        counts = np.zeros(num_bins, np.int64)
         bin_of = scratch.get("bin_of", keys.size, np.uint16)
-        count_bins(keys, np.uint64(self.bins.low), np.uint64(self.bins.drop_bits), self.bins.table, bin_of, counts)
+        counts = self.bins.assign(keys, bin_of)
         starts = np.zeros(num_bins + 1, np.int64)
         np.cumsum(counts, out=starts[1:])
         grouped = []
@@ -96,6 +97,12 @@ class BinFiles:
             self.counts += counts
         for index in np.flatnonzero(counts).tolist():
             self.append_slice(index, [values[starts[index] : starts[index + 1]] for values in grouped])
+
+    def append_counted(self, index: int, records: Records) -> None:
+        """Append records that all belong to bin `index`, and count them."""
+        with self._lock:
+            self.counts[index] += records[0].size
+        self.append_slice(index, records)
 
     def append_slice(self, index: int, records: Sequence[Array]) -> None:
         """Append records that all belong to bin `index`; `append` counts them."""
@@ -135,6 +142,27 @@ class BinFiles:
             offset += count * sum(dtype.itemsize for dtype in dtypes)
             left -= count
 
+    def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
+        """Iterate over a bin's keys alone, `block_length` at a time at most."""
+        fd = self._file(index)
+        offset, left = 0, int(self.counts[index])
+        while left:
+            count = left
+            if self.columns:
+                header = np.empty(1, np.int64)
+                offset = read_into(fd, [header], offset)
+                count = int(header[0])
+            for start in range(0, count, block_length):
+                keys = np.empty(min(block_length, count - start), np.uint64)
+                read_into(fd, [keys], offset + 8 * start)
+                yield keys
+            offset += count * (8 + sum(dtype.itemsize for dtype in self.columns))
+            left -= count
+
+    def read_keys(self, index: int, start: int, out: Array) -> None:
+        """Fill `out` with keys of a bin without columns, from position `start` on."""
+        read_into(self._file(index), [out], 8 * start)
+
     def slices(self, index: int, out: Records) -> Iterator[Records]:
         """Fill `out` slice by slice, giving the part that each one filled."""
         fd = self._file(index)
@@ -151,6 +179,16 @@ class BinFiles:
             offset = read_into(fd, part, offset)
             at += int(header[0])
             yield part
+
+    def retyped(self, columns: Iterable[Any]) -> BinFiles:
+        """Return these files as `replace` left them, when the columns have changed."""
+        dtypes = tuple(np.dtype(column) for column in columns)
+        if dtypes == self.columns:
+            return self
+        if self._retyped is None:
+            self._retyped = copy(self)
+            self._retyped.columns = dtypes
+        return self._retyped
 
     def close_bin(self, index: int) -> None:
         """Close one file; it is opened again when needed."""

@@ -1,41 +1,33 @@
 """The external build: an edge list of any size becomes a store, within a memory budget.
 
 In: an edge source. Out: a CSR store, bit-identical for any budget, number of threads and order of the edges. The steps are one
-page: read the edges once and bin them by provisional row; sort each bin, drop duplicates, count degrees; number the
-vertices by degree; rename the edges and bin them by new row; sort each bin and write it.
+page (`build_steps`): read the edges and bin them by provisional row; sort each bin, drop duplicates, count degrees; number the
+vertices by degree; rename the edges and bin them by new row; sort each bin and write it. An undirected edge is kept once until it is
+renamed. Only bins of keys are ever sorted, so everything is sequential on disk.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from oocgraph.errors import InputError, OocGraphError
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.config import settings
 from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.build_memory import returned_memory, written_bytes
 from oocgraph.ingest.build_plan import plan_sizes
-from oocgraph.ingest.dedupe import clean_edges
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource
-from oocgraph.ingest.ids import IdSpace
-from oocgraph.ingest.key_bins import uniform_bins
-from oocgraph.ingest.ranks import degree_classes, ranked_blocks
-from oocgraph.ingest.relabel import relabel
-from oocgraph.ingest.rows import write_group
-from oocgraph.ingest.sources import open_source
-from oocgraph.ingest.vertex_arrays import write_ids, write_vertices
+from oocgraph.ingest.build_steps import build_steps
+from oocgraph.ingest.edges import EdgeSource
+from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.workers import Workers
-from oocgraph.kernels.build import edge_keys
+from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.layout import GraphAttributes, plane_group
-from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, Progress, VertexOrder, ignore_progress, index_dtype
+from oocgraph.store.writer import StoreWriter, check_output
+from oocgraph.types import Codec, Duplicates, Progress, VertexOrder, ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +41,13 @@ class BuildReport:
     peak_host_bytes, memory_budget
         Peak of RssAnon + RssShmem, and what was allowed.
     vertex_bytes
-        Bytes of the arrays that grow with the number of vertices and were held in memory.
+        Bytes of the arrays that grow with the number of vertices and were held in memory: 0 when they stayed on disk.
     num_rows
         Edges read.
+    written_bytes
+        Bytes written to files: temporary ones, and the store.
     phases
-        Seconds of each step.
+        Seconds of each step, in order.
     """
 
     seconds: float
@@ -62,12 +56,109 @@ class BuildReport:
     memory_budget: int
     vertex_bytes: int
     num_rows: int
+    written_bytes: int
     phases: dict[str, float]
 
 
-def build_csr(source: Any, store: str | os.PathLike[str], **options: Any) -> CSRStore:
-    """Build a store; see `build_with_report`."""
-    return build_with_report(source, store, **options)[0]
+def build_csr(
+    source: Any,
+    store: str | os.PathLike[str],
+    *,
+    directed: bool | None = None,
+    weight_column: str | None = None,
+    edge_columns: Sequence[str] = (),
+    source_column: str | None = None,
+    target_column: str | None = None,
+    num_vertices: int | None = None,
+    duplicates: Duplicates | None = None,
+    keep_self_loops: bool = False,
+    vertex_order: VertexOrder = "degree",
+    memory_budget: str | int | None = None,
+    codec: Codec = "none",
+    overwrite: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> CSRStore:
+    """Build a graph store from an edge list, of any size, within a memory budget.
+
+    Parameters
+    ----------
+    source
+        A path, an object in memory (see `open_source`), or an `EdgeSource`.
+    store
+        Folder to create, on a local file system.
+    directed
+        Default: what the source says, else undirected.
+    weight_column, edge_columns, source_column, target_column, num_vertices
+        Columns to use, and declared vertices ``0 .. num_vertices - 1``, as in `open_source`.
+    duplicates
+        What becomes of an edge that occurs more than once, judged on its ends and its edge columns: ``drop`` (the default without
+        weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
+    keep_self_loops
+        Keep edges from a vertex to itself; otherwise they are dropped, and their vertices are kept.
+    vertex_order
+        ``degree``: number vertices by descending degree; ``original``: by ascending id.
+    memory_budget
+        What the process may hold, such as ``"2G"``; default: what the machine leaves.
+    codec
+        Compression of the arrays.
+    overwrite
+        Replace a store that exists, once the new one is complete.
+    threads
+        Threads that work; default: the cores that this process may use.
+    progress
+        Called with each step's name, and how much of it is done.
+
+    Returns
+    -------
+    CSRStore
+
+    Raises
+    ------
+    InputError
+        The source is not an edge list, or an id is outside the declared range.
+    DuplicateEdgeError
+        An edge occurs twice and ``duplicates="error"``.
+    BudgetError
+        The memory budget is too small.
+    OutputError
+        `store` exists already or cannot be written, or the disk is full. Nothing is left behind.
+
+    Notes
+    -----
+    Peak host bytes: `memory_budget`. Temporary files, on the disk of `store`: about 16 bytes an edge (undirected; columns twice more).
+
+    References
+    ----------
+    Yasui, Fujisawa, Sato, "Fast and energy-efficient breadth-first search on a single NUMA system" (2014), section 3: the vertex order.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     graph = build_csr((np.array([0, 1, 1]), np.array([1, 2, 0])), f"{folder}/graph.zarr")
+    ...     graph.num_vertices, graph.num_edges
+    (3, 2)
+    """
+    graph, _ = build_with_report(
+        source,
+        store,
+        directed=directed,
+        weight_column=weight_column,
+        edge_columns=edge_columns,
+        source_column=source_column,
+        target_column=target_column,
+        num_vertices=num_vertices,
+        duplicates=duplicates,
+        keep_self_loops=keep_self_loops,
+        vertex_order=vertex_order,
+        memory_budget=memory_budget,
+        codec=codec,
+        overwrite=overwrite,
+        threads=threads,
+        progress=progress,
+    )
+    return graph
 
 
 def build_with_report(
@@ -89,135 +180,50 @@ def build_with_report(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[CSRStore, BuildReport]:
-    """Build a store."""
-    began, cpu_began = time.perf_counter(), time.process_time()
-    limit = effective_budget_bytes(memory_budget)
-    with PeakSampler() as sampler:
-        edges = source
-        if not hasattr(source, "streams"):
-            edges = open_source(
-                source,
-                source_column=source_column,
-                target_column=target_column,
-                weight_column=weight_column,
-                edge_columns=edge_columns,
-                num_vertices=num_vertices,
-            )
-        if edges.columns or edges.id_kind != "int64":
-            raise OocGraphError("columns and string ids are not supported yet")
-        num_threads = threads or len(os.sched_getaffinity(0))
+    """Build as `build_csr` does, and tell what it took."""
+    from oocgraph.ingest.sources import open_source
+
+    began, cpu_began, written = time.perf_counter(), time.process_time(), written_bytes()
+    check_output(Path(store), overwrite=overwrite)
+    edges: EdgeSource = source
+    if not hasattr(source, "streams"):
+        edges = open_source(
+            source,
+            source_column=source_column,
+            target_column=target_column,
+            weight_column=weight_column,
+            edge_columns=edge_columns,
+            num_vertices=num_vertices,
+        )
+    payload = choose_payload(edges, duplicates)
+    configured = settings()
+    limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
+    num_threads = threads or configured.threads
+    with PeakSampler() as sampler, returned_memory():
+        compile_kernels()
         budget = Budget(limit)
-        sizes = plan_sizes(budget, num_threads, 0)
+        sizes = plan_sizes(budget, num_threads, sum(dtype.itemsize for dtype in payload.binned))
         with StoreWriter(store, codec=codec, overwrite=overwrite) as writer, Workers(num_threads) as workers:
             job = Job(
                 directed=bool(edges.directed) if directed is None else directed,
                 keep_self_loops=keep_self_loops,
                 vertex_order=vertex_order,
-                duplicates=duplicates or "drop",
+                payload=payload,
                 writer=writer,
                 workers=workers,
                 budget=budget,
                 sizes=sizes,
                 progress=progress or ignore_progress,
             )
-            num_rows, vertex_bytes = _build(edges, job)
+            figures = build_steps(edges, job)
     report = BuildReport(
         seconds=time.perf_counter() - began,
         cpu_seconds=time.process_time() - cpu_began,
         peak_host_bytes=sampler.peak_bytes,
         memory_budget=limit,
-        vertex_bytes=vertex_bytes,
-        num_rows=num_rows,
+        vertex_bytes=figures.vertex_bytes,
+        num_rows=figures.num_rows,
+        written_bytes=written_bytes() - written,
         phases=job.phases,
     )
     return open_graph(store), report
-
-
-def _build(edges: EdgeSource, job: Job) -> tuple[int, int]:
-    with job.phase("scan"):
-        ids = _dense_ids(edges, job)
-    with job.phase("read"):
-        raw, col_bits = _bin_edges(edges, ids, job)
-        num_rows = int(raw.counts.sum())
-    with job.phase("sort edges"):
-        clean = clean_edges(raw, job, num_ids=ids.num_ids, col_bits=col_bits)
-    with job.phase("number vertices"):
-        classes = degree_classes(clean)
-        num_planes = classes.num_planes() if job.vertex_order == "degree" else 0
-        blocks = ranked_blocks(clean, classes, job, all_present=ids.implied is not None)
-        num_isolated, by_rank = write_vertices(blocks, ids, job, num_vertices=classes.num_vertices)
-        write_ids(by_rank, job)
-    with job.phase("relabel"):
-        entries = relabel(clean, classes, job)
-        vertex_bytes = ids.num_ids * 4
-        clean.degree.close()
-    for group, files in entries.items():
-        with job.phase(f"write {group}"):
-            planes = num_planes if group == plane_group(job.directed) else 0
-            num_entries, num_loops = write_group(group, files, classes, job, num_planes=planes)
-    job.writer.publish(
-        GraphAttributes(
-            num_vertices=classes.num_vertices,
-            num_edges=num_entries if job.directed else (num_entries + num_loops) // 2,
-            num_stored_edges=num_entries,
-            num_input_vertices=classes.num_vertices + num_isolated,
-            num_isolated=num_isolated,
-            num_self_loops=num_loops,
-            directed=job.directed,
-            duplicates=job.duplicates,
-            vertex_order=job.vertex_order,
-            index_dtype=index_dtype(classes.num_vertices).name,
-            implied_ids=ids.implied,
-            num_planes=num_planes,
-            source=edges.description,
-        )
-    )
-    return num_rows, vertex_bytes
-
-
-def _dense_ids(edges: EdgeSource, job: Job) -> IdSpace:
-    if edges.num_vertices is not None:
-        return IdSpace(0, edges.num_vertices, (0, edges.num_vertices))
-    bounds = edges.id_bounds
-    if bounds is None:
-        bounds = _scan(edges, job)
-    if bounds is None:
-        return IdSpace(0, 0, None)
-    return IdSpace(bounds[0], bounds[1] - bounds[0] + 1, None)
-
-
-def _scan(edges: EdgeSource, job: Job) -> tuple[int, int] | None:
-    found: list[tuple[int, int]] = []
-
-    def look(block: EdgeBlock) -> None:
-        if block.source.size:
-            found.append((int(min(block.source.min(), block.target.min())), int(max(block.source.max(), block.target.max()))))
-
-    job.workers.drain(edges.streams(job.sizes.block_rows), look)
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
-
-
-def _bin_edges(edges: EdgeSource, ids: IdSpace, job: Job) -> tuple[BinFiles, int]:
-    col_bits = max(1, (ids.num_ids - 1).bit_length())
-    guess = edges.num_rows if edges.num_rows is not None else 1 << 28
-    files = BinFiles(job.folder("edges"), uniform_bins(0, max(1, ids.num_ids) << col_bits, job.sizes.num_bins(guess)))
-    lock = threading.Lock()
-    num_read = 0
-
-    def deal(block: EdgeBlock) -> None:
-        nonlocal num_read
-        keys = job.scratch.get("keys", block.source.size, np.uint64)
-        bad = edge_keys(block.source, block.target, np.int64(ids.first), np.uint64(ids.num_ids), np.uint64(col_bits), job.undirected, keys)
-        if bad >= 0:
-            raise InputError(
-                f"{edges.description}: row {block.first_row + bad} has an id outside {ids.first} .. {ids.first + ids.num_ids - 1}, "
-                "the range that the source declares"
-            )
-        files.append((keys,), job.scratch)
-        with lock:
-            num_read += block.source.size
-        job.progress("read edges", num_read, guess)
-
-    job.workers.drain(edges.streams(job.sizes.block_rows), deal)
-    files.close()
-    return files, col_bits

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oocgraph.ingest.build_plan import Sizes
+from oocgraph.ingest.payload import Payload
 from oocgraph.ingest.workers import Scratch, Workers
 from oocgraph.memory import Budget
 from oocgraph.store.writer import StoreWriter
@@ -21,7 +22,7 @@ class Job:
 
     Attributes
     ----------
-    directed, keep_self_loops, vertex_order, duplicates
+    directed, keep_self_loops, vertex_order, payload
         The user's choices, defaults filled in.
     writer, workers, budget, sizes, progress
         What the steps work with.
@@ -32,13 +33,18 @@ class Job:
     directed: bool
     keep_self_loops: bool
     vertex_order: VertexOrder
-    duplicates: Duplicates
+    payload: Payload
     writer: StoreWriter
     workers: Workers
     budget: Budget
     sizes: Sizes
     progress: Progress
     phases: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def duplicates(self) -> Duplicates:
+        """What becomes of edges that occur more than once."""
+        return self.payload.duplicates
 
     @property
     def undirected(self) -> bool:

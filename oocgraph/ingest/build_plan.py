@@ -36,6 +36,9 @@ READER_BYTES = 24 << 20
 FIXED_BYTES = 48 << 20
 """Compiled code, checksums, metadata, fragmentation of the heap."""
 
+TEXT_COPIES = 16
+"""Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
+
 VERTEX_SHARE = 0.5
 """Share of the free budget that vertex arrays may take; beyond it they stay on disk and are joined instead."""
 
@@ -52,14 +55,38 @@ class Sizes:
         Edges in a block.
     capacity
         Records that a thread may hold to sort.
+    text_bytes
+        Bytes of strings that a thread may hold to sort.
     resident_ids
-        Vertices whose number (4 bytes each) fits the share of vertex arrays.
+        Vertices whose numbers (4 bytes each, and a flag) fit the share of vertex arrays.
     """
 
     threads: int
     block_rows: int
     capacity: int
     resident_ids: int
+    text_bytes: int
+
+    @property
+    def slice_ids(self) -> int:
+        """Vertices whose numbers each thread may hold when not all fit."""
+        return max(1 << 10, self.resident_ids // (self.threads + 1))
+
+    def num_slices(self, num_ids: int) -> int:
+        """Return the number of ranges into which `num_ids` vertices are cut, so that each thread may hold one.
+
+        Raises
+        ------
+        BudgetError
+            There would be more than `MAX_BINS`.
+        """
+        slices = max(1, -(-5 * num_ids // (4 * self.slice_ids)))
+        if slices > MAX_BINS:
+            raise BudgetError(
+                f"{num_ids:,} vertices are too many for the memory budget: {slices} passes of {self.slice_ids:,}, "
+                f"at most {MAX_BINS} are made; set --memory (memory_budget) to {-(-slices // MAX_BINS)} times as much"
+            )
+        return slices
 
     def num_bins(self, num_records: int, *, max_bins: int = MAX_BINS) -> int:
         """Return the number of bins for about `num_records` records."""
@@ -91,12 +118,13 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
         need = budget.promised_bytes + least
         raise BudgetError(
             f"the build needs {format_bytes(least)} beside the interpreter's {format_bytes(budget.baseline_bytes)}, "
-            f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; set --memory (memory_budget) to at least "
-            f"{-(-need >> 20)}M or use fewer threads"
+            f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; set --memory (memory_budget) to at "
+            f"least {-(-need >> 20)}M or use fewer threads"
         )
     budget.reserve("build", FIXED_BYTES + threads * READER_BYTES)
     free = budget.available_bytes
     resident = int(VERTEX_SHARE * free)
+    text = free // (threads * TEXT_COPIES)
     share = (free - resident) // threads
     rows = min(MAX_BLOCK_ROWS, max(MIN_BLOCK_ROWS, share // per_row))
-    return Sizes(threads, rows, max(MIN_BLOCK_ROWS, share // per_record), resident // 4)
+    return Sizes(threads, rows, max(MIN_BLOCK_ROWS, share // per_record), resident // 5, text)

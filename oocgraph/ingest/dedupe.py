@@ -6,17 +6,20 @@ which vertices had a dropped self-loop: with no other edge they are isolated, bu
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.errors import BudgetError
+from oocgraph.ingest.bins import BinFiles, Records
 from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.degrees import DegreeCounter
 from oocgraph.ingest.key_bins import one_bin
 from oocgraph.ingest.oversize import Piece, pieces
+from oocgraph.ingest.payload import drop_duplicates, sort_records
 from oocgraph.ingest.vertex_file import VertexFile
-from oocgraph.kernels.build import add_degrees, compact_keys
+from oocgraph.kernels.build import compact_keys
+from oocgraph.memory import format_bytes
 from oocgraph.types import Array
 
 
@@ -49,27 +52,27 @@ class CleanEdges:
         """Number of edges, an undirected one once."""
         return sum(piece.count for piece in self.pieces)
 
+    def close(self) -> None:
+        """Free what holds a number for each vertex."""
+        for file in (self.degree, self.has_out):
+            if file is not None:
+                file.close()
 
-def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int) -> CleanEdges:
-    """Clean every bin."""
-    in_memory = num_ids <= job.sizes.resident_ids
-    degree = VertexFile(job.folder("degree"), num_ids, np.uint32, in_memory=in_memory)
-    has_out = VertexFile(job.folder("has-out"), num_ids, np.uint8, in_memory=in_memory) if job.directed else None
-    flags = has_out.resident if has_out is not None and has_out.resident is not None else np.empty(0, np.uint8)
-    lock = threading.Lock()
-    drop_duplicates, drop_loops = job.duplicates != "keep", not job.keep_self_loops
+
+def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: dict[int, Array]) -> CleanEdges:
+    """Clean every bin; `codes` maps the provisional codes of string columns, by position, to final ones."""
+    counter = DegreeCounter(job, num_ids=num_ids, col_bits=col_bits)
     loops = BinFiles(job.folder("loops"), one_bin(num_ids))
 
     def clean(piece: Piece) -> tuple[Piece, Array]:
-        (keys,) = piece.files.read(piece.index, job.scratch)
-        keys.sort()
-        looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
-        kept, num_looped = compact_keys(keys, np.uint64(col_bits), drop_duplicates, drop_loops, looped)
-        keys = keys[:kept]
-        with lock:
-            add_degrees(keys, np.uint64(col_bits), job.undirected, degree.resident, flags)
-        piece.files.replace(piece.index, (keys,))
-        return piece, looped[:num_looped].copy()
+        if piece.count > job.sizes.capacity:
+            return _clean_repeated(piece, counter, job, col_bits=col_bits)
+        records = piece.files.read(piece.index, job.scratch)
+        records, looped = _clean_records(records, job, col_bits=col_bits, codes=codes)
+        counter.count(records[0])
+        piece = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
+        piece.files.replace(piece.index, records)
+        return piece, looped.copy()
 
     done = []
     ready = pieces(raw, job.sizes.capacity, job.workers)
@@ -77,4 +80,43 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int) -> Clea
         loops.append((looped,), job.scratch)
         done.append(piece)
         job.progress("sort edges", len(done), len(ready))
+    degree, has_out = counter.finish()
     return CleanEdges(done, col_bits, degree, has_out, loops)
+
+
+def _clean_records(records: Records, job: Job, *, col_bits: int, codes: dict[int, Array]) -> tuple[Records, Array]:
+    """Sort, and drop what is to be dropped; without columns in place."""
+    keys, *columns = records
+    drop_loops = not job.keep_self_loops
+    if not columns:
+        keys.sort()
+        looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
+        kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.duplicates != "keep", drop_loops, looped)
+        return (keys[:kept],), looped[:num_looped]
+    columns = [codes[at][values] if at in codes else values for at, values in enumerate(columns)]
+    looped = np.empty(0, np.uint64)
+    if drop_loops:
+        rows, cols = keys >> np.uint64(col_bits), keys & np.uint64((1 << col_bits) - 1)
+        straight = rows != cols
+        looped = np.unique(cols[~straight])
+        keys, columns = keys[straight], [values[straight] for values in columns]
+    return drop_duplicates(sort_records((keys, *columns)), job.payload), looped
+
+
+def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits: int) -> tuple[Piece, Array]:
+    """Clean a piece that is one edge, repeated more often than fits in memory."""
+    low = np.uint64(piece.low)
+    if job.payload.binned:
+        raise BudgetError(
+            f"one edge occurs {piece.count:,} times with columns, more than fit in the memory budget "
+            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); raise --memory (memory_budget)"
+        )
+    vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
+    if (low >> np.uint64(col_bits)) == vertex[0] and not job.keep_self_loops:
+        piece.files.replace(piece.index, (np.empty(0, np.uint64),))
+        return piece, vertex
+    if job.duplicates != "keep":
+        piece.files.replace(piece.index, (np.array([low]),))
+    for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
+        counter.count(keys)
+    return piece, np.empty(0, np.uint64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.kernels.build import CELL_BITS, KEY_BITS
+from oocgraph.kernels.build import CELL_BITS, KEY_BITS, count_bins
 from oocgraph.types import Array
 
 Weights = Callable[[Array], Array]
@@ -44,6 +44,40 @@ class KeyBins:
     def num_bins(self) -> int:
         """Number of ranges."""
         return len(self.starts) - 1
+
+    def assign(self, keys: Array, bin_of: Array) -> Array:
+        """Write the bin of each key to ``bin_of : (n,) uint16``; return the size of each bin: (num_bins,) int64."""
+        counts = np.zeros(self.num_bins, np.int64)
+        count_bins(keys, np.uint64(self.low), np.uint64(self.drop_bits), self.table, bin_of, counts)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class SplitterBins:
+    """Ranges of uint64 keys cut anywhere; a bin is found by bisection (12 ns a key, a table takes 2 ns).
+
+    Attributes
+    ----------
+    splitters : (num_bins - 1,) uint64
+        First key of every bin but the first, ascending.
+    """
+
+    splitters: Array
+
+    @property
+    def num_bins(self) -> int:
+        """Number of ranges."""
+        return self.splitters.size + 1
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """First key of each bin, and the end of all."""
+        return (0, *self.splitters.tolist(), 1 << 64)
+
+    def assign(self, keys: Array, bin_of: Array) -> Array:
+        """Write the bin of each key to ``bin_of : (n,) uint16``; return the size of each bin: (num_bins,) int64."""
+        bin_of[:] = np.searchsorted(self.splitters, keys, side="right")
+        return np.bincount(bin_of, minlength=self.num_bins).astype(np.int64, copy=False)
 
 
 def dropped_bits(low: int, high: int) -> int:

@@ -122,8 +122,11 @@ def _starts(counts: Array) -> Array:
     return out
 
 
-def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_present: bool) -> Iterator[RankBlock]:
-    """Replace degrees by ranks, block by block, in ascending order of ids."""
+def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_used: bool, extra: Array) -> Iterator[RankBlock]:
+    """Replace degrees by ranks, block by block, in ascending order of ids.
+
+    Vertices with an edge or a dropped self-loop are in the input, and so are `extra` positions (ascending), or all.
+    """
     ascending = classes.value[::-1]
     num_small = int(np.searchsorted(ascending, SMALL_DEGREES))
     class_of_small = np.zeros(SMALL_DEGREES, np.int64)
@@ -134,8 +137,9 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_pr
         class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
     loops = _Ascending(clean.loops)
     for start, degree, used in _blocks(clean):
-        present = np.ones(used.size, bool) if all_present else used.copy()
+        present = np.ones(used.size, bool) if all_used else used.copy()
         present[loops.below(start + used.size) - start] = True
+        present[extra[slice(*np.searchsorted(extra, [start, start + used.size]))] - start] = True
         rank = degree if clean.degree.resident is not None else np.empty_like(degree)
         assign_ranks(degree, used, class_of_small, large, num_small, next_rank, rank)
         clean.degree.write(start, rank)

@@ -1,23 +1,24 @@
 """Step 5: rename both ends of every edge, and deal the entries to bins by their new row.
 
 In: clean edges by provisional id, and the ranks. Out: for each group (``out``, and ``in`` when directed) bins of
-keys ``row << bits | col``.
+keys ``row << bits | col``. An edge is renamed end by end. With the ranks in memory both lookups follow one another; with
+the ranks on disk half-renamed edges go through bins by their other end, and each lookup needs one slice of the ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.ingest.bins import BinFiles, Records
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_plan import MAX_BINS
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.key_bins import balanced_bins
+from oocgraph.ingest.key_bins import KeyBins, balanced_bins, uniform_bins
 from oocgraph.ingest.oversize import Piece
 from oocgraph.ingest.ranks import DegreeClasses
-from oocgraph.kernels.build import relabel_both
+from oocgraph.kernels.build import rename_cols, rename_rows
 from oocgraph.types import Array
 
 
@@ -26,8 +27,8 @@ def entry_bits(num_vertices: int) -> int:
     return max(1, (num_vertices - 1).bit_length())
 
 
-def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> Callable[[str], BinFiles]:
-    """Return what opens the bins of a group: balanced by the degrees when they are `known`, otherwise by half."""
+def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
+    """Bins of a group: balanced by the degrees when they are `known`, otherwise by half."""
     bits = entry_bits(classes.num_vertices)
     scale, total = float(1 << bits), max(1.0, float(classes.num_entries))
     last = max(1, classes.num_vertices)
@@ -38,26 +39,89 @@ def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: boo
         return exact if known else exact + rows / last
 
     count = job.sizes.num_bins(num_entries, max_bins=MAX_BINS // 2 if job.directed else MAX_BINS)
-    bins = balanced_bins(0, last << bits, count, weights)
-    return lambda group: BinFiles(job.folder(f"entries-{group}"), bins)
+    return balanced_bins(0, last << bits, count, weights)
 
 
 def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, BinFiles]:
     """Deal all entries; the clean edges are removed on the way."""
-    bits = np.uint64(entry_bits(classes.num_vertices))
-    rank = clean.degree.resident
     num_entries = clean.num_edges * (1 if job.directed else 2)
-    forward = entry_bins(classes, job, num_entries=num_entries, known=job.undirected and job.vertex_order == "degree")("out")
-    backward = entry_bins(classes, job, num_entries=num_entries, known=job.vertex_order == "degree")("in") if job.directed else forward
+    by_degree = job.vertex_order == "degree"
+    columns = list(job.payload.stored.values())
+    out = BinFiles(
+        job.folder("entries-out"), entry_bins(classes, job, num_entries=num_entries, known=by_degree and job.undirected), columns
+    )
+    groups = {"out": out}
+    if job.directed:
+        groups["in"] = BinFiles(job.folder("entries-in"), entry_bins(classes, job, num_entries=num_entries, known=by_degree), columns)
+    dealer = _Dealer(out, groups.get("in", out), entry_bits(classes.num_vertices), job)
+    if clean.degree.resident is not None:
+        _rename_in_memory(clean, clean.degree.resident, dealer, job)
+    else:
+        _rename_through_bins(clean, dealer, job)
+    return groups
 
+
+class _Dealer:
+    """Gives half-renamed edges their second name and deals both entries."""
+
+    def __init__(self, forward: BinFiles, backward: BinFiles, bits: int, job: Job) -> None:
+        self._forward, self._backward, self._bits, self._job = forward, backward, np.uint64(bits), job
+
+    def deal(self, half: Array, columns: Records, rank: Array, first: int) -> None:
+        """Deal edges ``col << 32 | new row``; `rank` begins at the provisional id `first`."""
+        scratch = self._job.scratch
+        back = scratch.get("backward", half.size, np.uint64)
+        num_back = rename_cols(half, rank, np.uint64(first), self._bits, self._job.undirected, half, back)
+        self._forward.append((half, *columns), scratch)
+        if num_back < half.size and columns:
+            straight = (half >> self._bits) != (half & ((np.uint64(1) << self._bits) - np.uint64(1)))
+            columns = tuple(values[straight] for values in columns)
+        self._backward.append((back[:num_back], *columns), scratch)
+
+
+def _rename_in_memory(clean: CleanEdges, rank: Array, dealer: _Dealer, job: Job) -> None:
     def rename(piece: Piece) -> None:
-        for (keys,) in piece.files.blocks(piece.index, job.sizes.block_rows):
-            back = job.scratch.get("backward", keys.size, np.uint64)
-            num_back = relabel_both(keys, np.uint64(clean.col_bits), rank, bits, job.undirected, keys, back)
-            forward.append((keys,), job.scratch)
-            backward.append((back[:num_back],), job.scratch)
+        for keys, *columns in piece.files.blocks(piece.index, job.sizes.block_rows):
+            rename_rows(keys, np.uint64(clean.col_bits), rank, np.uint64(0), keys)
+            dealer.deal(keys, tuple(columns), rank, 0)
         piece.files.remove(piece.index)
 
     for done, _ in enumerate(job.workers.ordered(rename, clean.pieces)):
         job.progress("relabel", done + 1, len(clean.pieces))
-    return {"out": forward, "in": backward} if job.directed else {"out": forward}
+
+
+def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
+    slice_ids = job.sizes.slice_ids
+    bins = uniform_bins(0, clean.degree.length << 32, job.sizes.num_slices(clean.degree.length))
+    by_col = BinFiles(job.folder("half-renamed"), bins, list(job.payload.stored.values()))
+
+    def rename_first(piece: Piece) -> None:
+        for block in piece.files.blocks(piece.index, job.sizes.block_rows):
+            for keys, *columns in _narrow(block, clean.col_bits, slice_ids):
+                first, last = int(keys[0]) >> clean.col_bits, int(keys[-1]) >> clean.col_bits
+                rename_rows(keys, np.uint64(clean.col_bits), clean.degree.read(first, last + 1), np.uint64(first), keys)
+                by_col.append((keys, *columns), job.scratch)
+        piece.files.remove(piece.index)
+
+    def rename_second(index: int) -> None:
+        first, stop = bins.starts[index] >> 32, ((bins.starts[index + 1] - 1) >> 32) + 1
+        rank = clean.degree.read(first, stop)
+        for half, *columns in by_col.blocks(index, job.sizes.block_rows):
+            dealer.deal(half, tuple(columns), rank, first)
+        by_col.remove(index)
+
+    for done, _ in enumerate(job.workers.ordered(rename_first, clean.pieces)):
+        job.progress("relabel rows", done + 1, len(clean.pieces))
+    by_col.close()
+    for done, _ in enumerate(job.workers.ordered(rename_second, range(bins.num_bins))):
+        job.progress("relabel columns", done + 1, bins.num_bins)
+
+
+def _narrow(block: Records, col_bits: int, most_rows: int) -> Iterator[Records]:
+    """Cut sorted records where their rows span more than `most_rows`."""
+    keys, start = block[0], 0
+    while start < keys.size:
+        limit = ((int(keys[start]) >> col_bits) + most_rows) << col_bits
+        stop = int(np.searchsorted(keys, np.uint64(limit))) if limit < 1 << 64 else keys.size
+        yield tuple(values[start:stop] for values in block)
+        start = stop

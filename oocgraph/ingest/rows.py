@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles, write_all
+from oocgraph.ingest.bins import BinFiles, Records, write_all
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.oversize import pieces
+from oocgraph.ingest.payload import sort_records
 from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.ingest.relabel import entry_bits
 from oocgraph.kernels.build import fill_planes, split_rows
@@ -26,6 +27,7 @@ class RowBlock:
     """The entries of one piece, ready to be written."""
 
     indices: Array
+    columns: Records
     indptr: Array
     planes: Array
     plane_offsets: Array
@@ -37,15 +39,16 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
     bits, dtype = entry_bits(num_vertices), index_dtype(num_vertices)
-    parts = pieces(entries, job.sizes.capacity, job.workers)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum([part.count for part in parts], dtype=np.int64)])
+    parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
+    num_entries = int(entries.counts.sum())
 
-    def rows(position: int) -> RowBlock:
-        piece, offset = parts[position], int(offsets[position])
-        (keys,) = piece.files.read(piece.index, job.scratch)
-        piece.files.remove(piece.index)
-        keys.sort()
-        first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
+    def rows(part: _Part) -> RowBlock:
+        piece, offset = part.piece, part.offset
+        keys, *columns = _sorted_records(part, job)
+        if part.skip:
+            first, stop = 0, 0
+        else:
+            first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
         indices, indptr = np.empty(keys.size, dtype), np.empty(max(0, stop - first), np.int64)
         num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
         loops = np.empty(0, dtype)
@@ -57,29 +60,65 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
             carry = offset - classes.row_start(int(keys[0]) >> bits)
             fill_planes(keys, indices, np.uint64(bits), carry, plane_offsets, planes)
             planes = planes[: plane_offsets[-1]].copy()
-        return RowBlock(indices, indptr, planes, plane_offsets, loops, num_loops)
+        return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
 
     with_planes = group == layout.plane_group(job.directed) and job.vertex_order == "degree"
     plane_files = _PlaneFiles(job, num_planes)
     indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
+    columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
     loops = []
     num_loops = 0
-    for done, block in enumerate(job.workers.ordered(rows, range(len(parts)))):
+    for done, block in enumerate(job.workers.ordered(rows, parts)):
         indices.append(block.indices)
+        for column, values in zip(columns, block.columns, strict=True):
+            column.append(values)
         indptr.append(block.indptr)
         plane_files.append(block)
         num_loops += block.num_loops
         if block.loops.size:
             loops.append(block.loops)
         job.progress(f"write {group}", done + 1, len(parts))
-    indptr.append(offsets[-1:])
+    indptr.append(np.array([num_entries]))
     if group == "out" and loops:
         job.writer.write(layout.SELF_LOOPS, np.unique(np.concatenate(loops)))
     if with_planes:
         job.writer.write(f"{group}/degrees/value", classes.value)
         job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])
         plane_files.write(group, dtype)
-    return int(offsets[-1]), num_loops
+    return num_entries, num_loops
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often."""
+
+    piece: Piece
+    offset: int
+    skip: int
+    length: int
+
+
+def _parts(all_pieces: list[Piece], capacity: int) -> list[_Part]:
+    parts = []
+    offset = 0
+    for piece in all_pieces:
+        step = max(1, piece.count if piece.count <= capacity or piece.files.columns else capacity)
+        for skip in range(0, max(1, piece.count), step):
+            parts.append(_Part(piece, offset + skip, skip, min(step, piece.count - skip)))
+        offset += piece.count
+    return parts
+
+
+def _sorted_records(part: _Part, job: Job) -> Records:
+    piece = part.piece
+    if part.length < piece.count:
+        return (np.full(part.length, piece.low, np.uint64),)
+    records = piece.files.read(piece.index, job.scratch)
+    piece.files.remove(piece.index)
+    if len(records) > 1:
+        return sort_records(records)
+    records[0].sort()
+    return records
 
 
 class _PlaneFiles:

@@ -7,56 +7,166 @@ In: ranks by ascending id. Out: ``vertices/sorted_id``, ``order`` and ``isolated
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles, Records
+from oocgraph.ingest.bins import BinFiles
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.ids import IdSpace
-from oocgraph.ingest.key_bins import uniform_bins
+from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.ingest.ids import Ids
+from oocgraph.ingest.key_bins import KeyBins, uniform_bins
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
 from oocgraph.types import Array, index_dtype
 
-ID_BYTES = 8
+
+class IdArray(Protocol):
+    """A stored array of ids."""
+
+    def append(self, ids: Any) -> None:
+        """Append ids."""
+        ...
 
 
-def write_vertices(blocks: Iterator[RankBlock], ids: IdSpace, job: Job, *, num_vertices: int) -> tuple[int, BinFiles]:
-    """Write what comes in ascending order of ids; return the number of isolated vertices, and ids binned by rank."""
-    dtype = index_dtype(num_vertices)
-    sorted_id = job.writer.create(layout.SORTED_ID, np.int64)
-    order = job.writer.create(layout.ORDER, dtype)
-    isolated_id = None if ids.implied else job.writer.create(layout.ISOLATED_ID, np.int64)
-    capacity = max(1, job.sizes.capacity // 2)
-    by_rank = BinFiles(job.folder("ids"), uniform_bins(0, max(1, num_vertices), min(256, -(-num_vertices // capacity) or 1)), [np.int64])
+class IdKind(Protocol):
+    """How ids of one kind are stored and brought into store order."""
+
+    def create(self, name: str) -> IdArray:
+        """Begin an array of ids in the store."""
+        ...
+
+    def select(self, ids: Any, mask: Array) -> Any:
+        """Return the ids where the mask is true."""
+        ...
+
+    def bin(self, rank: Array, ids: Any) -> None:
+        """Deal ids to bins by rank."""
+        ...
+
+    def placed(self, job: Job) -> Iterator[Any]:
+        """Ids in order of rank, in blocks."""
+        ...
+
+
+class IntegerIds:
+    """Ids that are int64."""
+
+    def __init__(self, job: Job, num_vertices: int) -> None:
+        self._job = job
+        self._bins = rank_bins(num_vertices, job.sizes.capacity // 2)
+        self._files = BinFiles(job.folder("ids"), self._bins, [np.int64])
+
+    def create(self, name: str) -> IdArray:
+        """Begin an array of ids in the store."""
+        return self._job.writer.create(name, np.int64)
+
+    def select(self, ids: Array, mask: Array) -> Array:
+        """Return the ids where the mask is true."""
+        return ids[mask]
+
+    def bin(self, rank: Array, ids: Array) -> None:
+        """Deal ids to bins by rank."""
+        self._files.append((rank.astype(np.uint64), ids), self._job.scratch)
+
+    def placed(self, job: Job) -> Iterator[Array]:
+        """Ids in order of rank, in blocks."""
+        self._files.close()
+
+        def place(index: int) -> Array:
+            rank, ids = self._files.read(index, job.scratch)
+            placed = np.empty(ids.size, np.int64)
+            placed[rank - np.uint64(self._bins.starts[index])] = ids
+            self._files.remove(index)
+            return placed
+
+        return job.workers.ordered(place, range(self._bins.num_bins))
+
+
+class StringArray:
+    """Strings in the store: bytes and offsets."""
+
+    def __init__(self, job: Job, name: str) -> None:
+        raw, offsets = layout.string_arrays(name)
+        self._bytes, self._offsets = job.writer.create(raw, np.uint8), job.writer.create(offsets, np.int64)
+        self._offsets.append(np.zeros(1, np.int64))
+        self._end = 0
+
+    def append(self, ids: Any) -> None:
+        """Append a large_binary array."""
+        from oocgraph.ingest.text_files import buffers
+
+        offsets, data = buffers(ids)
+        self._bytes.append(data[offsets[0] : offsets[-1]])
+        self._offsets.append(offsets[1:] - offsets[0] + self._end)
+        self._end += int(offsets[-1] - offsets[0])
+
+
+class TextIds:
+    """Ids that are strings, as pyarrow arrays of large_binary."""
+
+    def __init__(self, job: Job, num_vertices: int) -> None:
+        from oocgraph.ingest.text_files import TextFiles
+
+        self._job = job
+        self._bins = rank_bins(num_vertices, job.sizes.capacity // 4)
+        self._files = TextFiles(job.folder("ids"), self._bins.num_bins, keyed=True)
+
+    def create(self, name: str) -> IdArray:
+        """Begin an array of ids in the store."""
+        return StringArray(self._job, name)
+
+    def select(self, ids: Any, mask: Array) -> Any:
+        """Return the ids where the mask is true."""
+        import pyarrow as pa
+
+        return ids.filter(pa.array(mask))
+
+    def bin(self, rank: Array, ids: Any) -> None:
+        """Deal ids to bins by rank."""
+        keys, bin_of = rank.astype(np.uint64), np.empty(rank.size, np.uint16)
+        self._bins.assign(keys, bin_of)
+        self._files.append(ids, bin_of, keys)
+
+    def placed(self, job: Job) -> Iterator[Any]:
+        """Ids in order of rank, in blocks."""
+        import pyarrow as pa
+
+        self._files.close()
+
+        def place(index: int) -> Any:
+            parts = [self._files.read(index, part) for part in self._files.slices(index)]
+            self._files.remove(index)
+            if not parts:
+                return pa.array([], pa.large_binary())
+            order = np.argsort(np.concatenate([keys for _, keys in parts]))
+            return pa.concat_arrays([strings for strings, _ in parts]).take(pa.array(order))
+
+        return job.workers.ordered(place, range(self._bins.num_bins))
+
+
+def rank_bins(num_vertices: int, capacity: int) -> KeyBins:
+    """Ranges of ranks that fit in memory."""
+    return uniform_bins(0, max(1, num_vertices), min(MAX_BINS, max(1, -(-num_vertices // max(1, capacity)))))
+
+
+def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IdKind, job: Job, *, num_vertices: int) -> int:
+    """Write the arrays of vertices; return how many are in the input, isolated ones included."""
+    sorted_id = kind.create(layout.SORTED_ID)
+    order = job.writer.create(layout.ORDER, index_dtype(num_vertices))
+    isolated_id = None if ids.implied else kind.create(layout.ISOLATED_ID)
     num_present = 0
     for block in blocks:
         own = ids.read(block.start, block.start + block.rank.size)
-        rank, used_ids = block.rank[block.used], own[block.used]
+        rank, used_ids = block.rank[block.used], kind.select(own, block.used)
         sorted_id.append(used_ids)
         order.append(rank)
         if isolated_id is not None:
-            isolated_id.append(own[block.present & ~block.used])
+            isolated_id.append(kind.select(own, block.present & ~block.used))
         num_present += int(np.count_nonzero(block.present))
-        by_rank.append((rank.astype(np.uint64), used_ids), job.scratch)
+        kind.bin(rank, used_ids)
         job.progress("number vertices", block.start + block.rank.size, ids.num_ids)
-    by_rank.close()
-    num_input = ids.implied[1] - ids.implied[0] if ids.implied else num_present
-    return num_input - num_vertices, by_rank
-
-
-def write_ids(by_rank: BinFiles, job: Job) -> None:
-    """Write ``vertices/id``: each bin of ranks is put in order in memory."""
-    out = job.writer.create(layout.VERTEX_ID, np.int64)
-
-    def place(index: int) -> Array:
-        records: Records = by_rank.read(index, job.scratch)
-        rank, own = records
-        first = by_rank.bins.starts[index]
-        placed = np.empty(own.size, np.int64)
-        placed[rank - np.uint64(first)] = own
-        by_rank.remove(index)
-        return placed
-
-    for placed in job.workers.ordered(place, range(by_rank.bins.num_bins)):
+    out = kind.create(layout.VERTEX_ID)
+    for placed in kind.placed(job):
         out.append(placed)
+    return ids.implied[1] - ids.implied[0] if ids.implied else num_present

@@ -394,15 +394,15 @@ def push_rows(
             end = row_end(indptr, first, edge, value, c, v)
             stop = min(end, e1)
             start = max(begin, e0)
+            head_stop = min(num_resident, stop)
+            if start < head_stop:
+                found += _push_stretch(v, resident, start - base, head_stop - base, visited, parent, level8, level32, wide, level)
+                start = head_stop
             head_stop = min(begin + num_planes, stop)
             while start < head_stop:
                 at = plane_offset[start - begin] + v
                 found += _push_stretch(v, planes, at, at + 1, visited, parent, level8, level32, wide, level)
                 start += 1
-            head_stop = min(num_resident, stop)
-            if start < head_stop:
-                found += _push_stretch(v, resident, start - base, head_stop - base, visited, parent, level8, level32, wide, level)
-                start = head_stop
             if start < stop:
                 batch_v[size] = v
                 batch_start[size] = start

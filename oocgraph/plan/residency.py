@@ -2,9 +2,10 @@
 
 In: sizes of the graph and the bytes that the budget leaves. Out: `Residency`, or BudgetError with the smallest budget.
 
-On a graph whose degrees differ widely a plane decides most vertices of a pull (hub-first lists), so planes come first.
-On one with equal degrees the k-th neighbour is any vertex: a byte of plane saves no more than a byte of row,
-while a resident row also serves pushes, so all goes to rows.
+Where everything fits, planes are loaded too, because a pull over them needs no branch per vertex. Where it does not: on a graph
+whose degrees differ widely a plane decides most vertices of a pull (hub-first lists), so planes come first; on one with
+equal degrees the k-th neighbour is any vertex, and a byte of plane saves no more than a byte of row, while a resident row also
+serves pushes, so all goes to rows.
 """
 
 from __future__ import annotations
@@ -112,12 +113,12 @@ def plan_residency(
     all_edges = sum(sizes.num_edges)
     item = sizes.itemsize
     most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)
-    planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
     left = available_bytes - state - queues
     if all_edges * item <= left:
-        fitting = [k for k in range(planes_wanted + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
+        fitting = [k for k in range(most_planes + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
         k = max(fitting)
         return Residency(k, sizes.num_edges, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
+    planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
     staging = io_threads * buffer_bytes
     left -= staging
     minimum = MIN_CACHE_SLOTS * SLOT_BYTES
