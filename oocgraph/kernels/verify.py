@@ -116,6 +116,8 @@ def check_undirected(
             w = np.int64(indices[i])
             if w >= u:
                 break
+            if w < 0:
+                return INDEX_RANGE, u, w, num_edges, num_loops
             lw = np.int64(level[w])
             if lw > lu + 1 and lu != limit:
                 return EDGE_SPAN, u, w, num_edges, num_loops
