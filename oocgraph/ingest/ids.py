@@ -36,9 +36,12 @@ class Ids(Protocol):
         Whether every position is a vertex that occurs in the input.
     """
 
-    num_ids: int
-    implied: tuple[int, int] | None
-    all_used: bool
+    @property
+    def num_ids(self) -> int: ...  # noqa: D102
+    @property
+    def implied(self) -> tuple[int, int] | None: ...  # noqa: D102
+    @property
+    def all_used(self) -> bool: ...  # noqa: D102
 
     def read(self, start: int, stop: int) -> Any:
         """Ids of the positions ``start .. stop - 1``: (n,) int64, or a pyarrow large string array."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.ingest.bins import BinFiles, Records, write_all
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.oversize import pieces
+from oocgraph.ingest.oversize import Piece, pieces
 from oocgraph.ingest.payload import sort_records
 from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.ingest.relabel import entry_bits

@@ -257,7 +257,7 @@ def hash_strings(data: Any, offsets: Any, seed: Any, out: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def split_strings(data: Any, offsets: Any, split_data: Any, split_offsets: Any, bin_of: Any) -> None:
-    """Number of splitters that each string is not below, in order of bytes: bisection over (num_bins - 1) sorted strings."""
+    """Write how many splitters each string is not below, in order of bytes, by bisection over (num_bins - 1) sorted strings."""
     for i in range(bin_of.size):
         start, length = offsets[i], offsets[i + 1] - offsets[i]
         low, high = 0, split_offsets.size - 1

@@ -1,0 +1,119 @@
+"""The steps of the external build, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import DuplicateEdgeError
+from oocgraph.ingest.bins import BinFiles
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.dedupe import clean_edges
+from oocgraph.ingest.edges import EdgeSource
+from oocgraph.ingest.ids import Ids, range_ids
+from oocgraph.ingest.payload import DuplicateRows
+from oocgraph.ingest.ranks import degree_classes, ranked_blocks
+from oocgraph.ingest.read_edges import ColumnReader, key_bits, read_edges
+from oocgraph.ingest.relabel import relabel
+from oocgraph.ingest.rows import write_group
+from oocgraph.ingest.vertex_arrays import IdKind, IntegerIds, TextIds, write_vertices
+from oocgraph.store.layout import GraphAttributes, plane_group
+from oocgraph.types import Array, index_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Rows read, and bytes of vertex arrays held in memory."""
+
+    num_rows: int
+    vertex_bytes: int
+
+
+def build_steps(edges: EdgeSource, job: Job) -> Figures:
+    """Build and publish the store."""
+    with job.phase("read edges"):
+        ids, raw, reader = _read(edges, job)
+        codes = reader.finish()
+    col_bits = key_bits(ids.num_ids)
+    with job.phase("sort edges"):
+        try:
+            clean = clean_edges(raw, job, num_ids=ids.num_ids, col_bits=col_bits, codes=codes)
+        except DuplicateRows as found:
+            raise _duplicate(found, ids, edges, col_bits) from None
+        num_edges = clean.num_edges
+    with job.phase("number vertices"):
+        classes = degree_classes(clean)
+        num_vertices, by_degree = classes.num_vertices, job.vertex_order == "degree"
+        kind: IdKind = (IntegerIds if edges.id_kind == "int64" else TextIds)(job, num_vertices)
+        blocks = ranked_blocks(clean, classes, job, all_used=ids.all_used, extra=_extra(edges, ids))
+        num_input = write_vertices(blocks, ids, kind, job, num_vertices=num_vertices)
+    vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
+    with job.phase("relabel"):
+        entries = relabel(clean, classes, job)
+        clean.close()
+    num_planes = classes.num_planes() if by_degree else 0
+    num_loops = 0
+    for group, files in entries.items():
+        with job.phase(f"write {group}"):
+            planes = num_planes if group == plane_group(job.directed) else 0
+            num_entries, num_loops = write_group(group, files, classes, job, num_planes=planes)
+    job.writer.publish(
+        GraphAttributes(
+            num_vertices=num_vertices,
+            num_edges=num_edges,
+            num_stored_edges=num_entries,
+            num_input_vertices=num_input,
+            num_isolated=num_input - num_vertices,
+            num_self_loops=num_loops,
+            directed=job.directed,
+            weighted=job.payload.weight is not None,
+            duplicates=job.duplicates,
+            vertex_order=job.vertex_order,
+            index_dtype=index_dtype(num_vertices).name,
+            id_kind=edges.id_kind,
+            implied_ids=ids.implied,
+            num_planes=num_planes,
+            columns=job.payload.attributes,
+            source=edges.description,
+        )
+    )
+    return Figures(reader.num_rows, vertex_bytes)
+
+
+def _read(edges: EdgeSource, job: Job) -> tuple[Ids, BinFiles, ColumnReader]:
+    """Bin the edges of a source by position, in the way its ids allow."""
+    if edges.id_kind == "string":
+        from oocgraph.ingest.string_ids import string_edges
+
+        return string_edges(edges, job)
+    ranged = range_ids(edges, job)
+    if ranged is not None:
+        raw, reader = read_edges(edges, ranged, job)
+        return ranged, raw, reader
+    from oocgraph.ingest.sparse_ids import sparse_edges
+
+    return sparse_edges(edges, job)
+
+
+def _extra(edges: EdgeSource, ids: Ids) -> Array:
+    """Positions of vertices that the source lists besides its edges, ascending, where ids are positions in a range."""
+    if ids.all_used or edges.extra_vertices is None:
+        return np.empty(0, np.int64)
+    return np.unique(np.asarray(edges.extra_vertices, np.int64)) - int(ids.read(0, 1)[0])
+
+
+def _duplicate(found: DuplicateRows, ids: Ids, edges: EdgeSource, col_bits: int) -> DuplicateEdgeError:
+    """Return the message that names the edge and its rows, from 1 on."""
+
+    def name(position: int) -> Any:
+        value = ids.read(position, position + 1)[0]
+        return value.as_py().decode() if hasattr(value, "as_py") else int(value)
+
+    u, v = name(found.key >> col_bits), name(found.key & ((1 << col_bits) - 1))
+    first, second = (row + 1 for row in found.rows)
+    return DuplicateEdgeError(
+        f"{edges.description}: the edge {u!r} - {v!r} occurs in row {first} and again in row {second}; remove one, or choose duplicates= "
+        "(--duplicates) drop, min, max, sum, first or keep"
+    )

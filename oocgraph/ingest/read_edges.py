@@ -1,0 +1,132 @@
+"""Step 1: read every edge once and deal it to bins by provisional row, with its columns.
+
+In: an edge source whose ids are positions in a range, plus `first`. Out: bins of raw edges, each edge once, and the number of rows read.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.bins import BinFiles, Records
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.ids import RangeIds
+from oocgraph.ingest.key_bins import KeyBins, sampled_bins
+from oocgraph.ingest.payload import Categories, canonical
+from oocgraph.kernels.build import edge_keys
+from oocgraph.types import Array
+
+SAMPLED_STREAMS = 8
+"""Parts of the source whose first rows are the sample for balancing bins."""
+
+SAMPLED_ROWS = 1 << 15
+
+CATEGORY_SHARE = 0.25
+"""Share of the free budget that the categories of all string columns may take."""
+
+UNKNOWN_ROWS = 1 << 27
+"""Edges assumed when the source does not know: bins that come out too large are split, too small ones cost little."""
+
+
+@dataclass(slots=True)
+class ColumnReader:
+    """Turns the columns of a block into those of records.
+
+    Attributes
+    ----------
+    job
+        The build.
+    categories
+        Of each string column, by position.
+    num_rows
+        Rows read so far.
+    """
+
+    job: Job
+    total: int | None
+    categories: dict[int, Categories] = field(default_factory=dict)
+    num_rows: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        names = [name for name, dtype in self.job.payload.extra.items() if dtype is None]
+        most = int(CATEGORY_SHARE * self.job.budget.available_bytes / max(1, len(names)))
+        order = list(self.job.payload.extra)
+        self.categories = {order.index(name): Categories(name, most) for name in names}
+
+    def columns(self, block: EdgeBlock) -> Records:
+        """Columns of a block, as `Payload.binned`; counts its rows."""
+        payload = self.job.payload
+        out = []
+        for position, (name, dtype) in enumerate(payload.extra.items()):
+            values = block.columns[name]
+            out.append(self.categories[position].encode(values) if dtype is None else canonical(np.asarray(values), dtype))
+        if payload.needs_rows:
+            out.append(np.arange(block.first_row, block.first_row + len(block.source), dtype=np.uint64))
+        if payload.weight:
+            name, dtype = payload.weight
+            out.append(canonical(np.asarray(block.columns[name]), dtype))
+        with self._lock:
+            self.num_rows += len(block.source)
+            self.job.progress("read edges", self.num_rows, self.total or 0)
+        return tuple(out)
+
+    def finish(self) -> dict[int, Array]:
+        """Write the categories of string columns to the store; return what each provisional code becomes, by column."""
+        codes = {}
+        names = list(self.job.payload.extra)
+        for position, categories in self.categories.items():
+            words, codes[position] = categories.finish()
+            offsets = np.zeros(len(words) + 1, np.int64)
+            np.cumsum([len(word) for word in words], out=offsets[1:])
+            self.job.writer.write(f"columns/{names[position]}/bytes", np.frombuffer(b"".join(words), np.uint8))
+            self.job.writer.write(f"columns/{names[position]}/offsets", offsets)
+        return codes
+
+
+def key_bits(num_ids: int) -> int:
+    """Bits of a provisional id."""
+    return max(1, (num_ids - 1).bit_length())
+
+
+def raw_bins(num_ids: int, sample: Array, job: Job, *, num_rows: int | None) -> KeyBins:
+    """Ranges of edge keys for about `num_rows` edges."""
+    return sampled_bins(0, max(1, num_ids) << key_bits(num_ids), job.sizes.num_bins(num_rows or UNKNOWN_ROWS), sample)
+
+
+def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, ColumnReader]:
+    """Bin every edge of a source whose ids fill a range."""
+    reader = ColumnReader(job, edges.num_rows)
+
+    def keys_of(block: EdgeBlock) -> Array:
+        keys = job.scratch.get("keys", block.source.size, np.uint64)
+        first, length, bits = np.int64(ids.first), np.uint64(ids.num_ids), np.uint64(key_bits(ids.num_ids))
+        bad = edge_keys(block.source, block.target, first, length, bits, job.undirected, keys)
+        if bad >= 0:
+            raise InputError(
+                f"{edges.description}: row {block.first_row + bad + 1} is an edge from {block.source[bad]} to {block.target[bad]}, outside "
+                f"the ids {ids.first} to {ids.first + ids.num_ids - 1} that were declared; correct num_vertices, or the edge"
+            )
+        return keys
+
+    sample = [keys_of(block).copy() for block in first_blocks(edges)]
+    bins = raw_bins(ids.num_ids, np.concatenate([np.empty(0, np.uint64), *sample]), job, num_rows=edges.num_rows)
+    files = BinFiles(job.folder("edges"), bins, job.payload.binned)
+
+    def deal(block: EdgeBlock) -> None:
+        files.append((keys_of(block), *reader.columns(block)), job.scratch)
+
+    job.workers.drain(edges.streams(job.sizes.block_rows), deal)
+    files.close()
+    return files, reader
+
+
+def first_blocks(edges: EdgeSource) -> list[EdgeBlock]:
+    """First rows of a few parts of the source, as a sample."""
+    streams = edges.streams(SAMPLED_ROWS)
+    chosen = streams[:: max(1, -(-len(streams) // SAMPLED_STREAMS))]
+    return [block for stream in chosen for block in [next(stream(), None)] if block is not None]

@@ -1,0 +1,202 @@
+"""Positions of sparse integer ids, found on disk: sort the endpoints, number the distinct ones, join the edges with them twice.
+
+In: edges by id. Out: the table of distinct ids, and bins of raw edges by position. Bins of ids are cut by a sample; each bin's
+distinct ids ascend, so a position is the bin's base plus the place within. Edges travel once by their source, to learn its
+position, and once by their target. Strings take the same way under a hash that stands for them (`string_ids`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from oocgraph.ingest.bins import BinFiles
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.key_bins import SplitterBins
+from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, key_bits, raw_bins
+from oocgraph.kernels.build import edge_keys
+from oocgraph.types import Array
+
+SIGN = np.uint64(1 << 63)
+"""Flipped, it makes the order of int64 that of uint64."""
+
+
+def sortable(ids: Array) -> Array:
+    """Map int64 ids to uint64 in the same order."""
+    return np.ascontiguousarray(ids, np.int64).view(np.uint64) ^ SIGN
+
+
+@dataclass(frozen=True, slots=True, kw_only=False)
+class JoinTable:
+    """Keys of one bin, ascending, and the position of each; `whole` when no other part of the bin has keys."""
+
+    keys: Array
+    positions: Array
+    whole: bool
+
+
+class JoinTables(Protocol):
+    """What edges can be joined with.
+
+    Attributes
+    ----------
+    num_ids
+        Number of positions.
+    """
+
+    @property
+    def num_ids(self) -> int: ...  # noqa: D102
+
+    def tables(self, index: int, most: int) -> Iterator[JoinTable]:
+        """Keys of a bin and their positions, in parts."""
+        ...
+
+
+class TableIds:
+    """Distinct ids on disk, ascending, in bins.
+
+    Attributes
+    ----------
+    base : (num_bins + 1,) int64
+        Position of each bin's first id.
+    """
+
+    all_used = True
+
+    def __init__(self, files: BinFiles, implied: tuple[int, int] | None) -> None:
+        self.files, self.implied = files, implied
+        self.base = np.concatenate([np.zeros(1, np.int64), np.cumsum(files.counts)])
+        self.num_ids = int(self.base[-1])
+
+    def read(self, start: int, stop: int) -> Array:
+        """Ids of the positions ``start .. stop - 1``: (n,) int64."""
+        out = np.empty(stop - start, np.uint64)
+        at = start
+        while at < stop:
+            index = int(np.searchsorted(self.base, at, side="right")) - 1
+            end = min(stop, int(self.base[index + 1]))
+            self.files.read_keys(index, at - int(self.base[index]), out[at - start : end - start])
+            at = end
+        return (out ^ SIGN).view(np.int64)
+
+    def tables(self, index: int, most: int) -> Iterator[JoinTable]:
+        """Ids of a bin and their positions, in ascending parts of at most `most`."""
+        at = int(self.base[index])
+        for (ids,) in self.files.blocks(index, most):
+            yield JoinTable(ids, np.arange(at, at + ids.size, dtype=np.uint64), whole=ids.size == self.files.counts[index])
+            at += ids.size
+
+
+def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, ColumnReader]:
+    """Find the distinct ids of a source and bin its edges by position."""
+    reader = ColumnReader(job, edges.num_rows)
+    extra = sortable(edges.extra_vertices) if edges.extra_vertices is not None else np.empty(0, np.uint64)
+    sample = [sortable(ids) for block in first_blocks(edges) for ids in (block.source, block.target)]
+    everything = np.concatenate([extra, *sample])
+    bins = id_bins(everything, job, num_rows=edges.num_rows)
+    by_source, targets = BinFiles(job.folder("by-source"), bins, [np.uint64, *job.payload.binned]), BinFiles(job.folder("targets"), bins)
+
+    def deal(block: EdgeBlock) -> None:
+        source, target = sortable(block.source), sortable(block.target)
+        by_source.append((source, target, *reader.columns(block)), job.scratch)
+        targets.append((target,), job.scratch)
+
+    job.workers.drain(edges.streams(job.sizes.block_rows), deal)
+    targets.append((extra,), job.scratch)
+    by_source.close()
+    targets.close()
+    table = BinFiles(job.folder("table"), bins)
+
+    def number(index: int) -> None:
+        for ids in _distinct([by_source, targets], index, job.sizes.capacity):
+            table.append_counted(index, (ids,))
+        table.close_bin(index)
+        targets.remove(index)
+
+    for done, _ in enumerate(job.workers.ordered(number, range(bins.num_bins))):
+        job.progress("find ids", done + 1, bins.num_bins)
+    implied = None if edges.num_vertices is None else (0, edges.num_vertices)
+    ids = TableIds(table, implied)
+    return ids, join_edges(by_source, ids, job), reader
+
+
+def id_bins(sample: Array, job: Job, *, num_rows: int | None) -> SplitterBins:
+    """Ranges of 64-bit ids, half as many as usual because two kinds of files are written at once.
+
+    Half of the splitters are quantiles of the sample, half divide its range evenly.
+    """
+    count = job.sizes.num_bins(2 * (num_rows or UNKNOWN_ROWS), max_bins=MAX_BINS // 2)
+    if not sample.size or count == 1:
+        return SplitterBins(np.empty(0, np.uint64))
+    ordered = np.sort(sample)
+    quantiles = ordered[np.linspace(0, ordered.size - 1, count // 2 + 1).astype(np.int64)[1:]]
+    low, high = int(ordered[0]), int(ordered[-1])
+    even = np.array([low + (high - low) * i // (count // 2 + 1) for i in range(1, count // 2 + 1)], np.uint64)
+    return SplitterBins(np.unique(np.concatenate([quantiles, even])))
+
+
+def _distinct(files: list[BinFiles], index: int, capacity: int) -> Iterator[Array]:
+    """Distinct keys of a bin, ascending, in as many passes over it as its distinct keys need memory.
+
+    Peak: `capacity` keys.
+    """
+    lowest, most = np.uint64(0), max(2, capacity // 3)
+    while True:
+        found = np.empty(0, np.uint64)
+        cut = False
+        for source in files:
+            for keys in source.key_blocks(index, most):
+                found = np.unique(np.concatenate([found, keys[keys >= lowest]]))
+                if found.size > most:
+                    found, cut = found[:most], True
+        if found.size:
+            yield found
+        if not cut:
+            return
+        lowest = found[-1] + np.uint64(1)
+
+
+def join_edges(by_source: BinFiles, ids: JoinTables, job: Job) -> BinFiles:
+    """Replace ids by positions at both ends of every edge; `by_source` holds (source; target, columns) and is used up."""
+    columns = list(by_source.columns[1:])
+    by_target = BinFiles(job.folder("by-target"), by_source.bins, [np.uint64, *columns])
+
+    def join_source(index: int) -> None:
+        for found, (_, target, *rest) in _joined(by_source, ids, index, job):
+            by_target.append((target, found, *rest), job.scratch)
+        by_source.remove(index)
+
+    for done, _ in enumerate(job.workers.ordered(join_source, range(by_source.bins.num_bins))):
+        job.progress("join sources", done + 1, by_source.bins.num_bins)
+    by_target.close()
+    bits = key_bits(ids.num_ids)
+    raw = BinFiles(job.folder("edges"), raw_bins(ids.num_ids, np.empty(0, np.uint64), job, num_rows=int(by_target.counts.sum())), columns)
+
+    def join_target(index: int) -> None:
+        for found, (_, source, *rest) in _joined(by_target, ids, index, job):
+            keys = job.scratch.get("keys", found.size, np.uint64)
+            u, v = source.view(np.int64), found.view(np.int64)
+            edge_keys(u, v, np.int64(0), np.uint64(ids.num_ids), np.uint64(bits), job.undirected, keys)
+            raw.append((keys, *rest), job.scratch)
+        by_target.remove(index)
+
+    for done, _ in enumerate(job.workers.ordered(join_target, range(by_target.bins.num_bins))):
+        job.progress("join targets", done + 1, by_target.bins.num_bins)
+    raw.close()
+    return raw
+
+
+def _joined(files: BinFiles, ids: JoinTables, index: int, job: Job) -> Iterator[tuple[Array, tuple[Array, ...]]]:
+    """Iterate over the records of a bin, in blocks, each with the positions of its keys."""
+    for table in ids.tables(index, max(1 << 10, job.sizes.capacity)):
+        for block in files.blocks(index, job.sizes.block_rows):
+            records = block
+            if not table.whole:
+                inside = (records[0] >= table.keys[0]) & (records[0] <= table.keys[-1])
+                records = tuple(values[inside] for values in records)
+            yield table.positions[np.searchsorted(table.keys, records[0])], records
