@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from oocgraph.store.arrays import StoredArray
+from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.layout import string_arrays
 from oocgraph.types import Array
 
@@ -29,15 +29,14 @@ RANGE_BYTES = 4 << 20
 """A coalesced range is cut at multiples of this, which bounds the memory of a scattered read."""
 
 
-def coalesced(positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
-    """Cut ascending positions into runs ``lo, hi`` of `positions` that one read serves.
+def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
+    """Cut ascending positions into runs ``lo, hi`` of `positions` that one read serves; `itemsize` is what an element costs.
 
-    Examples
-    --------
-    >>> list(coalesced(np.array([0, 5, 1 << 20]), 8))
-    [(0, 2), (2, 3)]
+    Where a chunk is decoded as a whole, each is read once.
     """
     gap, span = max(1, COALESCE_BYTES // itemsize), RANGE_BYTES // itemsize
+    if not isinstance(array, PlainArray):
+        gap = span = array.chunk_length
     cut = (np.diff(positions) > gap) | (positions[1:] // span != positions[:-1] // span)
     bounds = [0, *(np.flatnonzero(cut) + 1).tolist(), positions.size] if positions.size else [0]
     yield from pairwise(bounds)
@@ -46,7 +45,7 @@ def coalesced(positions: Array, itemsize: int) -> Iterator[tuple[int, int]]:
 def read_at(array: StoredArray, positions: Array) -> Array:
     """Return the elements at `positions` (ascending), by coalesced range reads."""
     out = np.empty(positions.size, array.dtype)
-    for lo, hi in coalesced(positions, array.dtype.itemsize):
+    for lo, hi in coalesced(array, positions, array.dtype.itemsize):
         first = int(positions[lo])
         out[lo:hi] = array.read(first, int(positions[hi - 1]) + 1)[positions[lo:hi] - first]
     return out
@@ -105,7 +104,7 @@ class StringColumn:
         import pyarrow as pa
 
         parts = [pa.array([], pa.large_string())]
-        for lo, hi in coalesced(positions, 32):  # about an offset and a short string each
+        for lo, hi in coalesced(self._offsets, positions, 32):  # about an offset and a short string each
             first = int(positions[lo])
             parts.append(self.read(first, int(positions[hi - 1]) + 1).take(pa.array(positions[lo:hi] - first)))
         return pa.concat_arrays(parts)
