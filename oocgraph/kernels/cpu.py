@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.crc32c import CRC_TABLES
-from oocgraph.kernels.intrinsics import atomic_or, count_ones, nanoseconds, trailing_zeros
+from oocgraph.kernels.intrinsics import atomic_add, atomic_or, count_ones, nanoseconds, trailing_zeros
 from oocgraph.kernels.rows import find_class, read_pages, row_begin, row_end, vertex_of_edge
 
 BATCH = 512
@@ -168,8 +168,12 @@ def sample_heads(
             if not hit and v < plane_length[num_planes]:
                 while c + 1 < first.size and v >= first[c + 1]:
                     c += 1
-                e = row_begin(indptr, first, edge, value, c, v) + num_planes
-                end = row_end(indptr, first, edge, value, c, v)
+                if indptr.size:
+                    e, end = indptr[v], indptr[v + 1]
+                else:
+                    e = edge[c] + (v - first[c]) * value[c]
+                    end = e + value[c]
+                e += num_planes
                 stop = min(end, resident.size)
                 while e < stop and not hit:
                     y = np.int64(resident[e])
@@ -204,8 +208,11 @@ def count_rows(
                 bits &= bits - np.uint64(1)
                 while c + 1 < first.size and v >= first[c + 1]:
                     c += 1
-                begin = row_begin(indptr, first, edge, value, c, v)
-                end = row_end(indptr, first, edge, value, c, v)
+                if indptr.size:
+                    begin, end = indptr[v], indptr[v + 1]
+                else:
+                    begin = edge[c] + (v - first[c]) * value[c]
+                    end = begin + value[c]
                 num_rows += 1
                 num_edges += end - begin
                 start = max(begin + num_planes, num_resident)
@@ -225,12 +232,16 @@ def count_rows(
 def pull_tails(
     w0: Any, w1: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
     fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
+    kept_vertex: Any, kept_begin: Any, kept_edges: Any, kept: Any,
     frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
 ) -> Any:  # fmt: skip
     """Pull over tails on disk: page by page, stopping at the first hit.
 
     First pages of neighbouring rows that are at most `gap_pages` apart are read together, into the first half of `buffer`
     (uint8; `indices` is its view in index dtype); a row that goes on is read with growing reads into the second half.
+
+    A vertex whose list holds no hit will be asked again. Its tail, if it lies in one read and there is room, is kept: entry i
+    belongs to ``kept_vertex[i]`` and is ``kept_edges[kept_begin[i, 0] : kept_begin[i, 1]]``; ``kept`` counts entries and edges.
 
     Returns
     -------
@@ -260,9 +271,14 @@ def pull_tails(
             bits &= bits - one
             while c + 1 < first.size and v >= first[c + 1]:
                 c += 1
+            if indptr.size:
+                begin, end = indptr[v], indptr[v + 1]
+            else:
+                begin = edge[c] + (v - first[c]) * value[c]
+                end = begin + value[c]
             batch_v[size] = v
-            batch_start[size] = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident)
-            batch_end[size] = row_end(indptr, first, edge, value, c, v)
+            batch_start[size] = max(begin + num_planes, num_resident)
+            batch_end[size] = end
             size += 1
         for i in range(size):
             e, end = batch_start[i], batch_end[i]
@@ -291,6 +307,17 @@ def pull_tails(
                     x = y
                     break
                 e += 1
+            if x < 0 and e == end:
+                size_kept = end - batch_start[i]
+                at = atomic_add(kept, 1, size_kept) if kept[1] + size_kept <= kept_edges.size else kept_edges.size
+                if at + size_kept <= kept_edges.size:
+                    entry = atomic_add(kept, 0, 1)
+                    if entry < kept_vertex.size:
+                        kept_vertex[entry] = batch_v[i]
+                        kept_begin[entry, 0] = at
+                        kept_begin[entry, 1] = at + size_kept
+                        for j in range(size_kept):
+                            kept_edges[at + j] = indices[batch_start[i] - base + j]
             ahead = 1
             while x < 0 and e < end:
                 page = e >> page_shift
@@ -319,6 +346,39 @@ def pull_tails(
                 atomic_or(visited, v >> 6, one << np.uint64(v & 63))
                 found += 1
     return found, total, 0
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_kept(
+    kept_vertex: Any, kept_begin: Any, kept_edges: Any, entry0: Any, entry1: Any,
+    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
+    """Pull the undecided vertices whose tails `pull_tails` kept, entries ``entry0 .. entry1 - 1``; none is undecided after that.
+
+    Returns
+    -------
+    num_decided
+    """
+    one = np.uint64(1)
+    decided = 0
+    for i in range(entry0, entry1):
+        v = kept_vertex[i]
+        bit = one << np.uint64(v & 63)
+        if not undecided[v >> 6] & bit:
+            continue
+        undecided[v >> 6] &= ~bit
+        decided += 1
+        for j in range(kept_begin[i, 0], kept_begin[i, 1]):
+            y = np.int64(kept_edges[j])
+            if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
+                parent[v] = y
+                if wide:
+                    level32[v] = level
+                else:
+                    level8[v] = level
+                visited[v >> 6] |= bit
+                break
+    return decided
 
 
 @nb.njit(nogil=True, cache=True)
@@ -387,11 +447,14 @@ def push_rows(
             bits &= bits - one
             while c + 1 < first.size and v >= first[c + 1]:
                 c += 1
-            begin = row_begin(indptr, first, edge, value, c, v)
+            if indptr.size:
+                begin, end = indptr[v], indptr[v + 1]
+            else:
+                begin = edge[c] + (v - first[c]) * value[c]
+                end = begin + value[c]
             if begin >= e1:
                 w = num_words
                 break
-            end = row_end(indptr, first, edge, value, c, v)
             stop = min(end, e1)
             start = max(begin, e0)
             head_stop = min(num_resident, stop)

@@ -53,6 +53,17 @@ def atomic_or(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
     return types.uint64(words, types.int64, types.uint64), codegen
 
 
+@intrinsic
+def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
+    """``numbers[index] += number`` in one step; returns the old number. `numbers` is a contiguous int64 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "monotonic")
+
+    return types.int64(numbers, types.int64, types.int64), codegen
+
+
 @nb.njit(nogil=True, cache=True)
 def nanoseconds(buffer: Any) -> Any:
     """Monotonic clock; `buffer` is (2,) int64 scratch."""

@@ -121,9 +121,10 @@ def count_rows(
 def pull_tails(
     w0: int, w1: int, indptr: Array, first: Array, edge: Array, value: Array, num_planes: int, num_resident: int,
     fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
+    kept_vertex: Array, kept_begin: Array, kept_edges: Array, kept: Array,
     frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """See `oocgraph.kernels.cpu.pull_tails`; reads every tail whole."""
+    """See `oocgraph.kernels.cpu.pull_tails`; reads every tail whole and keeps none."""
     found = total = 0
     for v in vertices_of(undecided, w0, w1).tolist():
         begin, end = row_of(indptr, first, edge, value, v)
@@ -134,6 +135,24 @@ def pull_tails(
             found += 1
             find(v, int(tail[hits[0]]), visited, parent, level8, level32, wide, level)
     return found, total, 0
+
+
+def pull_kept(
+    kept_vertex: Array, kept_begin: Array, kept_edges: Array, entry0: int, entry1: int,
+    frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
+) -> int:  # fmt: skip
+    """See `oocgraph.kernels.cpu.pull_kept`."""
+    decided = 0
+    for i in range(entry0, entry1):
+        v = int(kept_vertex[i])
+        if is_marked(undecided, np.array([v]))[0]:
+            decided += 1
+            undecided[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
+            tail = kept_edges[kept_begin[i, 0] : kept_begin[i, 1]]
+            hits = np.flatnonzero(is_marked(frontier, tail))
+            if hits.size:
+                find(v, int(tail[hits[0]]), visited, parent, level8, level32, wide, level)
+    return decided
 
 
 def push_rows(

@@ -72,8 +72,8 @@ def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, c
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, num_bytes - page * 4096)
     done = 0
-    while done < want:
-        got = pread(fds[chunk], buffer[done:].ctypes, np.uint64(want - done), offset + done)
+    while done < want:  # whole pages are asked for, as O_DIRECT wants; at the end of a file fewer bytes come
+        got = pread(fds[chunk], buffer[done:].ctypes, np.uint64(count * 4096 - done), offset + done)
         if got <= 0:
             return READ_FAILED
         done += got

@@ -30,6 +30,14 @@ MIN_CACHE_SLOTS = 256
 SLOT_BYTES = PAGE_BYTES + 8
 """A cached page and its tag."""
 
+KEPT_EDGES = 16
+"""Edges of room per kept tail."""
+
+KEPT_SHARE = 0.04
+"""Share of what is left that keeps tails which a pull read without a hit (uniform, 2^22 vertices: 88 MB not read again)."""
+
+MAX_KEPT_BYTES = 64 << 20
+
 QUEUE_CAPACITY = 1 << 16
 """Edges that a frontier may have to be pushed by one thread, many levels a call."""
 
@@ -78,6 +86,8 @@ class Residency:
         First edges resident, per group.
     cache_slots
         4 KiB pages cached for tiny frontiers; 0 when everything is resident.
+    num_kept
+        Edges of tails kept from one pull for the next; 0 when everything is resident.
     vertex_bytes, plane_bytes, resident_bytes, staging_bytes, cache_bytes
         What each takes.
     """
@@ -85,6 +95,7 @@ class Residency:
     num_planes: int
     num_resident: tuple[int, ...]
     cache_slots: int
+    num_kept: int
     vertex_bytes: int
     plane_bytes: int
     resident_bytes: int
@@ -117,11 +128,11 @@ def plan_residency(
     if all_edges * item <= left:
         fitting = [k for k in range(most_planes + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
         k = max(fitting)
-        return Residency(k, sizes.num_edges, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
+        return Residency(k, sizes.num_edges, 0, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
     planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
     staging = io_threads * buffer_bytes
     left -= staging
-    minimum = MIN_CACHE_SLOTS * SLOT_BYTES
+    minimum = 2 * MIN_CACHE_SLOTS * SLOT_BYTES
     if left < minimum:
         need = limit_bytes - left + minimum
         raise BudgetError(
@@ -130,10 +141,12 @@ def plan_residency(
             f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
         )
     slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, CACHE_SHARE * left // SLOT_BYTES)))
-    left -= slots * SLOT_BYTES
+    num_kept = int(min(MAX_KEPT_BYTES, KEPT_SHARE * left) // (item + 24 / KEPT_EDGES))
+    cache = slots * SLOT_BYTES + num_kept * item + num_kept // KEPT_EDGES * 24
+    left -= cache
     k = max(k for k in range(planes_wanted + 1) if sizes.plane_edges[k] * item <= left)
     left -= sizes.plane_edges[k] * item
     resident = tuple(int(m * min(1.0, left / (all_edges * item))) for m in sizes.num_edges)
     return Residency(
-        k, resident, slots, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, slots * SLOT_BYTES
+        k, resident, slots, num_kept, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, cache
     )

@@ -159,7 +159,7 @@ class LocalRuntime:
 
     def start(self, sources: Array) -> SearchState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
-        state = SearchState(self.store.num_vertices, self.store.index_dtype)
+        state = SearchState(self.store.num_vertices, self.store.index_dtype, self.graph.residency.num_kept)
         state.unvisited_edges = self.graph.pull.num_edges
         cpu.mark_vertices(sources, sources.size, state.frontier)
         state.visited[:] = state.frontier
@@ -255,7 +255,10 @@ class LocalRuntime:
             )  # fmt: skip
             return result
 
-        return sum(left for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
+        left = sum(left for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
+        if left and state.num_kept:
+            left -= cpu.pull_kept(*state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, *state.marks)
+        return left
 
     def undecided_pages(self, state: SearchState) -> int:
         """Exact number of first pages that the undecided vertices need."""
@@ -277,7 +280,7 @@ class LocalRuntime:
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
             result: tuple[int, int, int] = cpu.pull_tails(
                 *piece, *pull.lookup, pull.num_planes, pull.resident.size, *_file_arguments(pull), gap, buffer,
-                buffer.view(pull.resident.dtype), state.frontier, state.visited, state.undecided, *state.marks,
+                buffer.view(pull.resident.dtype), *state.kept_entries, state.kept, state.frontier, state.visited, state.undecided, *state.marks,
             )  # fmt: skip
             return result
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from oocgraph.kernels import cpu
-from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.types import LEVEL_UNREACHED, Array
 
@@ -23,11 +23,13 @@ class SearchState:
         Unset where not visited.
     level : int
         Level of the frontier.
+    kept, kept_entries
+        Tails that a pull read without a hit, for the next pull (see `oocgraph.kernels.cpu.pull_tails`).
     queued : bool
         Whether the frontier is in ``queues`` rather than in the bitmap.
     """
 
-    def __init__(self, num_vertices: int, dtype: np.dtype[np.generic]) -> None:
+    def __init__(self, num_vertices: int, dtype: np.dtype[np.generic], num_kept: int = 0) -> None:
         n, words = num_vertices, max(1, -(-num_vertices // 64))
         self.num_vertices, self.num_words = n, words
         self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
@@ -39,6 +41,8 @@ class SearchState:
         self.queued = True
         self.queues = np.empty((2, QUEUE_CAPACITY), np.int64)
         self.counts = np.zeros(7, np.int64)
+        self.kept = np.zeros(2, np.int64)
+        self.kept_entries = (np.empty(num_kept // KEPT_EDGES, np.int64), np.empty((num_kept // KEPT_EDGES, 2), np.int64), np.empty(num_kept, dtype))
         self.frontier_size = self.frontier_edges = 0
         self.num_reached = 0
         self.unvisited_edges = 0
@@ -46,6 +50,11 @@ class SearchState:
         self.bytes_requested = 0
         self._records: list[Iteration | Array] = []
         self.oracle_pages: list[tuple[int, int]] = []
+
+    @property
+    def num_kept(self) -> int:
+        """Entries of `kept_entries` in use."""
+        return min(int(self.kept[0]), self.kept_entries[0].size)
 
     @property
     def marks(self) -> tuple[Array, Array, Array, bool, int]:

@@ -128,18 +128,34 @@ def test_pull_tails(seed, files):
     case.undecided &= undecided_by(case)
     arguments = files(case.indices, chunk_pages=1 + seed % 2)
     buffer = np.empty(4096 * (2 + seed % 7), np.uint8)
+    room = int(np.random.default_rng(seed).integers(0, 300))
+    entries, kept = (np.empty(room // 4, np.int64), np.empty((room // 4, 2), np.int64), np.empty(room, case.indices.dtype)), np.zeros(2, np.int64)
     outputs = []
     for module in (reference, cpu):
         visited, marks = case.visited.copy(), case.marks()
         found, num_bytes, error = module.pull_tails(
             0, visited.size, *case.lookup, case.heads[1].size - 1, case.resident.size, *arguments, seed % 3, buffer,
-            buffer.view(case.indices.dtype), case.frontier, visited, case.undecided, *marks,
+            buffer.view(case.indices.dtype), *entries, kept, case.frontier, visited, case.undecided, *marks,
         )  # fmt: skip
         assert error == 0
         assert (num_bytes > 0) == case.undecided.any()
         outputs.append((found, visited, *marks[:2]))
     for a, b in zip(*outputs, strict=True):
         np.testing.assert_array_equal(a, b)
+    again = []
+    count = min(int(kept[0]), entries[0].size)
+    for module in (reference, cpu):
+        state, marks = (visited.copy(), case.undecided & ~visited), case.marks()
+        frontier = ~case.frontier
+        decided = module.pull_kept(*entries, 0, count, frontier, *state, *marks)
+        again.append((decided, *state, *marks[:2]))
+        assert decided == count
+    for a, b in zip(*again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for v, (begin, end) in zip(entries[0][:count].tolist(), entries[1][:count].tolist(), strict=True):
+        row = reference.row_of(*case.lookup, v)
+        start = max(row[0] + case.heads[1].size - 1, case.resident.size)
+        np.testing.assert_array_equal(entries[2][begin:end], case.indices[start : row[1]])
 
 
 def undecided_by(case):
