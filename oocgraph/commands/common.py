@@ -118,16 +118,17 @@ def _only_compiling(phase: str, done: int, _total: int) -> None:
 
 
 def tell_cold_kernels(*modules: str) -> None:
-    """Say so when kernels of these modules of `oocgraph.kernels` are not in the disk cache: compiling takes seconds, once."""
+    """Say so when a module of `oocgraph.kernels` has nothing in the disk cache: compiling it takes seconds, once."""
+    if any(_is_cold(name) for name in modules):
+        note(COMPILING)
+
+
+def _is_cold(name: str) -> bool:
     from importlib import import_module
 
-    for name in modules:
-        for kernel in vars(import_module(f"oocgraph.kernels.{name}")).values():
-            stats = getattr(kernel, "stats", None)
-            folder = getattr(stats, "cache_path", None)  # None where a kernel is not cached on its own
-            if folder and kernel.__module__ == f"oocgraph.kernels.{name}" and not any(Path(folder).glob(f"{name}.{kernel.__name__}-*.nbi")):
-                note(COMPILING)
-                return
+    stats = [getattr(kernel, "stats", None) for kernel in vars(import_module(f"oocgraph.kernels.{name}")).values()]
+    folders = {one.cache_path for one in stats if one is not None and one.cache_path}  # None: not cached on its own
+    return not any(any(Path(folder).glob(f"{name}.*.nbi")) for folder in folders)
 
 
 def note(text: str) -> None:

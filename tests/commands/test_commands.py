@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
 
 import numpy as np
 import pyarrow.csv
@@ -10,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oocgraph import open_graph
-from tests.commands.conftest import remains
+from tests.commands.conftest import ROOT, command, remains
 
 BFS_FIELDS = {
     "source", "num_reached", "depth", "seconds", "teps", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction", "peak_host_bytes",
@@ -150,6 +153,33 @@ def test_nothing_but_json_on_stdout_in_a_process(spawn, kron):
     assert done.code == 0
     assert json.loads(done.stdout)["depth"] > 0
     assert done.stderr in ("", "compiling kernels (once) ...\n")
+
+
+def test_bars_are_drawn_on_a_terminal_only(tmp_path):
+    """Stderr is a terminal: bars there; stdout has the JSON object alone all the same."""
+    terminal, other_end = os.openpty()
+    arguments = command("generate", "kronecker", "--scale", 16, "--edges", tmp_path / "e.npy", "--json")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=other_end, env=env) as process:
+        os.close(other_end)
+        assert process.stdout is not None
+        stdout = process.stdout.read()
+    drawn = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert "writing edges" in drawn
+    assert json.loads(stdout)["num_edges"] == 1 << 20
+
+
+def test_first_compile_is_a_step_of_its_own(spawn, tmp_path, monkeypatch):
+    """With a cold cache the compiler is announced, takes under 20 s of processor time in all, and is silent the second time."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    for said in ("compiling kernels (once) ...\n", ""):
+        built = spawn("generate", "kronecker", tmp_path / "g.zarr", "--scale", 8, "--overwrite", "--json")
+        found = spawn("bfs", tmp_path / "g.zarr", "--source", 3, "--validate", "--json")
+        assert (built.json["num_input_vertices"], built.stderr) == (256, said)
+        assert (found.json["valid"], found.stderr) == (True, said)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin < 20
 
 
 def test_version_and_help(run):
