@@ -29,7 +29,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_bytes(text: str | int) -> int:
-    """Number of bytes in `text`: a number with an optional K, M, G or T (powers of 1024).
+    """Return the number of bytes that `text` means: a number with an optional K, M, G or T (powers of 1024).
 
     Raises
     ------
@@ -56,7 +56,7 @@ def format_bytes(num_bytes: float) -> str:
     ('640.0 MiB', '12 B')
     """
     size, unit = float(num_bytes), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):  # noqa: B007 - the last unit is used below
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size) < 1024 or unit == "TiB":
             break
         size /= 1024

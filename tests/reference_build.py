@@ -13,7 +13,7 @@ from oocgraph.types import index_dtype
 
 
 def csr(rows, cols, n):
-    """indptr and the order that sorts edges by (row, col)."""
+    """Return indptr and the order that sorts edges by (row, col)."""
     order = np.argsort(rows.astype(np.uint64) << np.uint64(32) | cols.astype(np.uint64), kind="stable")
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=n), out=indptr[1:])
@@ -45,7 +45,7 @@ def reference_build(
     n, m = order.size, u.size
     dtype = index_dtype(n)
     u, v = rank[u], rank[v]
-    loops = np.unique(u[u == v])
+    loops = np.sort(u[u == v])  # one entry per stored self-loop
     num_loops = int((u == v).sum())
     num_planes = 0
     with StoreWriter(Path(path), codec="none", overwrite=True) as writer:

@@ -53,7 +53,7 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
         num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
         loops = np.empty(0, dtype)
         if num_loops:
-            loops = np.unique(indices[(keys >> np.uint64(bits)) == indices])
+            loops = indices[(keys >> np.uint64(bits)) == indices]
         plane_offsets, planes = np.zeros(num_planes + 1, np.int64), np.empty(0, dtype)
         if num_planes and keys.size:
             planes = np.empty(keys.size, dtype)
@@ -80,7 +80,7 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
         job.progress(f"write {group}", done + 1, len(parts))
     indptr.append(np.array([num_entries]))
     if group == "out" and loops:
-        job.writer.write(layout.SELF_LOOPS, np.unique(np.concatenate(loops)))
+        job.writer.write(layout.SELF_LOOPS, np.sort(np.concatenate(loops)))
     if with_planes:
         job.writer.write(f"{group}/degrees/value", classes.value)
         job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])

@@ -140,7 +140,7 @@ def sample_heads(
     step: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any,
     planes: Any, plane_offset: Any, plane_length: Any, resident: Any, frontier: Any, visited: Any,
 ) -> Any:  # fmt: skip
-    """What `pull_heads` would do for the unvisited vertices of every `step`-th word, changing nothing.
+    """Try what `pull_heads` would do for the unvisited vertices of every `step`-th word, changing nothing.
 
     Returns
     -------
@@ -497,7 +497,18 @@ def push_rows(
 
 @nb.njit(nogil=True, cache=True)
 def _queue_stretch(
-    v: Any, edges: Any, start: Any, stop: Any, queue: Any, size: Any, visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any
+    v: Any,
+    edges: Any,
+    start: Any,
+    stop: Any,
+    queue: Any,
+    size: Any,
+    visited: Any,
+    parent: Any,
+    level8: Any,
+    level32: Any,
+    wide: Any,
+    level: Any,
 ) -> Any:
     """`_push_stretch` for one thread, which also appends what it finds to `queue`; returns the queue's new size."""
     for i in range(start, stop):
@@ -530,8 +541,8 @@ def push_levels(
 
     Parameters
     ----------
-    queues : (2, capacity) int64
-        The frontier (in any order) and room for the next one.
+    queues : (4, capacity) int64
+        The frontier (in any order) and room for the next one; behind them the degree classes of both.
     state : (7,) int64, changed
         0 frontier size, 1 its edges, 2 level it is on, 3 bytes read, 4 rows of `log` used, 5 pages in `missing`,
         6 which of `queues` holds the frontier.
@@ -545,6 +556,7 @@ def push_levels(
     -------
     (status, error)
     """
+    one = np.uint64(1)
     num_planes = plane_length.size - 1
     num_resident = resident.size
     slots = cache_tag.size
@@ -552,9 +564,12 @@ def push_levels(
     clock = np.empty(2, np.int64)
     began = nanoseconds(clock)
     miss_limit = limits[2]
+    for i in range(state[0]):
+        queues[2 + state[6], i] = find_class(first, queues[state[6], i])
     while True:
         count, edges, level = state[0], state[1], state[2]
         queue, next_queue = queues[state[6]], queues[1 - state[6]]
+        classes, next_classes = queues[2 + state[6]], queues[3 - state[6]]
         if count == 0 or level >= limits[0]:
             return STATUS_DONE, 0
         if edges > limits[1] or level >= limits[3]:
@@ -564,8 +579,7 @@ def push_levels(
         if slots and miss_limit < missing.size:
             misses = 0
             for i in range(count):
-                v = queue[i]
-                c = find_class(first, v)
+                v, c = queue[i], classes[i]
                 start = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident)
                 end = row_end(indptr, first, edge, value, c, v)
                 if start < end:
@@ -578,18 +592,36 @@ def push_levels(
                 return STATUS_MISSES, 0
         miss_limit = limits[2]
         size, next_edges, total = 0, 0, 0
+        new_level = level + 1
         for i in range(count):
-            v = queue[i]
-            c = find_class(first, v)
-            begin = row_begin(indptr, first, edge, value, c, v)
-            end = row_end(indptr, first, edge, value, c, v)
+            v, c = queue[i], classes[i]
+            if indptr.size:
+                begin, end = indptr[v], indptr[v + 1]
+            else:
+                begin = edge[c] + (v - first[c]) * value[c]
+                end = begin + value[c]
+            old_size = size
             e = begin
+            if e < num_resident:
+                # `_queue_stretch`, written out: a call a row is half of the time on a grid
+                stop = min(end, num_resident)
+                while e < stop:
+                    x = np.int64(resident[e])
+                    e += 1
+                    bit = one << np.uint64(x & 63)
+                    word = visited[x >> 6]
+                    if word & bit:
+                        continue
+                    visited[x >> 6] = word | bit
+                    parent[x] = v
+                    if wide:
+                        level32[x] = new_level
+                    else:
+                        level8[x] = new_level
+                    next_queue[size] = x
+                    size += 1
             while e < end:
-                # a stretch of the row that lies in one array, from position `at`
-                if e < num_resident:
-                    stop = min(end, num_resident)
-                    stretch, at = resident, e
-                elif e - begin < num_planes:
+                if e - begin < num_planes:
                     stop = e + 1
                     stretch, at = planes, plane_offset[e - begin] + v
                 else:
@@ -603,22 +635,31 @@ def push_levels(
                         total += got
                     stop = min(end, (page + 1) << page_shift)
                     stretch, at = cache_indices, slot * page_items + (e & (page_items - 1))
-                old_size = size
                 size = _queue_stretch(
-                    v, stretch, at, at + stop - e, next_queue, size, visited, parent, level8, level32, wide, level + 1
+                    v, stretch, at, at + stop - e, next_queue, size, visited, parent, level8, level32, wide, new_level
                 )  # fmt: skip
-                for j in range(old_size, size):
-                    x = next_queue[j]
-                    cx = find_class(first, x)
-                    next_edges += row_end(indptr, first, edge, value, cx, x) - row_begin(indptr, first, edge, value, cx, x)
                 e = stop
+            for j in range(old_size, size):
+                x = next_queue[j]
+                if indptr.size:
+                    next_edges += indptr[x + 1] - indptr[x]
+                else:
+                    low, high = 0, first.size
+                    while high - low > 1:
+                        middle = (low + high) >> 1
+                        if first[middle] <= x:
+                            low = middle
+                        else:
+                            high = middle
+                    next_classes[j] = low
+                    next_edges += value[low]
         ended = nanoseconds(clock)
         row = state[4]
         log[row, 0], log[row, 1], log[row, 2], log[row, 3] = count, edges, total, ended - began
         began = ended
         state[4] = row + 1
         state[3] += total
-        state[0], state[1], state[2] = size, next_edges, level + 1
+        state[0], state[1], state[2] = size, next_edges, new_level
         state[6] = 1 - state[6]
 
 
@@ -703,9 +744,7 @@ def widen_levels(level8: Any, level32: Any, num_vertices: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def finish_search(
-    w0: Any, w1: Any, num_vertices: Any, visited: Any, parent: Any, none: Any, level8: Any, level32: Any, wide: Any
-) -> None:
+def finish_search(w0: Any, w1: Any, num_vertices: Any, visited: Any, parent: Any, none: Any, level8: Any, level32: Any, wide: Any) -> None:
     """Set parent and level of the unvisited vertices of words ``w0 .. w1 - 1`` to the sentinels."""
     for w in range(w0, w1):
         open_bits = ~visited[w]

@@ -25,7 +25,9 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
     """Count the zero bits below the lowest set bit of a uint64 that is not 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        function = builder.module.declare_intrinsic("llvm.cttz", [ir.IntType(64)], ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)]))
+        function = builder.module.declare_intrinsic(
+            "llvm.cttz", [ir.IntType(64)], ir.FunctionType(ir.IntType(64), [ir.IntType(64), ir.IntType(1)])
+        )
         return builder.call(function, [args[0], ir.Constant(ir.IntType(1), 1)])
 
     return types.uint64(types.uint64), codegen

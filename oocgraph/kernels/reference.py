@@ -20,7 +20,7 @@ def vertices_of(rows: Array, w0: int = 0, w1: int | None = None, step: int = 1) 
     words = np.arange(w0, stop, step)
     bits = np.unpackbits(rows[words].view(np.uint8), bitorder="little").reshape(words.size, 64)
     word, bit = np.nonzero(bits)
-    return words[word] * 64 + bit
+    return np.asarray(words[word] * 64 + bit)
 
 
 def row_of(indptr: Array, first: Array, edge: Array, value: Array, v: int) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def row_of(indptr: Array, first: Array, edge: Array, value: Array, v: int) -> tu
 def is_marked(rows: Array, vertices: Array) -> Array:
     """Whether each of `vertices` is marked in a bitmap: bool."""
     v = np.asarray(vertices, np.int64)
-    return ((rows[v >> 6] >> (v & 63).astype(np.uint64)) & np.uint64(1)).astype(bool)
+    return np.asarray((rows[v >> 6] >> (v & 63).astype(np.uint64)) & np.uint64(1), np.bool_)
 
 
 def mark(rows: Array, v: int) -> None:
@@ -43,7 +43,7 @@ def mark(rows: Array, v: int) -> None:
     rows[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
-def find(v: int, x: int, visited: Array, parent: Array, level8: Array, level32: Array, wide: bool, level: int) -> None:  # noqa: FBT001 - signature of cpu
+def find(v: int, x: int, visited: Array, parent: Array, level8: Array, level32: Array, wide: bool, level: int) -> None:
     """Visit `v` from parent `x`."""
     mark(visited, v)
     parent[v] = x

@@ -128,7 +128,7 @@ def check_undirected(
         for j in range(i, b):
             if indices[j] != u:
                 break
-            num_loops += 1
+            num_loops += lu != unreached
         descents = 0
         for j in range(max(i, a + 1), b):
             descents += indices[j] < indices[j - 1]

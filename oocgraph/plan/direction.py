@@ -118,4 +118,6 @@ def choose_alpha_beta(facts: Facts, *, alpha: float, beta: float) -> Choice:
         pull = facts.frontier >= facts.num_vertices / beta
         return Choice("pull" if pull else "push", f"alpha-beta: frontier {facts.frontier}, n / beta = {facts.num_vertices / beta:.0f}")
     pull = facts.frontier_edges > facts.unvisited_edges / alpha
-    return Choice("pull" if pull else "push", f"alpha-beta: frontier edges {facts.frontier_edges}, m_u / alpha = {facts.unvisited_edges / alpha:.0f}")
+    return Choice(
+        "pull" if pull else "push", f"alpha-beta: frontier edges {facts.frontier_edges}, m_u / alpha = {facts.unvisited_edges / alpha:.0f}"
+    )

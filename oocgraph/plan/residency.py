@@ -120,7 +120,7 @@ def plan_residency(
         Vertex state and staging alone do not fit; the message gives the smallest budget that works.
     """
     state = vertex_state_bytes(sizes)
-    queues = 2 * QUEUE_CAPACITY * 8 + SLACK_BYTES
+    queues = 4 * QUEUE_CAPACITY * 8 + SLACK_BYTES
     all_edges = sum(sizes.num_edges)
     item = sizes.itemsize
     most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)
@@ -147,6 +147,4 @@ def plan_residency(
     k = max(k for k in range(planes_wanted + 1) if sizes.plane_edges[k] * item <= left)
     left -= sizes.plane_edges[k] * item
     resident = tuple(int(m * min(1.0, left / (all_edges * item))) for m in sizes.num_edges)
-    return Residency(
-        k, resident, slots, num_kept, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, cache
-    )
+    return Residency(k, resident, slots, num_kept, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, cache)

@@ -64,7 +64,9 @@ COUNT_SHARE = 1 / 16
 class LocalRuntime:
     """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
 
-    def __init__(self, store: CSRStore, budget: Budget, *, threads: int, io_threads: int, max_planes: int | None, check_pages: bool) -> None:
+    def __init__(
+        self, store: CSRStore, budget: Budget, *, threads: int, io_threads: int, max_planes: int | None, check_pages: bool
+    ) -> None:
         self.store, self.budget, self.threads = store, budget, threads
         self.graph = load_graph(
             store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes, check_pages=check_pages
@@ -179,7 +181,9 @@ class LocalRuntime:
         self._to_queue(state)
         if self.oracle is not None:
             last_level = min(last_level, state.level + 1)
-        limits = np.array([last_level, QUEUE_CAPACITY, SERIAL_MISSES, np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1], np.int64)
+        limits = np.array(
+            [last_level, QUEUE_CAPACITY, SERIAL_MISSES, np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1], np.int64
+        )
         log = np.empty((LOG_LEVELS, 4), np.int64)
         fetched, fetch_seconds = 0, 0.0
         while True:
@@ -227,7 +231,13 @@ class LocalRuntime:
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
         pull = self.graph.pull
         sampled, probes, found, left = cpu.sample_heads(
-            max(1, state.num_words // SAMPLE_WORDS), state.num_vertices, *pull.lookup, *pull.heads, pull.resident, state.frontier, state.visited
+            max(1, state.num_words // SAMPLE_WORDS),
+            state.num_vertices,
+            *pull.lookup,
+            *pull.heads,
+            pull.resident,
+            state.frontier,
+            state.visited,
         )
         return Facts(
             frontier=state.frontier_size,
@@ -255,10 +265,11 @@ class LocalRuntime:
             )  # fmt: skip
             return result
 
-        left = sum(left for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
+        left = sum(int(left) for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
         if left and state.num_kept:
-            left -= cpu.pull_kept(*state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, *state.marks)
-        return left
+            kept = (*state.kept_entries, 0, state.num_kept)
+            left -= int(cpu.pull_kept(*kept, state.frontier, state.visited, state.undecided, *state.marks))
+        return int(left)
 
     def undecided_pages(self, state: SearchState) -> int:
         """Exact number of first pages that the undecided vertices need."""
@@ -275,12 +286,15 @@ class LocalRuntime:
             return pull_windows(pull, state, self._count(pull, state.undecided, first_pages_only=False))
         counts = self._count(pull, state.undecided, first_pages_only=True)
         gap = DENSE_GAP_PAGES if counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages else SPARSE_GAP_PAGES
-        pieces = [(int(self._cuts[a]), int(self._cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)]
+        pieces = [
+            (int(self._cuts[a]), int(self._cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)
+        ]
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
             result: tuple[int, int, int] = cpu.pull_tails(
                 *piece, *pull.lookup, pull.num_planes, pull.resident.size, *_file_arguments(pull), gap, buffer,
-                buffer.view(pull.resident.dtype), *state.kept_entries, state.kept, state.frontier, state.visited, state.undecided, *state.marks,
+                buffer.view(pull.resident.dtype), *state.kept_entries, state.kept,
+                state.frontier, state.visited, state.undecided, *state.marks,
             )  # fmt: skip
             return result
 

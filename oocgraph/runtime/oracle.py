@@ -49,5 +49,13 @@ class PageOracle:
     def _touch(self, start: int, window: Array, state: SearchState, touched: Array) -> None:
         pull = self._pull
         cpu.touch_pages(
-            *pull.lookup, pull.num_planes, pull.resident.size, window, start, pull.page_shift(), state.frontier, self._scratch.undecided, touched
+            *pull.lookup,
+            pull.num_planes,
+            pull.resident.size,
+            window,
+            start,
+            pull.page_shift(),
+            state.frontier,
+            self._scratch.undecided,
+            touched,
         )

@@ -140,7 +140,8 @@ def load_graph(
 
 def _sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:
     n = store.num_vertices
-    plane_edges, skew = (0,), 0.0
+    plane_edges: tuple[int, ...] = (0,)
+    skew = 0.0
     if lookups:
         degree, first = store.degrees
         counts = np.diff(np.append(first, n)).astype(np.float64)

@@ -39,10 +39,14 @@ class SearchState:
         self.wide = False
         self.level = 0
         self.queued = True
-        self.queues = np.empty((2, QUEUE_CAPACITY), np.int64)
+        self.queues = np.empty((4, QUEUE_CAPACITY), np.int64)
         self.counts = np.zeros(7, np.int64)
         self.kept = np.zeros(2, np.int64)
-        self.kept_entries = (np.empty(num_kept // KEPT_EDGES, np.int64), np.empty((num_kept // KEPT_EDGES, 2), np.int64), np.empty(num_kept, dtype))
+        self.kept_entries = (
+            np.empty(num_kept // KEPT_EDGES, np.int64),
+            np.empty((num_kept // KEPT_EDGES, 2), np.int64),
+            np.empty(num_kept, dtype),
+        )
         self.frontier_size = self.frontier_edges = 0
         self.num_reached = 0
         self.unvisited_edges = 0

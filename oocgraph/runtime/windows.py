@@ -60,7 +60,7 @@ def _windows(adjacency: Adjacency, counts: Array) -> Iterator[tuple[int, Array]]
     size = max(1, min(stored.chunk_length, WINDOW_BYTES // stored.dtype.itemsize))
     ends = np.append(counts[1:, 3], adjacency.num_edges)
     starts: list[int] = []
-    for i in np.flatnonzero(counts[:, 0]):
+    for i in np.flatnonzero(counts[:, 0]).tolist():
         first = max(int(counts[i, 3]), int(adjacency.resident.size)) // size
         starts += [w * size for w in range(first, -(-int(ends[i]) // size)) if not starts or w * size > starts[-1]]
 

@@ -81,7 +81,7 @@ class PlainArray:
     def read_into(self, start: int, out: Array) -> None:
         """Fill `out` with elements ``start .. start + out.size - 1``."""
         position, stop, itemsize = start, start + out.size, self.dtype.itemsize
-        raw = memoryview(out.view(np.uint8))
+        raw = out.view(np.uint8).data
         while position < stop:
             chunk = position // self.chunk_length
             end = min(stop, (chunk + 1) * self.chunk_length)

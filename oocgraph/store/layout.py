@@ -33,6 +33,7 @@ ORDER = "vertices/order"
 VERTEX_ID = "vertices/id"
 ISOLATED_ID = "vertices/isolated_id"
 SELF_LOOPS = "vertices/self_loops"
+"""Vertex of each stored self-loop, ascending, once per loop; the array is absent where there is none."""
 
 
 def string_arrays(name: str) -> tuple[str, str]:
@@ -40,7 +41,7 @@ def string_arrays(name: str) -> tuple[str, str]:
     return f"{name}/bytes", f"{name}/offsets"
 
 
-def plane_group(directed: bool) -> str:  # noqa: FBT001 - one property of the graph decides
+def plane_group(directed: bool) -> str:
     """Group whose lists a pull walks, and which therefore carries degrees and planes."""
     return "in" if directed else "out"
 

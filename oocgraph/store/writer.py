@@ -34,7 +34,9 @@ _TEMPORARY = ".oocgraph-building"
 def output_error(error: OSError, where: Path | str) -> OutputError:
     """Return the message for an operating-system error while writing to `where`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"{where}: the disk is full ({error.strerror}); free some space there or write elsewhere; nothing was left behind")
+        return OutputError(
+            f"{where}: the disk is full ({error.strerror}); free some space there or write elsewhere; nothing was left behind"
+        )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError(f"{where}: no permission to write ({error.strerror}); choose another output folder")
     return OutputError(f"{where}: cannot write ({error.strerror or error})")
@@ -121,7 +123,7 @@ class ArrayWriter:
 
     def _write_plain(self, raw: Array) -> None:
         chunk_bytes = self._chunk_length * self._dtype.itemsize
-        view = memoryview(raw)
+        view = raw.data
         while view:
             if self._num_bytes % chunk_bytes == 0:
                 if self._chunk_file is not None:
@@ -232,7 +234,9 @@ class StoreWriter:
             checksums.append(writer.checksums())
             checksums.close()
         fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
-        for folder in {parent for path in self.root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(self.root)}:
+        for folder in {
+            parent for path in self.root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(self.root)
+        }:
             own = {ATTRIBUTES_KEY: fields} if folder == self.root else {}
             (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
         old = self._folder / "old.zarr"

@@ -8,6 +8,8 @@ one array before it is processed; each thread consumes what it reads.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from oocgraph.types import Array
@@ -71,5 +73,5 @@ def edge_pieces(counts: Array, first_edges: Array, num_pieces: int) -> list[tupl
         start, stop = int(first_edges[a]), int(first_edges[z])
         parts = -(-int(counts[a:z].sum()) // target)
         cuts = [start + (stop - start) * i // parts for i in range(parts + 1)]
-        pieces += list(zip(cuts[:-1], cuts[1:], strict=True))
+        pieces += list(pairwise(cuts))
     return pieces

@@ -73,7 +73,8 @@ class EdgeFiles:
                 "run `oocgraph check`, then restore the store or build it again"
             )
         return CorruptStoreError(
-            f"{self.array.folder}: a chunk of {self.array.name} cannot be read to its end; run `oocgraph check`, then restore the store or build it again"
+            f"{self.array.folder}: a chunk of {self.array.name} cannot be read to its end; run `oocgraph check`, "
+            "then restore the store or build it again"
         )
 
     def close(self) -> None:

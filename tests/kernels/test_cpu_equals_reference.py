@@ -65,7 +65,9 @@ def make_case(seed: int) -> Case:
     frontier = bitmap(rng.random() ** 3)
     visited = bitmap(rng.random()) | frontier
     resident = indices[: rng.integers(0, indices.size + 1)].copy()
-    return Case(n, lookup, (planes, offsets, lengths), resident, indices, frontier, visited, bitmap(rng.random()) & ~visited, bool(rng.integers(2)))
+    return Case(
+        n, lookup, (planes, offsets, lengths), resident, indices, frontier, visited, bitmap(rng.random()) & ~visited, bool(rng.integers(2))
+    )
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ def files(tmp_path):
             path = tmp_path / f"{len(opened)}"
             path.write_bytes(raw[i : i + size])
             opened.append(os.open(path, os.O_RDONLY))
-        fds = np.array(opened[-(-(-max(1, len(raw)) // size)) :], np.int32)
+        fds = np.array(opened[len(opened) - -(-max(1, len(raw)) // size) :], np.int32)
         return fds, chunk_pages, len(raw), np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1
 
     yield make
@@ -94,7 +96,9 @@ def test_pull_heads(seed):
     outputs = []
     for module in (reference, cpu):
         visited, undecided, marks = case.visited.copy(), case.undecided.copy(), case.marks()
-        counts = module.pull_heads(0, visited.size, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks)
+        counts = module.pull_heads(
+            0, visited.size, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks
+        )
         new = reference.vertices_of(visited & ~case.visited)
         outputs.append((counts, visited, undecided, marks[0][new], marks[1][new], marks[2][new]))
     for a, b in zip(*outputs, strict=True):
@@ -106,7 +110,8 @@ def test_pull_heads(seed):
 def test_sample_heads(seed, step):
     case = make_case(seed)
     a, b = (
-        module.sample_heads(step, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited) for module in (reference, cpu)
+        module.sample_heads(step, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited)
+        for module in (reference, cpu)
     )
     assert a == b
 
@@ -129,7 +134,10 @@ def test_pull_tails(seed, files):
     arguments = files(case.indices, chunk_pages=1 + seed % 2)
     buffer = np.empty(4096 * (2 + seed % 7), np.uint8)
     room = int(np.random.default_rng(seed).integers(0, 300))
-    entries, kept = (np.empty(room // 4, np.int64), np.empty((room // 4, 2), np.int64), np.empty(room, case.indices.dtype)), np.zeros(2, np.int64)
+    entries, kept = (
+        (np.empty(room // 4, np.int64), np.empty((room // 4, 2), np.int64), np.empty(room, case.indices.dtype)),
+        np.zeros(2, np.int64),
+    )
     outputs = []
     for module in (reference, cpu):
         visited, marks = case.visited.copy(), case.marks()
@@ -201,7 +209,9 @@ def test_bitmap_kernels(seed):
     case = make_case(seed)
     size = case.frontier.size
     indptr, first, _, value = case.lookup
-    assert cpu.count_edges(0, size, indptr, first, value, case.frontier) == reference.count_edges(0, size, indptr, first, value, case.frontier)
+    assert cpu.count_edges(0, size, indptr, first, value, case.frontier) == reference.count_edges(
+        0, size, indptr, first, value, case.frontier
+    )
     lists = [np.empty(case.n, np.int64) for _ in range(2)]
     counts = [module.list_vertices(case.frontier, out) for module, out in zip((reference, cpu), lists, strict=True)]
     np.testing.assert_array_equal(lists[0][: counts[0]], lists[1][: counts[1]])
