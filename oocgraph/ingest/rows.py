@@ -134,10 +134,9 @@ class _PlaneFiles:
     def append(self, block: RowBlock) -> None:
         for k, fd in enumerate(self._files):
             part = block.planes[block.plane_offsets[k] : block.plane_offsets[k + 1]]
-            if not part.size:
-                break
-            write_all(fd, [part])
-            self._lengths[k] += part.size
+            if part.size:
+                write_all(fd, [part])
+                self._lengths[k] += part.size
 
     def write(self, group: str, dtype: np.dtype[np.generic]) -> None:
         """Copy the planes into the store, one behind the other."""

@@ -145,20 +145,32 @@ def _distinct(files: list[BinFiles], index: int, capacity: int) -> Iterator[Arra
 
     Peak: `capacity` keys.
     """
-    lowest, most = np.uint64(0), max(2, capacity // 3)
+    lowest, most = np.uint64(0), max(2, capacity // 4)
     while True:
-        found = np.empty(0, np.uint64)
-        cut = False
+        found, pending, size, cut = np.empty(0, np.uint64), [], 0, False
         for source in files:
             for keys in source.key_blocks(index, most):
-                found = np.unique(np.concatenate([found, keys[keys >= lowest]]))
-                if found.size > most:
-                    found, cut = found[:most], True
+                pending.append(keys[keys >= lowest] if lowest else keys)
+                size += keys.size
+                if size >= most:
+                    found = _sorted_unique([found, *pending])
+                    cut |= found.size > most
+                    found, pending, size = found[:most].copy(), [], 0
+        found = _sorted_unique([found, *pending])
+        cut |= found.size > most
+        found = found[:most]
         if found.size:
             yield found
         if not cut:
             return
         lowest = found[-1] + np.uint64(1)
+
+
+def _sorted_unique(arrays: list[Array]) -> Array:
+    """Distinct values of some arrays, ascending (np.unique hashes first, three times slower when most are distinct)."""
+    together = np.concatenate(arrays)
+    together.sort()
+    return together[np.concatenate([[True], together[1:] != together[:-1]])] if together.size else together
 
 
 def join_edges(by_source: BinFiles, ids: JoinTables, job: Job) -> BinFiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class ArraySource:
 
     def streams(self, block_rows):
         bounds = np.linspace(0, len(self.source), self.num_streams + 1).astype(int)
-        return [lambda a=a, b=b: self._blocks(a, b, block_rows) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [lambda a=a, b=b: self._blocks(a, b, block_rows) for a, b in pairwise(bounds)]
 
     def _blocks(self, start, stop, block_rows):
         for first in range(start, stop, block_rows):

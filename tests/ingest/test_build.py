@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oocgraph.errors import DuplicateEdgeError, InputError
 from oocgraph.ingest import build_plan
-from oocgraph.ingest.build import build_csr
+from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.store import layout
 from oocgraph.store.graph import open_graph
 from tests.ingest.helpers_build import ArraySource, assert_same_store
@@ -92,7 +95,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
     for name in plain.array_names():
         if name in (layout.VERTEX_ID, layout.SORTED_ID, layout.ISOLATED_ID):
             data, offsets = (graph.read(part) for part in layout.string_arrays(name))
-            stored = [bytes(data[a:b]).decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+            stored = [bytes(data[a:b]).decode() for a, b in pairwise(offsets)]
             assert stored == [names[i] for i in plain.read(name)], name
         else:
             np.testing.assert_array_equal(graph.read(name), plain.read(name), err_msg=name)
@@ -143,3 +146,149 @@ def test_duplicate_weights_are_reduced_as_a_dictionary_would(tmp_path, tiny_size
     assert graph.attributes.weighted
     assert graph.attributes.columns == {"weight": "float32"}
     assert graph.attributes.duplicates == duplicates
+
+
+def test_extra_columns_keep_parallel_edges_apart(tmp_path, tiny_sizes):
+    """Edges that differ in a column are two edges; equal ones are one; strings come back through their sorted categories."""
+    tiny_sizes()
+    src, dst = np.array([1, 1, 1, 2, 1, 3]), np.array([2, 2, 2, 1, 2, 1])
+    kind = pa.array(["b", "a", "b", "a", "é", "b"], pa.large_string())
+    size = np.array([1, 1, 1, 1, 1, 5], np.int16)
+    graph = build_csr(ArraySource(src, dst, {"kind": kind, "size": size}), tmp_path / "g", directed=True)
+    data, offsets = graph.read("columns/kind/bytes"), graph.read("columns/kind/offsets")
+    words = [bytes(data[a:b]).decode() for a, b in pairwise(offsets.tolist())]
+    assert words == ["a", "b", "é"]
+    stored = [(u, v, words[code], size) for u, v, code, size in stored_edges(graph, columns=("kind", "size"))]
+    wanted = [(1, 2, "a", 1), (1, 2, "b", 1), (1, 2, "é", 1), (2, 1, "a", 1), (3, 1, "b", 5)]
+    assert sorted(stored) == wanted
+    backward = [(v, u, words[code], size) for u, v, code, size in stored_edges(graph, "in", columns=("kind", "size"))]
+    assert sorted(backward) == wanted
+    assert graph.attributes.columns == {"kind": "string", "size": "int16"}
+    assert graph.num_edges == 5
+
+
+def test_duplicate_is_named_with_its_rows(tmp_path, tiny_sizes):
+    """duplicates="error" says which edge it is, under the user's ids, and in which rows."""
+    tiny_sizes()
+    src = pa.array(["x", "y", "z", "y"], pa.large_string())
+    dst = pa.array(["y", "z", "x", "x"], pa.large_string())
+    with pytest.raises(DuplicateEdgeError, match=r"'[xy]' - '[xy]' occurs in row 1 and again in row 4"):
+        build_csr(ArraySource(src, dst, id_kind="string"), tmp_path / "g", duplicates="error")
+    assert list(tmp_path.iterdir()) == []
+    build_csr(ArraySource(src, dst, id_kind="string"), tmp_path / "g", duplicates="error", directed=True)
+
+
+def test_weight_without_a_choice_is_the_minimum_with_a_note(tmp_path, caplog):
+    """A weighted graph with duplicates and no choice gets the smallest weight, and the log says so."""
+    source = ArraySource(np.array([0, 1]), np.array([1, 0]), {"w": np.array([5, -3])}, weight="w")
+    with caplog.at_level("INFO", "oocgraph"):
+        graph = build_csr(source, tmp_path / "g")
+    assert graph.read("out/weight").tolist() == [-3, -3]
+    assert graph.attributes.duplicates == "min"
+    assert "duplicates='min'" in caplog.text
+
+
+def test_sum_that_overflows_its_dtype_is_refused(tmp_path):
+    """Two weights whose sum does not fit int8 are an input error, not a wrong number."""
+    source = ArraySource(np.array([0, 0]), np.array([1, 1]), {"w": np.array([100, 100], np.int8)}, weight="w")
+    with pytest.raises(InputError, match="int8"):
+        build_csr(source, tmp_path / "g", duplicates="sum")
+
+
+@pytest.mark.parametrize("kind", ["range", "sparse", "string"])
+def test_extra_vertices_are_isolated_unless_they_have_edges(tmp_path, tiny_sizes, kind):
+    """Vertices that a source lists besides its edges are part of the graph."""
+    tiny_sizes()
+    ids = np.array([3, 5, 9, 11]) * (10**15 if kind == "sparse" else 1)
+    make = (lambda values: pa.array([f"v{v:03}" for v in values], pa.large_string())) if kind == "string" else np.asarray
+    source = ArraySource(
+        make(ids[[1]]), make(ids[[2]]), id_kind="string" if kind == "string" else "int64", extra_vertices=make(ids[[3, 0, 1]])
+    )
+    graph = build_csr(source, tmp_path / "g")
+    assert (graph.attributes.num_input_vertices, graph.attributes.num_isolated) == (4, 2)
+    if kind != "string":
+        assert graph.read(layout.ISOLATED_ID).tolist() == ids[[0, 3]].tolist()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("ids", ["range", "sparse", "string"])
+def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch, ids, weighted):
+    """Every way to run gives the same bytes."""
+    rng = np.random.default_rng(4)
+    src, dst = rng.integers(0, 300, (2, 4000)) ** 2 // 300
+    values = {"w": rng.integers(0, 3, src.size).astype(np.float32)} if weighted else {}
+    labels = np.sort(rng.choice(2**62, 300, replace=False)) if ids == "sparse" else np.arange(300)
+
+    def make(values):
+        return pa.array([f"id {v}" for v in values.tolist()], pa.large_string()) if ids == "string" else labels[values]
+
+    runs = [(1 << 20, 1 << 20, 1 << 20, 1), (100, 30, 0, 3), (999, 400, 1 << 20, 2), (30, 11, 10, 2)]
+    for number, (capacity, block_rows, resident_ids, threads) in enumerate(runs):
+        order = rng.permutation(src.size) if number else np.arange(src.size)
+        sizes = build_plan.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity)
+        monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, sizes=sizes: sizes)
+        side = {name: column[order] for name, column in values.items()}
+        kind = "string" if ids == "string" else "int64"
+        source = ArraySource(
+            make(src[order]), make(dst[order]), side, id_kind=kind, weight="w" if weighted else None, num_streams=number + 1
+        )
+        build_csr(source, tmp_path / str(number), threads=threads, duplicates="sum" if weighted else "drop", directed=bool(weighted))
+        assert_same_store(tmp_path / "0", tmp_path / str(number), ignore=())
+
+
+@pytest.mark.parametrize("edges", [[], [(0, 0)], [(7, 7), (3, 3)], [(0, 1)]])
+@pytest.mark.parametrize("directed", [False, True])
+def test_tiny_graphs(tmp_path, edges, directed):
+    """No edges, one vertex, only self-loops, one edge."""
+    src, dst = (np.array([edge[i] for edge in edges], np.int64) for i in range(2))
+    reference_build(src, dst, tmp_path / "a", directed=directed)
+    build_csr(ArraySource(src, dst, num_streams=1), tmp_path / "b", directed=directed)
+    assert_same_store(tmp_path / "a", tmp_path / "b")
+
+
+@pytest.mark.parametrize("duplicates", ["drop", "keep"])
+def test_one_edge_repeated_beyond_a_bin(tmp_path, tiny_sizes, duplicates):
+    """An edge that occurs more often than a bin holds is one edge, or all of them when kept."""
+    tiny_sizes(capacity=20, block_rows=16)
+    src, dst = np.array([5] * 300 + [1, 2]), np.array([6] * 300 + [2, 3])
+    reference_build(src, dst, tmp_path / "a", duplicates=duplicates)
+    build_csr(ArraySource(src, dst), tmp_path / "b", duplicates=duplicates)
+    assert_same_store(tmp_path / "a", tmp_path / "b")
+
+
+def test_star_and_path_equal_reference(tmp_path, tiny_sizes):
+    """A row longer than any bin, and a hundred thousand rows of two."""
+    tiny_sizes(capacity=5000, block_rows=3000, resident_ids=0)
+    leaves = np.arange(1, 50_000)
+    for name, src, dst in [("star", np.zeros_like(leaves), leaves), ("path", leaves - 1, leaves)]:
+        reference_build(src, dst, tmp_path / f"{name}-a")
+        build_csr(ArraySource(src, dst), tmp_path / f"{name}-b")
+        assert_same_store(tmp_path / f"{name}-a", tmp_path / f"{name}-b")
+    size = sum(file.stat().st_size for file in (tmp_path / "star-b").rglob("*"))
+    assert size < 8 * 2**20
+
+
+def test_id_outside_the_declared_range_is_refused(tmp_path):
+    """The message names the row and the declared range; nothing is left behind."""
+    with pytest.raises(InputError, match=r"row 2 is an edge from 1 to 9, outside the ids 0 to 4"):
+        build_csr(ArraySource(np.array([0, 1]), np.array([1, 9]), num_vertices=5), tmp_path / "g")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("codec", ["blosc", "zstd"])
+def test_compressed_store_holds_the_same_arrays(tmp_path, codec):
+    """Compression changes bytes on disk, not arrays."""
+    src, dst = np.random.default_rng(0).integers(0, 500, (2, 3000))
+    plain = build_csr(ArraySource(src, dst), tmp_path / "a")
+    packed = build_csr(ArraySource(src, dst), tmp_path / "b", codec=codec)
+    for name in plain.array_names():
+        np.testing.assert_array_equal(plain.read(name), packed.read(name), err_msg=name)
+
+
+def test_report_counts_what_was_done(tmp_path):
+    """Seconds, bytes and rows are positive and the phases are named."""
+    src, dst = np.random.default_rng(0).integers(0, 500, (2, 3000))
+    _, report = build_with_report(ArraySource(src, dst), tmp_path / "g", memory_budget="2G", threads=2)
+    assert report.num_rows == 3000
+    assert min(report.seconds, report.cpu_seconds, report.peak_host_bytes, report.vertex_bytes, report.written_bytes) > 0
+    assert list(report.phases) == ["read edges", "sort edges", "number vertices", "relabel", "write out"]
