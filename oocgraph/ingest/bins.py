@@ -11,12 +11,12 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oocgraph.ingest.key_bins import KeyBins, SplitterBins
+from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Scratch
 from oocgraph.kernels.build import scatter
 from oocgraph.types import Array
@@ -64,8 +64,9 @@ class BinFiles:
         Dtypes of what travels beside the keys.
     """
 
-    def __init__(self, folder: Path, bins: KeyBins | SplitterBins, columns: Sequence[Any] = ()) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Folder, bins: KeyBins | SplitterBins, columns: Sequence[Any] = ()) -> None:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.opened.append(self)
         self.bins, self.columns = bins, tuple(np.dtype(column) for column in columns)
         self.counts = np.zeros(bins.num_bins, np.int64)
         self.folder = folder
@@ -77,7 +78,7 @@ class BinFiles:
         if self._files[index] < 0:
             with self._lock:
                 if self._files[index] < 0:
-                    self._files[index] = os.open(self.folder / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                    self._files[index] = os.open(self.folder.path / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return self._files[index]
 
     def append(self, records: Records, scratch: Scratch) -> None:
@@ -112,73 +113,38 @@ class BinFiles:
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
         count = int(self.counts[index])
-        dtypes = [np.dtype(np.uint64), *self.columns]
-        out = tuple(scratch.get(f"read {position}", count, dtype) for position, dtype in enumerate(dtypes))
-        at = 0
-        for piece in self.slices(index, out):
-            at += piece[0].size
-        assert at == count, (at, count)
+        out = tuple(scratch.get(f"read {position}", count, dtype) for position, dtype in enumerate(self._dtypes))
+        self._cursor(index).fill(out)
         return out
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
-        """Iterate over a bin's records, `block_length` at a time at most."""
-        fd = self._file(index)
-        dtypes = [np.dtype(np.uint64), *self.columns]
-        offset, left = 0, int(self.counts[index])
+        """Iterate over a bin's records, `block_length` at a time."""
+        cursor, left = self._cursor(index), int(self.counts[index])
         while left:
-            count = left
-            if self.columns:
-                header = np.empty(1, np.int64)
-                offset = read_into(fd, [header], offset)
-                count = int(header[0])
-            for start in range(0, count, block_length):
-                size = min(block_length, count - start)
-                arrays = [np.empty(size, dtype) for dtype in dtypes]
-                position = offset
-                for array in arrays:
-                    read_into(fd, [array], position + start * array.itemsize)
-                    position += count * array.itemsize
-                yield tuple(arrays)
-            offset += count * sum(dtype.itemsize for dtype in dtypes)
-            left -= count
+            arrays = tuple(np.empty(min(block_length, left), dtype) for dtype in self._dtypes)
+            cursor.fill(arrays)
+            left -= arrays[0].size
+            yield arrays
 
     def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
-        """Iterate over a bin's keys alone, `block_length` at a time at most."""
-        fd = self._file(index)
-        offset, left = 0, int(self.counts[index])
+        """Iterate over a bin's keys alone, `block_length` at a time."""
+        cursor, left = self._cursor(index), int(self.counts[index])
         while left:
-            count = left
-            if self.columns:
-                header = np.empty(1, np.int64)
-                offset = read_into(fd, [header], offset)
-                count = int(header[0])
-            for start in range(0, count, block_length):
-                keys = np.empty(min(block_length, count - start), np.uint64)
-                read_into(fd, [keys], offset + 8 * start)
-                yield keys
-            offset += count * (8 + sum(dtype.itemsize for dtype in self.columns))
-            left -= count
+            keys = np.empty(min(block_length, left), np.uint64)
+            cursor.fill((keys,))
+            left -= keys.size
+            yield keys
+
+    @property
+    def _dtypes(self) -> list[np.dtype[Any]]:
+        return [np.dtype(np.uint64), *self.columns]
+
+    def _cursor(self, index: int) -> _Cursor:
+        return _Cursor(self._file(index), int(self.counts[index]), [dtype.itemsize for dtype in self._dtypes])
 
     def read_keys(self, index: int, start: int, out: Array) -> None:
         """Fill `out` with keys of a bin without columns, from position `start` on."""
         read_into(self._file(index), [out], 8 * start)
-
-    def slices(self, index: int, out: Records) -> Iterator[Records]:
-        """Fill `out` slice by slice, giving the part that each one filled."""
-        fd = self._file(index)
-        if not self.columns:
-            if out[0].size:
-                read_into(fd, [out[0]], 0)
-                yield out
-            return
-        header = np.empty(1, np.int64)
-        offset = at = 0
-        while at < out[0].size:
-            offset = read_into(fd, [header], offset)
-            part = tuple(array[at : at + int(header[0])] for array in out)
-            offset = read_into(fd, part, offset)
-            at += int(header[0])
-            yield part
 
     def retyped(self, columns: Iterable[Any]) -> BinFiles:
         """Return these files as `replace` left them, when the columns have changed."""
@@ -207,7 +173,7 @@ class BinFiles:
     def remove(self, index: int) -> None:
         """Delete a bin that is not needed any more; its page cache goes with it."""
         self.close_bin(index)
-        (self.folder / str(index)).unlink(missing_ok=True)
+        (self.folder.path / str(index)).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close all files; what is left is removed with the writer's scratch folder."""
@@ -218,3 +184,46 @@ class BinFiles:
 def _as_bits(values: Array) -> Array:
     """View values as unsigned integers of their size, so that one compiled `scatter` serves every dtype."""
     return values.view(np.dtype(f"u{values.itemsize}"))
+
+
+class _Cursor:
+    """Reads a bin's file from its start, across slices.
+
+    Parameters
+    ----------
+    fd
+        The file.
+    count
+        Records in it.
+    itemsizes
+        Bytes of a key and of each column.
+    """
+
+    def __init__(self, fd: int, count: int, itemsizes: list[int]) -> None:
+        self._fd, self._itemsizes = fd, itemsizes
+        self._offset = 0  # of the slice's first key
+        self._plain = len(itemsizes) == 1
+        self._count = self._left = count if self._plain else 0  # of the slice
+
+    def fill(self, arrays: Records) -> None:
+        """Fill arrays with the next records; only keys when no other arrays are given."""
+        at = 0
+        while at < arrays[0].size:
+            if not self._left:
+                self._next_slice()
+            take, skip = min(self._left, arrays[0].size - at), self._count - self._left
+            part = [array[at : at + take] for array in arrays]
+            if take == self._count:
+                read_into(self._fd, part, self._offset)
+            else:
+                position = self._offset
+                for values, itemsize in zip(part, self._itemsizes, strict=False):
+                    read_into(self._fd, [values], position + skip * itemsize)
+                    position += self._count * itemsize
+            self._left -= take
+            at += take
+
+    def _next_slice(self) -> None:
+        header = np.empty(1, np.int64)
+        self._offset = read_into(self._fd, [header], self._offset + self._count * sum(self._itemsizes))
+        self._count = self._left = int(header[0])

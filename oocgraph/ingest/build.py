@@ -22,6 +22,7 @@ from oocgraph.ingest.build_plan import plan_sizes
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
+from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Workers
 from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
@@ -203,13 +204,18 @@ def build_with_report(
         compile_kernels()
         budget = Budget(limit)
         sizes = plan_sizes(budget, num_threads, sum(dtype.itemsize for dtype in payload.binned))
-        with StoreWriter(store, codec=codec, overwrite=overwrite) as writer, Workers(num_threads) as workers:
+        with (
+            StoreWriter(store, codec=codec, overwrite=overwrite) as writer,
+            Folder(writer.scratch) as temporary,
+            Workers(num_threads) as workers,
+        ):
             job = Job(
                 directed=bool(edges.directed) if directed is None else directed,
                 keep_self_loops=keep_self_loops,
                 vertex_order=vertex_order,
                 payload=payload,
                 writer=writer,
+                temporary=temporary,
                 workers=workers,
                 budget=budget,
                 sizes=sizes,

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from oocgraph.ingest.build_plan import Sizes
 from oocgraph.ingest.payload import Payload
+from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Scratch, Workers
 from oocgraph.memory import Budget
 from oocgraph.store.writer import StoreWriter
@@ -24,7 +24,7 @@ class Job:
     ----------
     directed, keep_self_loops, vertex_order, payload
         The user's choices, defaults filled in.
-    writer, workers, budget, sizes, progress
+    writer, temporary, workers, budget, sizes, progress
         What the steps work with.
     phases
         Seconds of each step, in order.
@@ -35,6 +35,7 @@ class Job:
     vertex_order: VertexOrder
     payload: Payload
     writer: StoreWriter
+    temporary: Folder
     workers: Workers
     budget: Budget
     sizes: Sizes
@@ -56,9 +57,9 @@ class Job:
         """Buffers of the calling thread."""
         return self.workers.scratch
 
-    def folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Folder:
         """Return a folder for temporary files, on the disk of the output."""
-        return self.writer.scratch / name
+        return self.temporary.child(name)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

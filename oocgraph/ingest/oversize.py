@@ -6,7 +6,6 @@ In: bin files. Out: pieces in ascending order of keys, each of which fits, excep
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def _split(piece: Piece, capacity: int, scratch: Scratch) -> list[Piece]:
     if piece.count <= capacity or piece.high - piece.low == 1:
         return [piece]
     bins = _exact_bins(piece, capacity)
-    parts = BinFiles(Path(f"{piece.files.folder}-{piece.index}"), bins, piece.files.columns)
+    parts = BinFiles(piece.files.folder.child(f"split-{piece.index}"), bins, piece.files.columns)
     for records in piece.files.blocks(piece.index, capacity // 4):
         parts.append(records, scratch)
     parts.close()

@@ -128,8 +128,9 @@ class _PlaneFiles:
         self._job = job
         self._lengths = np.zeros(num_planes, np.int64)
         folder = job.folder("planes")
-        folder.mkdir(exist_ok=True)
-        self._files = [os.open(folder / str(k), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) for k in range(num_planes)]
+        folder.path.mkdir(exist_ok=True)
+        folder.opened.append(self)
+        self._files = [os.open(folder.path / str(k), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) for k in range(num_planes)]
 
     def append(self, block: RowBlock) -> None:
         for k, fd in enumerate(self._files):
@@ -150,5 +151,10 @@ class _PlaneFiles:
                 part = buffer[: min(buffer.size, length - start)]
                 os.preadv(fd, [part.data.cast("B")], start * part.itemsize)
                 out.append(part)
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        for fd in self._files:
             os.close(fd)
         self._files = []

@@ -154,7 +154,10 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         job.progress("sort ids", done + 1, text.num_bins)
     by_hash.close()
     ids = StringIds(table)
-    return ids, join_edges(by_source, _HashTables(by_hash, ids), job), reader
+    raw = join_edges(by_source, _HashTables(by_hash, ids), job)
+    for index in range(hash_bins.num_bins):
+        by_hash.remove(index)
+    return ids, raw, reader
 
 
 def _unique(arrays: list[Any]) -> Any:

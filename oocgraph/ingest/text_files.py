@@ -10,13 +10,13 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from oocgraph.ingest.bins import read_into, write_all
+from oocgraph.ingest.temporary import Folder
 from oocgraph.types import Array
 
 
@@ -66,8 +66,9 @@ class TextFiles:
         Whether a uint64 key travels beside each string.
     """
 
-    def __init__(self, folder: Path, num_bins: int, *, keyed: bool = False) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Folder, num_bins: int, *, keyed: bool = False) -> None:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.opened.append(self)
         self.num_bins, self._keyed, self._folder = num_bins, keyed, folder
         self.counts = np.zeros(num_bins, np.int64)
         self._lock = threading.Lock()
@@ -119,7 +120,7 @@ class TextFiles:
         if self._files[index] < 0:
             with self._lock:
                 if self._files[index] < 0:
-                    self._files[index] = os.open(self._folder / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                    self._files[index] = os.open(self._folder.path / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return self._files[index]
 
     def close_bin(self, index: int) -> None:
@@ -136,4 +137,4 @@ class TextFiles:
     def remove(self, index: int) -> None:
         """Delete a bin."""
         self.close_bin(index)
-        (self._folder / str(index)).unlink(missing_ok=True)
+        (self._folder.path / str(index)).unlink(missing_ok=True)

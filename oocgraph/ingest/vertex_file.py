@@ -6,12 +6,12 @@ A provisional id (pid) is a vertex's position in ascending order of the user's i
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oocgraph.ingest.bins import read_into
+from oocgraph.ingest.temporary import Folder
 from oocgraph.types import Array
 
 
@@ -20,8 +20,8 @@ class VertexFile:
 
     Parameters
     ----------
-    path
-        Temporary file, used only when not resident.
+    folder
+        Where the temporary file is, when it is not in memory.
     length, dtype
         Its shape.
     in_memory
@@ -33,13 +33,14 @@ class VertexFile:
         The array itself, when it is in memory.
     """
 
-    def __init__(self, path: Path, length: int, dtype: Any, *, in_memory: bool) -> None:
+    def __init__(self, folder: Folder, length: int, dtype: Any, *, in_memory: bool) -> None:
         self.length, self.dtype = length, np.dtype(dtype)
         self.resident: Array | None = np.zeros(length, dtype) if in_memory else None
-        self._path = path
+        self._path = folder.path.with_suffix(".vertices")
+        folder.opened.append(self)
         self._fd = -1
         if not in_memory:
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._fd, length * self.dtype.itemsize)
 
     def read(self, start: int, stop: int) -> Array:
@@ -68,4 +69,4 @@ class VertexFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-            self._path.unlink()
+            self._path.unlink(missing_ok=True)

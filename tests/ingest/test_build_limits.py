@@ -1,0 +1,185 @@
+"""What a build does at its limits: of memory, of disk, and of its own life."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError
+from oocgraph.ingest.build import build_csr, build_with_report
+from oocgraph.store.graph import open_graph
+from tests.capped import run_capped
+from tests.ingest.helpers_build import ArraySource, assert_same_store
+
+CAPPED_EDGES = int(os.environ.get("OOCGRAPH_CAPPED_EDGES", "1000000"))
+"""Edges of the capped tests of ids; run with 50000000 before a release (ten minutes)."""
+
+CAPPED_BYTES = 600 << 20 if CAPPED_EDGES > 10_000_000 else 420 << 20
+
+
+def remains(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith(".oocgraph-building"))
+
+
+def random_source(num_edges=20_000, seed=0):
+    return ArraySource(*np.random.default_rng(seed).integers(0, 3000, (2, num_edges)), num_streams=4)
+
+
+def test_budget_too_small_is_refused_with_the_numbers_and_a_remedy(tmp_path):
+    """Before anything is written; the budget that the message names then works."""
+    with pytest.raises(BudgetError, match=r"memory budget is 100\.0 MiB; set --memory \(memory_budget\) to at least (\d+)M") as refused:
+        build_csr(random_source(), tmp_path / "g", memory_budget="100M", threads=2)
+    assert list(tmp_path.iterdir()) == []
+    enough = int(str(refused.value).split("at least ")[1].split("M")[0]) + 8  # imports since then
+    build_csr(random_source(), tmp_path / "g", memory_budget=f"{enough}M", threads=2)
+
+
+class FailingSource(ArraySource):
+    """Fails in the middle of its second stream."""
+
+    def _blocks(self, start, stop, block_rows):
+        for block in super()._blocks(start, stop, min(block_rows, 500)):
+            if block.first_row > len(self.source) // 2:
+                raise self.error
+            yield block
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device"), OocGraphError("bad row")])
+def test_failure_leaves_nothing_behind(tmp_path, error):
+    """Whatever is raised while reading, neither a store nor temporary files remain, and an old store is untouched."""
+    old = build_csr(random_source(), tmp_path / "g")
+    source = FailingSource(*np.random.default_rng(1).integers(0, 3000, (2, 20_000)))
+    source.error = error
+    with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
+        build_csr(source, tmp_path / "g", overwrite=True)
+    assert remains(tmp_path) == []
+    assert open_graph(tmp_path / "g").num_edges == old.num_edges
+
+
+def test_full_disk_is_an_output_error(tmp_path):
+    """A file that may not grow further ends the build with one message and no remains (as a full disk does)."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
+    try:
+        with pytest.raises(OutputError, match="cannot write"):
+            build_csr(random_source(), tmp_path / "g")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_full_file_system_says_so(tmp_path):
+    """On a real file system of 1 MiB the message is that the disk is full."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1M", "tmpfs", small], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a file system here: {mounted.stderr.decode().strip()}")
+    try:
+        with pytest.raises(OutputError, match="disk is full"):
+            build_csr(random_source(400_000), small / "g")
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+KILLED = """
+import sys, time
+from oocgraph.ingest.build import build_csr
+from tests.ingest.test_build_limits import random_source
+
+def stop(phase, done, total):
+    if phase == sys.argv[2] and done:
+        print("there", flush=True)
+        time.sleep(600)
+
+build_csr(random_source(), sys.argv[1], threads=2, progress=stop)
+"""
+
+
+@pytest.mark.parametrize("phase", ["read edges", "write out"])
+def test_killed_build_leaves_no_store_and_the_next_one_cleans(tmp_path, phase):
+    """SIGKILL: nothing opens, and the next build there removes what was left."""
+    path = tmp_path / "g"
+    with subprocess.Popen([sys.executable, "-c", KILLED, path, phase], stdout=subprocess.PIPE, cwd=os.getcwd()) as process:
+        assert process.stdout.readline() == b"there\n"
+        process.kill()
+    assert len(remains(tmp_path)) == 1
+    with pytest.raises(StoreError):
+        open_graph(path)
+    build_csr(random_source(), path)
+    assert remains(tmp_path) == []
+    build_csr(random_source(), tmp_path / "again")
+    assert_same_store(path, tmp_path / "again")
+
+
+MEASURED = """
+import json, sys
+from dataclasses import asdict
+from oocgraph.ingest.build import build_with_report
+graph, report = build_with_report(sys.argv[1], sys.argv[2], memory_budget=sys.argv[3], threads=2, overwrite=True)
+print(json.dumps(asdict(report) | graph.attributes.to_json()))
+"""
+
+
+def write_edges(path, num_edges, kind, *, num_ids=2**63 - 1):
+    """Write random edges in row groups of a million."""
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(1)
+    schema = pa.schema([(name, pa.string() if kind == "string" else pa.int64()) for name in ("source", "target")])
+    with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
+        for first in range(0, num_edges, 1 << 20):
+            ends = rng.integers(0, num_ids, (2, min(1 << 20, num_edges - first)))
+            columns = [pa.array(end) for end in ends]
+            if kind == "string":
+                columns = [pa.array([f"user-{value:x}" for value in end.tolist()], pa.string()) for end in ends]
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+@pytest.mark.parametrize("num_ids", [1 << 20, 2**63 - 1])
+def test_peak_memory_is_within_the_budget(tmp_path, num_ids):
+    """RssAnon + RssShmem of a process that builds three million edges never exceed what it was given."""
+    write_edges(tmp_path / "edges.parquet", 3_000_000, "int", num_ids=num_ids)
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", "330M"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    report = json.loads(ran.stdout)
+    assert report["peak_host_bytes"] <= report["memory_budget"] <= 330 << 20
+    assert report["num_rows"] == 3_000_000
+
+
+@pytest.mark.capped
+@pytest.mark.parametrize("kind", ["int", "string"])
+def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
+    """Random 64-bit ids and strings, nearly all distinct, build in a control group that counts page cache too."""
+    write_edges(tmp_path / "edges.parquet", CAPPED_EDGES, kind)
+    command = [sys.executable, "-c", MEASURED, tmp_path / "edges.parquet", tmp_path / "g", str(CAPPED_BYTES)]
+    began = time.perf_counter()
+    ran = run_capped(CAPPED_BYTES, command, timeout=3000)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    report = json.loads(ran.stdout)
+    assert report["peak_host_bytes"] <= report["memory_budget"] < CAPPED_BYTES
+    assert report["num_edges"] == CAPPED_EDGES
+    assert report["num_input_vertices"] == 2 * CAPPED_EDGES
+    print(f"{kind}: {time.perf_counter() - began:.1f} s, peak {report['peak_host_bytes'] >> 20} MiB")
+
+
+def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
+    """vertex_bytes is what was held, 0 when nothing was."""
+    from oocgraph.ingest import build_plan
+
+    monkeypatch.setattr(build_plan, "VERTEX_SHARE", 0.0)
+    _, report = build_with_report(random_source(), tmp_path / "g", memory_budget="1G")
+    assert report.vertex_bytes == 0
