@@ -546,9 +546,10 @@ def push_levels(
     state : (7,) int64, changed
         0 frontier size, 1 its edges, 2 level it is on, 3 bytes read, 4 rows of `log` used, 5 pages in `missing`,
         6 which of `queues` holds the frontier.
-    limits : (4,) int64
-        0 last level to find, 1 edges above which a frontier is left to others, 2 misses above which the level's pages
-        are listed in `missing` instead of being read one after the other, 3 largest level (the one-byte form ends at 254).
+    limits : (5,) int64
+        0 last level to find, 1 edges above which a frontier is left to others, 2 misses above which the first level's pages
+        are listed in `missing` instead of being read one after the other, 3 largest level (the one-byte form ends at 254),
+        4 as 2, for the levels after the first.
     log : (capacity, 4) int64
         Per level: frontier size, edges, bytes read, nanoseconds.
 
@@ -590,7 +591,7 @@ def push_levels(
             if misses > miss_limit:
                 state[5] = misses
                 return STATUS_MISSES, 0
-        miss_limit = limits[2]
+        miss_limit = limits[4]
         size, next_edges, total = 0, 0, 0
         new_level = level + 1
         for i in range(count):

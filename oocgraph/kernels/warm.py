@@ -60,7 +60,7 @@ def call_search_kernels(index_dtype: str) -> None:
         0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), *entries, np.zeros(2, np.int64), frontier, visited, undecided, *marks
     )
     cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *marks)
-    queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(4, np.int64)
+    queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(5, np.int64)
     cache = np.zeros(4096, np.uint8)
     none = np.empty(0, np.int64)
     cpu.push_levels(

@@ -181,9 +181,8 @@ class LocalRuntime:
         self._to_queue(state)
         if self.oracle is not None:
             last_level = min(last_level, state.level + 1)
-        limits = np.array(
-            [last_level, QUEUE_CAPACITY, SERIAL_MISSES, np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1], np.int64
-        )
+        last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
+        limits = np.array([last_level, QUEUE_CAPACITY, SERIAL_MISSES, last_of_form, SERIAL_MISSES], np.int64)
         log = np.empty((LOG_LEVELS, 4), np.int64)
         fetched, fetch_seconds = 0, 0.0
         while True:

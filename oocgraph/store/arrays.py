@@ -99,6 +99,46 @@ class PlainArray:
             position = end
 
 
+class RangeArray:
+    """An uncompressed array in an object store, read by byte ranges of its chunks through Zarr's store interface.
+
+    (Indexing a Zarr array would fetch whole chunks of 64 MiB.)
+    """
+
+    def __init__(self, array: Any, name: str) -> None:
+        self._store, self._path, self.name = array.store, array.path, name
+        self.dtype = np.dtype(array.dtype).newbyteorder("<")
+        self.length, self.chunk_length = int(array.shape[0]), int(array.chunks[0])
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return elements ``start .. stop - 1``; one request per chunk concerned."""
+        parts = [np.empty(0, self.dtype)]
+        while start < stop:
+            chunk = start // self.chunk_length
+            end = min(stop, (chunk + 1) * self.chunk_length)
+            parts.append(self._read_chunk(chunk, start - chunk * self.chunk_length, end - chunk * self.chunk_length))
+            start = end
+        return np.concatenate(parts)
+
+    def _read_chunk(self, chunk: int, start: int, stop: int) -> Array:
+        from zarr.abc.store import RangeByteRequest
+        from zarr.core.buffer import default_buffer_prototype
+        from zarr.core.sync import sync
+
+        key, itemsize = f"{self._path}/c/{chunk}", self.dtype.itemsize
+        wanted = RangeByteRequest(start * itemsize, stop * itemsize)
+        try:
+            found = sync(self._store.get(key, prototype=default_buffer_prototype(), byte_range=wanted))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{key}: bytes {wanted.start} to {wanted.end} of {self.name} cannot be read ({error})") from error
+        if found is None:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+        raw = found.to_bytes()
+        if len(raw) != wanted.end - wanted.start:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} ends before byte {wanted.end}; restore the store or build it again")
+        return np.frombuffer(raw, self.dtype)
+
+
 class ZarrArray:
     """Any array that Zarr can read: compressed, or in an object store."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.memory import format_bytes
-from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
+from oocgraph.store.arrays import PlainArray, RangeArray, StoredArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, GraphAttributes, plane_group
 from oocgraph.types import Array
 
@@ -103,7 +103,8 @@ class CSRStore:
                 import zarr
 
                 self._group = zarr.open_group(str(self._folder), mode="r")
-            return ZarrArray(self._group[name], name)
+            array = self._group[name]
+            return RangeArray(array, name) if self.attributes.codec == "none" else ZarrArray(array, name)
         except (OSError, KeyError, ValueError) as error:
             raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); build the store again") from error
 

@@ -202,18 +202,20 @@ class StoreWriter:
         self._overwrite = overwrite
         self._arrays: dict[str, ArrayWriter] = {}
         check_output(self.path, overwrite=overwrite)
+        self._folder = self.path.parent / f"{_TEMPORARY}-{uuid.uuid4().hex[:12]}"
+        self.root, self.scratch = self._folder / "graph.zarr", self._folder / "scratch"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             _remove_remains(self.path.parent)
-            self._folder = self.path.parent / f"{_TEMPORARY}-{uuid.uuid4().hex[:12]}"
             self._folder.mkdir()
             (self._folder / "owner").write_text(f"{socket.gethostname()} {os.getpid()}")
-            self.root = self._folder / "graph.zarr"
             self.root.mkdir()
-            self.scratch = self._folder / "scratch"
             self.scratch.mkdir()
-        except OSError as error:
-            raise output_error(error, self.path) from error
+        except BaseException as error:  # an interrupt too must leave nothing behind
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise output_error(error, self.path) from error
+            raise
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:
         """Begin the array `name` (``out/indices``, ...)."""

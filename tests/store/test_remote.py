@@ -1,0 +1,87 @@
+"""A store behind a file system that is not local: byte ranges of its chunks, no whole chunks."""
+
+from __future__ import annotations
+
+import fsspec
+import numpy as np
+import pytest
+
+from oocgraph import bfs, open_graph, verify_bfs
+from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.runtime import resident
+from oocgraph.store.check import check_store
+from tests.reference_build import reference_build
+from tests.stores import rewrite
+
+
+@pytest.fixture
+def remote(tmp_path):
+    """Copy a local store into fsspec's memory file system; gives (local store, URL)."""
+    rng = np.random.default_rng(3)
+    reference_build(rng.integers(0, 20_000, 300_000), rng.integers(0, 20_000, 300_000), tmp_path / "g")
+    memory = fsspec.filesystem("memory")
+
+    def put(folder, name):
+        memory.put(str(folder), f"/{name}", recursive=True)
+        return f"memory://{name}"
+
+    yield tmp_path / "g", put
+    memory.rm("/", recursive=True)
+
+
+def test_remote_graph_gives_the_same_result(remote, monkeypatch):
+    folder, put = remote
+    expected = bfs(folder, 11)
+    store = open_graph(put(folder, "plain.zarr"))
+    np.testing.assert_array_equal(bfs(store, 11).level, expected.level)
+    original = resident.plan_residency
+    monkeypatch.setattr(resident, "plan_residency", lambda sizes, **options: cut(original(sizes, **options)))
+    result = bfs(store, 11)
+    assert result.bytes_read > 0
+    np.testing.assert_array_equal(result.level, expected.level)
+    verify_bfs(store, result)
+    check_store(store)
+
+
+def cut(residency):
+    """Keep a tenth of the edges."""
+    from dataclasses import replace
+
+    return replace(residency, num_planes=1, num_resident=tuple(m // 10 for m in residency.num_resident))
+
+
+def test_only_the_bytes_asked_for_are_requested(remote):
+    folder, put = remote
+    store = open_graph(put(folder, "plain.zarr"))
+    array = store.array("out/indices")
+    asked = []
+    original = type(array._store).get
+
+    async def get(self, key, prototype, byte_range=None):
+        asked.append((key, byte_range))
+        return await original(self, key, prototype, byte_range)
+
+    type(array._store).get, restore = get, original
+    try:
+        values = array.read(1000, 1010)
+    finally:
+        type(array._store).get = restore
+    np.testing.assert_array_equal(values, open_graph(folder).read("out/indices")[1000:1010])
+    assert [(key.endswith("c/0"), request.end - request.start) for key, request in asked] == [(True, 40)]
+
+
+def test_remote_compressed_store(remote, tmp_path):
+    folder, put = remote
+    packed = rewrite(folder, tmp_path / "z", codec="zstd")
+    store = open_graph(put(packed.url, "packed.zarr"))
+    np.testing.assert_array_equal(bfs(store, 11).level, bfs(folder, 11).level)
+
+
+def test_missing_remote_chunk_and_missing_store(remote):
+    folder, put = remote
+    url = put(folder, "plain.zarr")
+    fsspec.filesystem("memory").rm("/plain.zarr/out/indices/c/0")
+    with pytest.raises(CorruptStoreError, match="out/indices/c/0.*missing"):
+        bfs(url, 11)
+    with pytest.raises(StoreError, match="nothing.zarr"):
+        open_graph("memory://nothing.zarr")
