@@ -81,7 +81,7 @@ def test_missing_remote_chunk_and_missing_store(remote):
     folder, put = remote
     url = put(folder, "plain.zarr")
     fsspec.filesystem("memory").rm("/plain.zarr/out/indices/c/0")
-    with pytest.raises(CorruptStoreError, match="out/indices/c/0.*missing"):
+    with pytest.raises(CorruptStoreError, match=r"out/indices/c/0.*missing"):
         bfs(url, 11)
-    with pytest.raises(StoreError, match="nothing.zarr"):
+    with pytest.raises(StoreError, match=r"nothing\.zarr"):
         open_graph("memory://nothing.zarr")
