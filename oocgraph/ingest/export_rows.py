@@ -17,6 +17,7 @@ import numpy as np
 from oocgraph.errors import BudgetError
 from oocgraph.ingest.bins import BinFiles
 from oocgraph.ingest.key_bins import balanced_bins
+from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Workers
 from oocgraph.kernels.export import KEY_SHIFT, row_keys
 from oocgraph.memory import Budget, format_bytes
@@ -161,7 +162,7 @@ class InputOrder:
         capacity, block = _sizes(self._budget, self.workers.num_threads, payload)
         num_bins = min(MAX_BINS, max(1, -(-num_entries // min(BIN_ENTRIES, max(1, capacity // 2)))))
         files = BinFiles(
-            self._scratch / f"entries-{self.group}", balanced_bins(0, self.num_rows << KEY_SHIFT, num_bins, self._below), dtypes
+            Folder(self._scratch / f"entries-{self.group}"), balanced_bins(0, self.num_rows << KEY_SHIFT, num_bins, self._below), dtypes
         )
 
         def deal(rows: RowBlock) -> None:
