@@ -1,8 +1,8 @@
 """Temporary files that hold keyed records by range of keys: what an external sort writes before it sorts.
 
 In: blocks of uint64 keys with any columns beside them, from any thread. Out: all records of one range, whose order
-is arbitrary until sorted. A file is a sequence of slices: the number of records (int64), the keys, each column; without columns
-plain keys. One append is one ``writev``, so threads share a file without a lock. The page cache of a bin is dropped when it is read.
+is arbitrary until sorted. A file is a sequence of slices: the number of records (int64), the keys in one or two parts, each column; without
+columns plain keys. One append is one ``writev``, so threads share a file without a lock.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from oocgraph.ingest.key_bins import KeyBins, SplitterBins
 from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Scratch
-from oocgraph.kernels.build import scatter
+from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
 from oocgraph.types import Array
 
 Records = tuple[Array, ...]
@@ -51,6 +52,14 @@ def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
     return offset
 
 
+def key_parts(bins: KeyBins | SplitterBins) -> tuple[str, ...]:
+    """Dtypes in which a key is stored, less its bin's first key: 4, 5, 6 or 8 bytes, for the disk is slower than packing (1 ns)."""
+    if isinstance(bins, SplitterBins):
+        return ("u8",)
+    bits = max((stop - start - 1).bit_length() for start, stop in pairwise(bins.starts))
+    return {0: ("u4",), 1: ("u4", "u1"), 2: ("u4", "u2")}.get(max(0, -(-(bits - 32) // 8)), ("u8",))
+
+
 class BinFiles:
     """One temporary file per range of keys.
 
@@ -69,6 +78,7 @@ class BinFiles:
         folder.opened.append(self)
         self.bins, self.columns = bins, tuple(np.dtype(column) for column in columns)
         self.counts = np.zeros(bins.num_bins, np.int64)
+        self._key_parts = [np.dtype(part) for part in key_parts(bins)]
         self.folder = folder
         self._lock = threading.Lock()
         self._files = [-1] * bins.num_bins
@@ -96,54 +106,72 @@ class BinFiles:
             grouped.append(out)
         with self._lock:
             self.counts += counts
+        packed = self._packed(grouped[0], np.array(self.bins.starts[:-1], np.uint64), starts, scratch)
         for index in np.flatnonzero(counts).tolist():
-            self.append_slice(index, [values[starts[index] : starts[index + 1]] for values in grouped])
+            self._write(index, [values[starts[index] : starts[index + 1]] for values in (*packed, *grouped[1:])])
 
-    def append_counted(self, index: int, records: Records) -> None:
-        """Append records that all belong to bin `index`, and count them."""
+    def append_to(self, index: int, records: Records, scratch: Scratch) -> None:
+        """Append records that all belong to bin `index`."""
         with self._lock:
             self.counts[index] += records[0].size
-        self.append_slice(index, records)
+        whole = np.array([0, records[0].size], np.int64)
+        packed = self._packed(records[0], np.array(self.bins.starts[index : index + 1], np.uint64), whole, scratch)
+        self._write(index, [*packed, *records[1:]])
 
-    def append_slice(self, index: int, records: Sequence[Array]) -> None:
-        """Append records that all belong to bin `index`; `append` counts them."""
-        header = [np.array([records[0].size], np.int64)] if self.columns else []
-        write_all(self._file(index), [*header, *records])
+    def _packed(self, keys: Array, firsts: Array, starts: Array, scratch: Scratch) -> list[Array]:
+        """Keys as they are stored: without the first key of their bin, in as few bytes as its range needs."""
+        if self._key_parts[0].itemsize == 8:
+            return [keys]
+        parts = [scratch.get(f"packed {position}", keys.size, dtype) for position, dtype in enumerate(self._key_parts)]
+        pack_keys(keys, firsts, starts, parts[0], parts[1] if len(parts) > 1 else np.empty(0, np.uint8))
+        return parts
+
+    def _unpacked(self, index: int, parts: Records, keys: Array) -> Array:
+        unpack_keys(parts[0], parts[1] if len(parts) > 1 else np.empty(0, np.uint8), np.uint64(self.bins.starts[index]), keys)
+        return keys
+
+    def _write(self, index: int, arrays: Sequence[Array]) -> None:
+        header = [np.array([arrays[0].size], np.int64)] if len(arrays) > 1 else []
+        write_all(self._file(index), [*header, *arrays])
 
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
-        count = int(self.counts[index])
-        out = tuple(scratch.get(f"read {position}", count, dtype) for position, dtype in enumerate(self._dtypes))
-        self._cursor(index).fill(out)
-        return out
+        count, num_parts = int(self.counts[index]), len(self._key_parts)
+        arrays = tuple(scratch.get(f"read {position}", count, dtype) for position, dtype in enumerate(self._dtypes))
+        self._cursor(index).fill(arrays)
+        if self._key_parts[0].itemsize == 8:
+            return arrays
+        return (self._unpacked(index, arrays[:num_parts], scratch.get("read keys", count, np.uint64)), *arrays[num_parts:])
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
         """Iterate over a bin's records, `block_length` at a time."""
-        cursor, left = self._cursor(index), int(self.counts[index])
-        while left:
-            arrays = tuple(np.empty(min(block_length, left), dtype) for dtype in self._dtypes)
-            cursor.fill(arrays)
-            left -= arrays[0].size
-            yield arrays
+        return self._blocks(index, block_length, self._dtypes)
 
     def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
         """Iterate over a bin's keys alone, `block_length` at a time."""
-        cursor, left = self._cursor(index), int(self.counts[index])
+        return (keys for (keys,) in self._blocks(index, block_length, list(self._key_parts)))
+
+    def _blocks(self, index: int, block_length: int, dtypes: list[np.dtype[Any]]) -> Iterator[Records]:
+        cursor, left, num_parts = self._cursor(index), int(self.counts[index]), len(self._key_parts)
         while left:
-            keys = np.empty(min(block_length, left), np.uint64)
-            cursor.fill((keys,))
-            left -= keys.size
-            yield keys
+            size = min(block_length, left)
+            arrays = tuple(np.empty(size, dtype) for dtype in dtypes)
+            cursor.fill(arrays)
+            left -= size
+            if self._key_parts[0].itemsize == 8:
+                yield arrays
+            else:
+                yield (self._unpacked(index, arrays[:num_parts], np.empty(size, np.uint64)), *arrays[num_parts:])
 
     @property
     def _dtypes(self) -> list[np.dtype[Any]]:
-        return [np.dtype(np.uint64), *self.columns]
+        return [*self._key_parts, *self.columns]
 
     def _cursor(self, index: int) -> _Cursor:
         return _Cursor(self._file(index), int(self.counts[index]), [dtype.itemsize for dtype in self._dtypes])
 
     def read_keys(self, index: int, start: int, out: Array) -> None:
-        """Fill `out` with keys of a bin without columns, from position `start` on."""
+        """Fill `out` with keys of a bin without columns whose keys are stored whole, from position `start` on."""
         read_into(self._file(index), [out], 8 * start)
 
     def retyped(self, columns: Iterable[Any]) -> BinFiles:
@@ -162,12 +190,12 @@ class BinFiles:
             os.close(self._files[index])
             self._files[index] = -1
 
-    def replace(self, index: int, records: Records) -> None:
+    def replace(self, index: int, records: Records, scratch: Scratch) -> None:
         """Put other records in the place of a bin's; its file is closed."""
         self.remove(index)
-        self.counts[index] = records[0].size
+        self.counts[index] = 0
         if records[0].size:
-            self.append_slice(index, records)
+            self.append_to(index, records, scratch)
             self.close_bin(index)
 
     def remove(self, index: int) -> None:

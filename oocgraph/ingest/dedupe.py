@@ -71,7 +71,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
         records, looped = _clean_records(records, job, col_bits=col_bits, codes=codes)
         counter.count(records[0])
         piece = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
-        piece.files.replace(piece.index, records)
+        piece.files.replace(piece.index, records, job.scratch)
         return piece, looped.copy()
 
     done = []
@@ -113,10 +113,10 @@ def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits:
         )
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
     if (low >> np.uint64(col_bits)) == vertex[0] and not job.keep_self_loops:
-        piece.files.replace(piece.index, (np.empty(0, np.uint64),))
+        piece.files.replace(piece.index, (np.empty(0, np.uint64),), job.scratch)
         return piece, vertex
     if job.duplicates != "keep":
-        piece.files.replace(piece.index, (np.array([low]),))
+        piece.files.replace(piece.index, (np.array([low]),), job.scratch)
     for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
         counter.count(keys)
     return piece, np.empty(0, np.uint64)

@@ -114,7 +114,7 @@ def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, Colum
 
     def number(index: int) -> None:
         for ids in _distinct([by_source, targets], index, job.sizes.capacity):
-            table.append_counted(index, (ids,))
+            table.append_to(index, (ids,), job.scratch)
         table.close_bin(index)
         targets.remove(index)
 
