@@ -6,6 +6,8 @@ A compiler in the process would leave 100 MB behind in it, which the memory budg
 
 from __future__ import annotations
 
+import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ import numpy as np
 
 from oocgraph.kernels import cpu
 from oocgraph.types import Progress, ignore_progress
+
+logger = logging.getLogger(__name__)
 
 SEARCH_KERNELS = (
     "pull_heads", "sample_heads", "count_rows", "pull_tails", "pull_kept", "push_rows", "push_levels", "fill_cache", "count_edges",
@@ -34,7 +38,12 @@ def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress) 
     """Bring every kernel of a search into memory for neighbours of `index_dtype`, compiling what is not cached."""
     if cache_is_cold():
         progress("compiling kernels (once)", 0, 1)
-        subprocess.run([sys.executable, "-m", "oocgraph.kernels.warm", index_dtype], check=True, stdout=subprocess.DEVNULL)
+        package = str(Path(__file__).parents[2])
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
+        command = [sys.executable, "-m", "oocgraph.kernels.warm", index_dtype]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        if done.returncode:
+            logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
         progress("compiling kernels (once)", 1, 1)
     call_search_kernels(index_dtype)
 

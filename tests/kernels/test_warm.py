@@ -1,0 +1,45 @@
+"""Compiled kernels: a cold cache is filled by another process, and a search compiles nothing beyond what was warmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.reference_build import reference_build
+
+SCRIPT = """
+import dataclasses, json, sys
+from oocgraph import bfs
+from oocgraph.kernels import cpu, warm
+from oocgraph.runtime import resident
+cold = warm.cache_is_cold()
+plan = resident.plan_residency
+if sys.argv[2] == "disk":
+    resident.plan_residency = lambda sizes, **o: dataclasses.replace(
+        plan(sizes, **o), num_planes=1, num_resident=tuple(m // 9 for m in sizes.num_edges), cache_slots=9, num_kept=999)
+    for direction in ("auto", "push", "pull", "half", "alpha-beta"):
+        bfs(sys.argv[1], 0, direction=direction, check_pages=direction == "auto")
+else:
+    bfs(sys.argv[1], 0)
+compiled = [name for name in warm.SEARCH_KERNELS if getattr(cpu, name).stats.cache_misses]
+print(json.dumps({"cold": cold, "compiled": compiled}))
+"""
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path, directed):
+    rng = np.random.default_rng(0)
+    reference_build(rng.integers(0, 5000, 60_000), rng.integers(0, 5000, 60_000), tmp_path / "g", directed=directed)
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
+    for mode, cold in (("memory", True), ("disk", False)):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(tmp_path / "g"), mode], check=True, capture_output=True, text=True, env=environment
+        )
+        assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
