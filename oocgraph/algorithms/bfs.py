@@ -129,16 +129,17 @@ def search(
     began, device_began = time.perf_counter(), device_bytes_read()
     last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
     state = runtime.start(sources)
-    oracle_seconds = 0.0
+    oracle_seconds, oracle_bytes = 0.0, 0
     while state.frontier_size and state.level < last_level:
         if runtime.oracle is not None:
-            oracle_seconds += runtime.ask_oracle(state)
+            seconds, num_bytes = runtime.ask_oracle(state)
+            oracle_seconds, oracle_bytes = oracle_seconds + seconds, oracle_bytes + num_bytes
         if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
             iterate(runtime, state, direction)
             progress("level", state.level, 0)
     runtime.finish(state)
     seconds = time.perf_counter() - began - oracle_seconds
-    device = device_bytes_read() - device_began
+    device = device_bytes_read() - device_began - oracle_bytes
     return Search(
         sources=sources,
         parent=state.parent,

@@ -18,11 +18,11 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.kernels import cpu, warm
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
-from oocgraph.runtime.oracle import PageOracle
+from oocgraph.runtime.oracle import PageOracle, oracle_bytes
 from oocgraph.runtime.resident import Adjacency, load_graph
 from oocgraph.runtime.state import SearchState
 from oocgraph.runtime.windows import pull_windows, push_windows
@@ -122,9 +122,12 @@ class LocalRuntime:
         knobs = settings()
         warm.load_search_kernels(store.attributes.index_dtype, progress)
         limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+        budget = Budget(limit)
+        if oracle:
+            budget.reserve("oracle", oracle_bytes(store))
         runtime = cls(
             store,
-            Budget(limit),
+            budget,
             threads=threads or knobs.threads,
             io_threads=io_threads or knobs.io_threads,
             max_planes=max_planes,
@@ -208,13 +211,13 @@ class LocalRuntime:
         self._to_bitmap(state)
         return True
 
-    def ask_oracle(self, state: SearchState) -> float:
-        """Note the pages that a push and a pull of this iteration would read; returns the seconds that took."""
-        began = time.perf_counter()
+    def ask_oracle(self, state: SearchState) -> tuple[float, int]:
+        """Note the pages that a push and a pull of this iteration would read; returns the seconds and device bytes that took."""
+        began, device_began = time.perf_counter(), device_bytes_read()
         if self.oracle is not None:
             self._to_bitmap(state)
             state.oracle_pages.append((self.frontier_pages(state), self.oracle.pull_pages(state)))
-        return time.perf_counter() - began
+        return time.perf_counter() - began, device_bytes_read() - device_began
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

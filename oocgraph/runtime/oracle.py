@@ -9,9 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from oocgraph.kernels import cpu
+from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.resident import LOAD_BYTES, Adjacency
 from oocgraph.runtime.state import SearchState
-from oocgraph.types import Array
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import PAGE_BYTES, Array
+
+
+def oracle_bytes(store: CSRStore) -> int:
+    """Host bytes that a `PageOracle` takes: a state of its own, two windows, and a byte per page."""
+    n, itemsize = store.num_vertices, store.index_dtype.itemsize
+    num_pages = store.attributes.num_stored_edges * itemsize // PAGE_BYTES
+    return n * (itemsize + 4) + 4 * (n // 8 + 8) + 4 * QUEUE_CAPACITY * 8 + 2 * LOAD_BYTES + num_pages
 
 
 class PageOracle:
