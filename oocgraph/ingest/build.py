@@ -18,7 +18,7 @@ from typing import Any
 from oocgraph.config import settings
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_memory import returned_memory, written_bytes
-from oocgraph.ingest.build_plan import plan_sizes
+from oocgraph.ingest.build_plan import plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
@@ -199,15 +199,15 @@ def build_with_report(
     payload = choose_payload(edges, duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
-    num_threads = threads or configured.threads
+    num_workers = workers_for(threads or configured.threads)
     with PeakSampler() as sampler, returned_memory():
         compile_kernels()
         budget = Budget(limit)
-        sizes = plan_sizes(budget, num_threads, sum(dtype.itemsize for dtype in payload.binned))
+        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned))
         with (
             StoreWriter(store, codec=codec, overwrite=overwrite) as writer,
             Folder(writer.scratch) as temporary,
-            Workers(num_threads) as workers,
+            Workers(num_workers) as workers,
         ):
             job = Job(
                 directed=bool(edges.directed) if directed is None else directed,

@@ -94,6 +94,14 @@ class Sizes:
         return min(max_bins, max(1, -(-num_records // wanted)))
 
 
+def workers_for(threads: int) -> int:
+    """Return how many workers keep `threads` cores busy.
+
+    Half as many again: a worker waits for files a third of its time (kron22 under 450 MiB: 9.0 s with three, 10.5 s with two).
+    """
+    return threads + threads // 2
+
+
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
     """Divide what is left of `budget`.
 

@@ -18,7 +18,7 @@ from oocgraph.ingest.ids import RangeIds
 from oocgraph.ingest.key_bins import KeyBins, sampled_bins
 from oocgraph.ingest.payload import Categories, canonical
 from oocgraph.kernels.build import edge_keys
-from oocgraph.types import Array
+from oocgraph.types import MAX_UINT32_VERTICES, Array
 
 SAMPLED_STREAMS = 8
 """Parts of the source whose first rows are the sample for balancing bins."""
@@ -89,7 +89,15 @@ class ColumnReader:
 
 
 def key_bits(num_ids: int) -> int:
-    """Bits of a provisional id."""
+    """Bits of a provisional id.
+
+    Raises
+    ------
+    InputError
+        An edge would not fit 64 bits.
+    """
+    if num_ids > MAX_UINT32_VERTICES:
+        raise InputError(f"the graph has {num_ids:,} vertices; a build handles {MAX_UINT32_VERTICES:,} at most: split the graph")
     return max(1, (num_ids - 1).bit_length())
 
 
