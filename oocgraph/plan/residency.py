@@ -22,8 +22,14 @@ SKEWED = 1.0
 CACHE_SHARE = 0.04
 """Share of what is left that caches single pages for frontiers of a few vertices."""
 
-MAX_CACHE_SLOTS = 1 << 14
-"""Pages of that cache: 64 MiB hold the wave front of a 4,000 x 4,000 grid."""
+ROAD_CACHE_SHARE = 0.5
+"""The same where the degrees are alike and below `ROAD_DEGREE`: a wave front that moves slowly reads the same pages level after level
+(grid of 4,000 x 4,000, 8,000 levels: 77 times the edges with 4 MiB of cache, 0.8 times with 50 MiB)."""
+
+ROAD_DEGREE = 8
+
+MAX_CACHE_SLOTS = 1 << 16
+"""Pages of that cache at most: 256 MiB."""
 
 MIN_CACHE_SLOTS = 256
 
@@ -140,7 +146,9 @@ def plan_residency(
             f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}, and "
             f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
         )
-    slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, CACHE_SHARE * left // SLOT_BYTES)))
+    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
+    share = ROAD_CACHE_SHARE if road else CACHE_SHARE
+    slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, share * left // SLOT_BYTES)))
     num_kept = int(min(MAX_KEPT_BYTES, KEPT_SHARE * left) // (item + 24 / KEPT_EDGES))
     cache = slots * SLOT_BYTES + num_kept * item + num_kept // KEPT_EDGES * 24
     left -= cache
