@@ -199,10 +199,10 @@ def build_with_report(
     payload = choose_payload(edges, duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
-    num_workers = workers_for(threads or configured.threads)
     with PeakSampler() as sampler, returned_memory():
         compile_kernels()
         budget = Budget(limit)
+        num_workers = workers_for(threads or configured.threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned))
         with (
             StoreWriter(store, codec=codec, overwrite=overwrite) as writer,

@@ -33,6 +33,9 @@ PAYLOAD_COPIES = 4
 READER_BYTES = 24 << 20
 """What a reader may hold beside its block, per thread: compressed column chunks, parser state."""
 
+WORKER_BYTES = 48 << 20
+"""What a worker beyond the number of cores must find, or it is left out."""
+
 FIXED_BYTES = 48 << 20
 """Compiled code, checksums, metadata, fragmentation of the heap."""
 
@@ -94,12 +97,14 @@ class Sizes:
         return min(max_bins, max(1, -(-num_records // wanted)))
 
 
-def workers_for(threads: int) -> int:
+def workers_for(threads: int, available_bytes: int) -> int:
     """Return how many workers keep `threads` cores busy.
 
-    Half as many again: a worker waits for files a third of its time (kron22 under 450 MiB: 9.0 s with three, 10.5 s with two).
+    Half as many again, where there is memory for them: a worker waits for files a third of its time (kron22 under 450 MiB: 9.0 s
+    with three, 10.5 s with two).
     """
-    return threads + threads // 2
+    more = threads + threads // 2
+    return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:

@@ -24,7 +24,7 @@ from oocgraph.ingest.key_bins import uniform_bins
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges
 from oocgraph.ingest.text_files import TextFiles, TextSlice, as_binary, buffers
-from oocgraph.kernels.build import hash_strings, split_strings
+from oocgraph.kernels.strings import hash_strings, split_strings
 from oocgraph.types import Array
 
 MAX_ATTEMPTS = 8
