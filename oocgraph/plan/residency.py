@@ -94,6 +94,8 @@ class Residency:
         4 KiB pages cached for tiny frontiers; 0 when everything is resident.
     num_kept
         Edges of tails kept from one pull for the next; 0 when everything is resident.
+    road
+        Whether the degrees are alike and low, as in graphs of high diameter.
     vertex_bytes, plane_bytes, resident_bytes, staging_bytes, cache_bytes
         What each takes.
     """
@@ -102,6 +104,7 @@ class Residency:
     num_resident: tuple[int, ...]
     cache_slots: int
     num_kept: int
+    road: bool
     vertex_bytes: int
     plane_bytes: int
     resident_bytes: int
@@ -131,10 +134,11 @@ def plan_residency(
     item = sizes.itemsize
     most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)
     left = available_bytes - state - queues
+    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
     if all_edges * item <= left:
         fitting = [k for k in range(most_planes + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
         k = max(fitting)
-        return Residency(k, sizes.num_edges, 0, 0, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
+        return Residency(k, sizes.num_edges, 0, 0, road, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
     planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
     staging = io_threads * buffer_bytes
     left -= staging
@@ -146,7 +150,6 @@ def plan_residency(
             f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}, and "
             f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
         )
-    road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
     share = ROAD_CACHE_SHARE if road else CACHE_SHARE
     slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, share * left // SLOT_BYTES)))
     num_kept = int(min(MAX_KEPT_BYTES, KEPT_SHARE * left) // (item + 24 / KEPT_EDGES))
@@ -155,4 +158,4 @@ def plan_residency(
     k = max(k for k in range(planes_wanted + 1) if sizes.plane_edges[k] * item <= left)
     left -= sizes.plane_edges[k] * item
     resident = tuple(int(m * min(1.0, left / (all_edges * item))) for m in sizes.num_edges)
-    return Residency(k, resident, slots, num_kept, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, cache)
+    return Residency(k, resident, slots, num_kept, road, state, sizes.plane_edges[k] * item, sum(resident) * item, staging + queues, cache)

@@ -22,6 +22,7 @@ from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
+from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.oracle import PageOracle, oracle_bytes
 from oocgraph.runtime.resident import Adjacency, load_graph
 from oocgraph.runtime.state import SearchState
@@ -79,6 +80,7 @@ class LocalRuntime:
         self._cache_tag = np.full(self.graph.residency.cache_slots, -1, np.int64)
         self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
         self.oracle: PageOracle | None = None
+        self._buffers = BufferPool()
         self._missing = np.empty(PREFETCH_MISSES if self._on_disk else 0, np.int64)
 
     @classmethod
@@ -164,12 +166,15 @@ class LocalRuntime:
 
     def start(self, sources: Array) -> SearchState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
-        state = SearchState(self.store.num_vertices, self.store.index_dtype, self.graph.residency.num_kept)
+        residency = self.graph.residency
+        state = SearchState(
+            self.store.num_vertices, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road
+        )
         state.unvisited_edges = self.graph.pull.num_edges
         cpu.mark_vertices(sources, sources.size, state.frontier)
         state.visited[:] = state.frontier
         state.parent[sources] = sources
-        state.level8[sources] = 0
+        state.levels[sources] = 0
         self._measure_frontier(state)
         state.queued = sources.size <= QUEUE_CAPACITY
         if state.queued:

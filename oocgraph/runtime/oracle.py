@@ -10,6 +10,7 @@ import numpy as np
 
 from oocgraph.kernels import cpu
 from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.resident import LOAD_BYTES, Adjacency
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore
@@ -34,7 +35,7 @@ class PageOracle:
 
     def __init__(self, pull: Adjacency, num_vertices: int) -> None:
         self._pull = pull
-        self._scratch = SearchState(num_vertices, pull.resident.dtype)
+        self._scratch = SearchState(num_vertices, pull.resident.dtype, BufferPool())
 
     def pull_pages(self, state: SearchState) -> int:
         """Distinct pages that a pull of this iteration reads behind planes and resident edges."""

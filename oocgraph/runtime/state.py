@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from oocgraph.kernels import cpu
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.result import Iteration
+from oocgraph.runtime.buffers import BufferPool
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
@@ -25,27 +27,29 @@ class SearchState:
         Level of the frontier.
     kept, kept_entries
         Tails that a pull read without a hit, for the next pull (see `oocgraph.kernels.cpu.pull_tails`).
+    wide : bool
+        Whether levels are int32 (from the start on graphs of high diameter) or one byte each.
     queued : bool
         Whether the frontier is in ``queues`` rather than in the bitmap.
     """
 
-    def __init__(self, num_vertices: int, dtype: np.dtype[np.generic], num_kept: int = 0) -> None:
+    def __init__(self, num_vertices: int, dtype: np.dtype[Any], pool: BufferPool, *, num_kept: int = 0, wide: bool = False) -> None:
         n, words = num_vertices, max(1, -(-num_vertices // 64))
         self.num_vertices, self.num_words = n, words
         self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
-        self.parent = np.empty(n, dtype)
-        self._levels = np.empty(4 * n, np.uint8)
-        self.level8, self.level32 = self._levels[:n], self._levels.view(np.int32)
-        self.wide = False
+        self.parent = pool.take(n * dtype.itemsize).view(dtype)
+        levels = pool.take(4 * n)
+        self.level8, self.level32 = levels[:n], levels.view(np.int32)
+        self.wide = wide
         self.level = 0
         self.queued = True
-        self.queues = np.empty((4, QUEUE_CAPACITY), np.int64)
+        self.queues = pool.take(4 * QUEUE_CAPACITY * 8).view(np.int64).reshape(4, QUEUE_CAPACITY)
         self.counts = np.zeros(7, np.int64)
         self.kept = np.zeros(2, np.int64)
         self.kept_entries = (
-            np.empty(num_kept // KEPT_EDGES, np.int64),
-            np.empty((num_kept // KEPT_EDGES, 2), np.int64),
-            np.empty(num_kept, dtype),
+            pool.take(num_kept // KEPT_EDGES * 8).view(np.int64),
+            pool.take(num_kept // KEPT_EDGES * 16).view(np.int64).reshape(-1, 2),
+            pool.take(num_kept * dtype.itemsize).view(dtype),
         )
         self.frontier_size = self.frontier_edges = 0
         self.num_reached = 0
