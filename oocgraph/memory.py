@@ -114,6 +114,13 @@ def available_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def page_cache_bytes(budget_bytes: int) -> int:
+    """Bytes of files that the kernel could keep cached beside a process that holds `budget_bytes`."""
+    limit = cgroup_limit_bytes()
+    room = available_bytes() + host_bytes()
+    return max(0, (room if limit is None else min(room, limit)) - budget_bytes)
+
+
 def default_budget_bytes() -> int:
     """Return the budget when the user gives none: most of what the machine and the control group leave."""
     limit = cgroup_limit_bytes()

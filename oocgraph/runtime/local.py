@@ -292,14 +292,16 @@ class LocalRuntime:
         if pull.files is None or self._gatherer is None:
             return pull_windows(pull, state, self._count(pull, state.undecided, first_pages_only=False))
         counts = self._count(pull, state.undecided, first_pages_only=True)
-        gap = DENSE_GAP_PAGES if counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages else SPARSE_GAP_PAGES
+        dense = counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages
+        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
+        files = pull.files.stream_arguments if dense else pull.files.arguments
         pieces = [
             (int(self._cuts[a]), int(self._cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)
         ]
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
             result: tuple[int, int, int] = cpu.pull_tails(
-                *piece, *pull.lookup, pull.num_planes, pull.resident.size, *_file_arguments(pull), gap, buffer,
+                *piece, *pull.lookup, pull.num_planes, pull.resident.size, *files, gap, buffer,
                 buffer.view(pull.resident.dtype), *state.kept_entries, state.kept,
                 state.frontier, state.visited, state.undecided, *state.marks,
             )  # fmt: skip
@@ -311,7 +313,9 @@ class LocalRuntime:
         """Push the frontier's rows; returns bytes requested."""
         push = self.graph.push
         counts = self._count(push, state.frontier, first_pages_only=False)
-        gap = DENSE_GAP_PAGES if counts[:, 2].sum() > DENSE_SHARE * push.disk_pages else SPARSE_GAP_PAGES
+        dense = counts[:, 2].sum() > DENSE_SHARE * push.disk_pages
+        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
+        files = push.files.stream_arguments if dense and push.files is not None else _file_arguments(push)
         on_files = push.files is not None and self._gatherer is not None
         workers = self._gatherer.num_threads if on_files and self._gatherer else self.threads
         weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
@@ -319,7 +323,7 @@ class LocalRuntime:
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
             result: tuple[int, int, int] = cpu.push_rows(
-                *piece, *push.lookup, *push.heads, push.resident, 0, *_file_arguments(push), gap, buffer,
+                *piece, *push.lookup, *push.heads, push.resident, 0, *files, gap, buffer,
                 buffer.view(push.resident.dtype), state.frontier, state.visited, *state.marks,
             )  # fmt: skip
             return result

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.memory import Budget
+from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore
@@ -133,7 +133,9 @@ def load_graph(
             resident = read_parallel(array, 0, num_resident, pool)
             files = None
             if num_resident < array.length and isinstance(array, PlainArray):
-                files = EdgeFiles(array, store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32))
+                checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
+                on_disk = (array.length - num_resident) * array.dtype.itemsize
+                files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
             adjacencies.append(Adjacency(array, lookup, heads, resident, files))
     return ResidentGraph(adjacencies[0], adjacencies[-1], residency, time.perf_counter() - began, adjacencies)
 

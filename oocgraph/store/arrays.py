@@ -51,8 +51,8 @@ class PlainArray:
         """Return the file of a chunk."""
         return self.folder / self.name / "c" / str(chunk)
 
-    def open_chunk(self, chunk: int) -> int:
-        """Open a chunk for scattered reads; check that it is whole.
+    def open_chunk(self, chunk: int, flags: int = 0) -> int:
+        """Open a chunk for scattered reads, with more flags of ``os.open`` if given; check that it is whole.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class PlainArray:
         """
         path = self.chunk_path(chunk)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
         except FileNotFoundError as error:
             raise CorruptStoreError(f"{path}: this chunk of {self.name} is missing; restore the store or build it again") from error
         size, wanted = os.fstat(fd).st_size, self.chunk_length * self.dtype.itemsize

@@ -61,6 +61,7 @@ def cramped(monkeypatch):
             )
 
         monkeypatch.setattr(resident, "plan_residency", plan)
+        monkeypatch.setattr(resident, "page_cache_bytes", lambda budget_bytes: 0 if seed % 2 else 1 << 40)  # streams by O_DIRECT, or not
 
     yield use
     monkeypatch.undo()
