@@ -184,7 +184,7 @@ class LocalRuntime:
     def push_levels(self, state: SearchState, last_level: int) -> bool:
         """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left."""
         push = self.graph.push
-        if state.frontier_edges > QUEUE_CAPACITY or (push.files is None and not push.all_resident):
+        if max(state.frontier_size, state.frontier_edges) > QUEUE_CAPACITY or (push.files is None and not push.all_resident):
             return True
         self._to_queue(state)
         if self.oracle is not None:

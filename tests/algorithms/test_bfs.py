@@ -163,6 +163,17 @@ def test_star_is_searched_from_hub_and_leaf(tmp_path):
         verify_bfs(tmp_path / "g", result)
 
 
+@pytest.mark.parametrize("outward", [True, False])
+def test_directed_star_has_more_vertices_than_edges_in_its_last_frontier(tmp_path, outward):
+    """Leaves without out-edges: a frontier larger than the queue of the kernel for few edges."""
+    n = 200_000
+    hub, leaves = np.zeros(n, np.int64), np.arange(1, n + 1)
+    reference_build(*((hub, leaves) if outward else (leaves, hub)), tmp_path / "g", directed=True)
+    result = bfs(tmp_path / "g", 0 if outward else list(range(1, n + 1)))
+    assert (result.num_reached, result.depth) == (n + 1, 1)
+    verify_bfs(tmp_path / "g", result)
+
+
 def test_string_ids(tmp_path):
     store = string_store(tmp_path / "g", ["b", "a", "ä"], ["a", "c", "é"], others=["alone"])
     result = bfs(store, "b")
