@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -87,11 +88,8 @@ def bfs(
     -----
     Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges.
     """
-    sources = list(source) if isinstance(source, (list, tuple, set, frozenset, np.ndarray)) else [source]
-    if not sources:
-        raise OocGraphError("no source was given; name at least one vertex id")
-    if depth_limit is not None and depth_limit < 0:
-        raise OocGraphError(f"depth_limit is {depth_limit}; it must be 0 or more")
+    sources = [source] if isinstance(source, (str, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
+    _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
     with PeakSampler() as sampler:
         opened = (
             LocalRuntime.open(graph, memory_budget=memory_budget, threads=threads, check_pages=check_pages, progress=progress)
@@ -117,6 +115,28 @@ def bfs(
     )
 
 
+def _as_list(source: Iterable[Any]) -> list[Any]:
+    """Turn any collection of ids (list, range, set, array, Series) into a list."""
+    given: list[Any] = np.asarray(source).ravel().tolist() if hasattr(source, "dtype") else list(source)
+    return given
+
+
+def _check_arguments(graph: Any, sources: list[Any], depth_limit: Any, direction: Any, threads: Any, runtime: LocalRuntime | None) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    if not sources:
+        raise OocGraphError("no source was given; name at least one vertex id")
+    if depth_limit is not None and (not isinstance(depth_limit, (int, np.integer)) or depth_limit < 0):
+        raise OocGraphError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
+    if direction not in get_args(Direction):
+        raise OocGraphError(f"direction is {direction!r}; it must be one of {', '.join(get_args(Direction))}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise OocGraphError(f"threads is {threads!r}; it must be 1 or more, or None for all cores")
+    if runtime is not None:
+        url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
+        if os.path.abspath(url) != os.path.abspath(runtime.store.url):
+            raise OocGraphError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
+
+
 def search(
     runtime: LocalRuntime,
     sources: Array,
@@ -125,7 +145,15 @@ def search(
     depth_limit: int | None = None,
     progress: Progress = ignore_progress,
 ) -> Search:
-    """Traverse from ``sources`` ((num_sources,) int64 store numbers, distinct, perhaps none), in store order; see `bfs`."""
+    """Traverse from ``sources`` ((num_sources,) int64 store numbers, distinct, perhaps none), in store order; see `bfs`.
+
+    Searches of one runtime in several threads take turns: they share its caches and its threads.
+    """
+    with runtime.searching:
+        return _search(runtime, sources, direction, depth_limit, progress)
+
+
+def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
     began, device_began = time.perf_counter(), device_bytes_read()
     last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
     state = runtime.start(sources)

@@ -13,9 +13,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from oocgraph.config import settings
+from oocgraph.errors import OocGraphError
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_memory import returned_memory, written_bytes
 from oocgraph.ingest.build_plan import plan_sizes, workers_for
@@ -196,6 +197,13 @@ def build_with_report(
             edge_columns=edge_columns,
             num_vertices=num_vertices,
         )
+    for name, given, known in (
+        ("duplicates", duplicates, (None, *get_args(Duplicates))),
+        ("vertex_order", vertex_order, get_args(VertexOrder)),
+        ("codec", codec, get_args(Codec)),
+    ):
+        if given not in known:
+            raise OocGraphError(f"{name} is {given!r}; it must be one of {', '.join(str(one) for one in known if one)}")
     payload = choose_payload(edges, duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)

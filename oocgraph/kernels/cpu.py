@@ -629,6 +629,7 @@ def push_levels(
                     page = e >> page_shift
                     slot = page % slots
                     if cache_tag[slot] != page:
+                        cache_tag[slot] = -1
                         got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, num_bytes, CRC_TABLES)
                         if got < 0:
                             return STATUS_DONE, got

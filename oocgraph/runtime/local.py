@@ -8,6 +8,7 @@ because the result keeps them.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -81,6 +82,7 @@ class LocalRuntime:
         self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
         self.oracle: PageOracle | None = None
         self._buffers = BufferPool()
+        self.searching = threading.Lock()
         self._missing = np.empty(PREFETCH_MISSES if self._on_disk else 0, np.int64)
 
     @classmethod

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import CorruptStoreError
+from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.check_pages import check_array
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
@@ -104,6 +107,8 @@ def load_graph(
     """
     began = time.perf_counter()
     groups = ["out", "in"] if store.attributes.directed else ["out"]
+    if check_pages:
+        _check_stored(store, [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name], threads)
     indices = [store.array(f"{group}/indices") for group in groups]
     plain = all(isinstance(array, PlainArray) for array in indices)
     lookups = {group: _sorted_lookup(store) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"}
@@ -131,6 +136,8 @@ def load_graph(
             num_planes = residency.num_planes if group == store.pull_group else 0
             heads = _load_heads(store, group, num_planes, lookup, pool)
             resident = read_parallel(array, 0, num_resident, pool)
+            if check_pages:
+                _check_resident(store, array, resident, threads)
             files = None
             if num_resident < array.length and isinstance(array, PlainArray):
                 checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
@@ -138,6 +145,31 @@ def load_graph(
                 files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
             adjacencies.append(Adjacency(array, lookup, heads, resident, files))
     return ResidentGraph(adjacencies[0], adjacencies[-1], residency, time.perf_counter() - began, adjacencies)
+
+
+def _check_stored(store: CSRStore, names: list[str], threads: int) -> None:
+    """Compare whole arrays with their checksums, as a stream."""
+    for name in names:
+        for piece in check_array(store, name, threads):
+            if piece.problems:
+                raise CorruptStoreError(piece.problems[0])
+
+
+def _check_resident(store: CSRStore, array: StoredArray, resident: Array, threads: int) -> None:
+    """Compare the pages of the resident edges with their checksums; of a store that is not plain, all edges."""
+    if not isinstance(array, PlainArray):
+        _check_stored(store, [array.name], threads)
+        return
+    raw = resident.view(np.uint8)
+    whole = raw.size if resident.size == array.length else raw.size // PAGE_BYTES * PAGE_BYTES
+    found = page_checksums(raw[:whole], PAGE_BYTES)
+    wrong = np.flatnonzero(found != store.array(f"checksums/{array.name}").read(0, found.size))
+    if wrong.size:
+        chunk, offset = divmod(int(wrong[0]) * PAGE_BYTES, array.chunk_length * array.dtype.itemsize)
+        raise CorruptStoreError(
+            f"{array.chunk_path(chunk)}: page at byte {offset} of {array.name} differs from its checksum; "
+            "run `oocgraph check`, then restore the store or build it again"
+        )
 
 
 def _sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:

@@ -6,6 +6,7 @@ too; everything is streamed.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from oocgraph.config import num_cores
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.check_pages import check_array
 from oocgraph.store.check_structure import check_structure, groups_of
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Progress, ignore_progress
 
 MAX_PROBLEMS = 20
@@ -46,13 +47,13 @@ class CheckReport:
     seconds: float
 
 
-def check_store(store: CSRStore, *, threads: int | None = None, progress: Progress | None = None) -> CheckReport:
+def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, progress: Progress | None = None) -> CheckReport:
     """Check that a store's bytes are those that were written, and that its arrays fit together.
 
     Parameters
     ----------
     store
-        An open graph.
+        An open graph, or where it is.
     threads
         Threads that read and compare; all usable processors when not given.
     progress
@@ -73,6 +74,7 @@ def check_store(store: CSRStore, *, threads: int | None = None, progress: Progre
     Peak host bytes: one bit per vertex, and per thread 8 MiB, or a chunk of a compressed or remote store.
     """
     begin = time.perf_counter()
+    store = store if isinstance(store, CSRStore) else open_graph(store)
     num_threads, tell = threads or num_cores(), progress or ignore_progress
     checks = _Checks(store, num_threads, tell)
     _refuse(store, checks.pages())

@@ -144,8 +144,9 @@ class ArrayWriter:
             first = self._num_bytes // self._dtype.itemsize
             metadata = array_metadata(first + values.size, self._chunk_length, self._dtype, self._codec)
             (self._root / self.name / "zarr.json").write_text(json.dumps(metadata))
-            array = zarr.open_array(str(self._root / self.name), mode="r+")
-            array[first : first + values.size] = values
+            with zarr.config.set({"array.write_empty_chunks": True}):  # an all-zero chunk is a real one
+                array = zarr.open_array(str(self._root / self.name), mode="r+")
+                array[first : first + values.size] = values
             stored = np.fromfile(self._root / self.name / "c" / str(first // self._chunk_length), np.uint8)
             self._checksums.append(page_checksums(stored, max(1, stored.size)))
             self._num_bytes += values.nbytes
@@ -201,6 +202,10 @@ class StoreWriter:
         self.codec: Codec = codec
         self._overwrite = overwrite
         self._arrays: dict[str, ArrayWriter] = {}
+        if "://" in os.fspath(path):
+            raise OutputError(
+                f"{os.fspath(path)}: a graph is built in a local folder; give a path, and copy the store to the URL afterwards"
+            )
         check_output(self.path, overwrite=overwrite)
         self._folder = self.path.parent / f"{_TEMPORARY}-{uuid.uuid4().hex[:12]}"
         self.root, self.scratch = self._folder / "graph.zarr", self._folder / "scratch"

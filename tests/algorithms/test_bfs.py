@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
@@ -277,3 +278,56 @@ def test_oracle_counts_pages_of_both_directions(tmp_path, cramped):
     assert chosen.bytes_requested / 4096 <= 2.5 * best + 50
     for i in pulled.iterations:
         assert i.bytes_read == 0 if not i.pull_pages else i.bytes_read >= 4096 * i.pull_pages - 4096
+
+
+@pytest.mark.parametrize("name", ["out/indices", "out/degrees/value", "out/planes/indices", "vertices/order"])
+def test_flipped_byte_in_what_is_loaded_is_found_when_asked(tmp_path, name):
+    rng = np.random.default_rng(6)
+    reference_build(rng.integers(0, 4000, 60_000), rng.integers(0, 4000, 60_000), tmp_path / "g")
+    chunk = tmp_path / "g" / name / "c/0"
+    raw = bytearray(chunk.read_bytes())
+    raw[len(raw) // 2] ^= 64
+    chunk.write_bytes(raw)
+    with pytest.raises(CorruptStoreError, match=rf"{name}.*checksum"):
+        bfs(tmp_path / "g", 7, check_pages=True)
+
+
+def test_searches_of_one_runtime_in_several_threads_are_right(tmp_path, cramped):
+    from concurrent.futures import ThreadPoolExecutor
+
+    side = 120
+    grid = np.arange(side * side).reshape(side, side)
+    ends = (np.concatenate([grid[:-1].ravel(), grid[:, :-1].ravel()]), np.concatenate([grid[1:].ravel(), grid[:, 1:].ravel()]))
+    reference_build(*ends, tmp_path / "g")
+    cramped(5)
+    with LocalRuntime.open(tmp_path / "g") as runtime, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda source: bfs(tmp_path / "g", source, runtime=runtime).depth, [0, side - 1, 5, 7000]))
+    assert found == [bfs(tmp_path / "g", source).depth for source in (0, side - 1, 5, 7000)]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"direction": "Push"}, "direction is 'Push'; it must be one of auto, push"),
+        ({"depth_limit": 1.5}, "depth_limit is 1.5"),
+        ({"threads": 0}, "threads is 0"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(tmp_path, options, message):
+    reference_build([0, 1], [1, 2], tmp_path / "g")
+    with pytest.raises(OocGraphError, match=message):
+        bfs(tmp_path / "g", 0, **options)
+
+
+def test_a_runtime_of_another_graph_is_refused(tmp_path):
+    reference_build([0, 1], [1, 2], tmp_path / "g")
+    reference_build([0, 1], [1, 2], tmp_path / "h")
+    with LocalRuntime.open(tmp_path / "g") as runtime, pytest.raises(OocGraphError, match="open another runtime"):
+        bfs(tmp_path / "h", 0, runtime=runtime)
+
+
+@pytest.mark.parametrize("collect", [list, tuple, set, np.array, pd.Series, pd.Index])
+def test_any_collection_of_sources(tmp_path, collect):
+    reference_build(np.arange(9), np.arange(1, 10), tmp_path / "g")
+    assert bfs(tmp_path / "g", collect([0, 9])).depth == 4
+    assert bfs(tmp_path / "g", np.array(9)).depth == 9
