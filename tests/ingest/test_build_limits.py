@@ -17,6 +17,7 @@ import pytest
 
 from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError
 from oocgraph.ingest.build import build_csr, build_with_report
+from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from tests.capped import run_capped
 from tests.ingest.helpers_build import ArraySource, assert_same_store
@@ -183,3 +184,25 @@ def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(build_plan, "VERTEX_SHARE", 0.0)
     _, report = build_with_report(random_source(), tmp_path / "g", memory_budget="1G")
     assert report.vertex_bytes == 0
+
+
+@pytest.mark.parametrize("codec", ["zstd", "blosc"])
+def test_compressed_chunk_of_zeros_is_a_real_one(tmp_path, codec):
+    """A triangle: every vertex has the same degree, so the first vertex of each degree is 0 and nothing else."""
+    store = build_csr((np.array([0, 1, 2]), np.array([1, 2, 0])), tmp_path / "g", codec=codec)
+    check_store(store)
+    assert store.read("out/degrees/first_vertex").tolist() == [0]
+
+
+@pytest.mark.parametrize(("option", "value"), [("duplicates", "maximum"), ("vertex_order", "foo"), ("codec", "gzip"), ("codec", None)])
+def test_unknown_options_are_refused_before_anything_is_written(tmp_path, option, value):
+    with pytest.raises(OocGraphError, match=rf"{option} is {value!r}; it must be one of"):
+        build_csr((np.array([0]), np.array([1])), tmp_path / "g", **{option: value})
+    assert not list(tmp_path.iterdir())
+
+
+def test_url_is_no_place_to_build(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match=r"s3://bucket/g\.zarr.*local folder"):
+        build_csr((np.array([0]), np.array([1])), "s3://bucket/g.zarr")
+    assert not list(tmp_path.iterdir())
