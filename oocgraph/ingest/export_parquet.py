@@ -48,6 +48,8 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
     categories = {name: StringColumn(store, f"columns/{name}") for name, kind in a.columns.items() if kind == "string"}
     texts = {name: column.read(0, column.length) for name, column in categories.items()}
     schema = pa.schema([("source", ids.type), ("target", ids.type), *((name, _column_type(store, name, texts)) for name in a.columns)])
+    if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
+        schema = schema.with_metadata({"oocgraph.num_vertices": str(a.implied_ids[1])})
 
     def table(block: RowBlock) -> Any:
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)

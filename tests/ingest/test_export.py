@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import BudgetError, OocGraphError, OutputError
 from oocgraph.ingest import export_parquet, export_rows
+from oocgraph.ingest.build import build_csr
 from oocgraph.ingest.export import export_graph
 from oocgraph.store import scipy as store_scipy
 from oocgraph.store.graph import open_graph
@@ -299,3 +300,11 @@ def test_any_graph_in_any_blocks(tmp_path, monkeypatch, edges, directed, entries
     offsets, neighbours = read_sg(tmp_path / "g.sg")[1][0]
     np.testing.assert_array_equal(offsets, indptr)
     np.testing.assert_array_equal(neighbours, indices)
+
+
+def test_isolated_vertices_survive_export_and_build(tmp_path):
+    """Parquet lists edges only; the number of vertices travels in the schema."""
+    reference_build([1, 4], [4, 5], tmp_path / "g", implied=(0, 9))
+    export_graph(open_graph(tmp_path / "g"), tmp_path / "g.parquet")
+    again = build_csr(tmp_path / "g.parquet", tmp_path / "h")
+    assert (again.attributes.num_input_vertices, again.attributes.num_isolated) == (9, 6)
