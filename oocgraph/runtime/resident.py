@@ -129,21 +129,27 @@ def load_graph(
         ("page cache", residency.cache_bytes),
     ):
         budget.reserve(name, num_bytes)
-    adjacencies = []
-    with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
-        for group, array, num_resident in zip(groups, indices, residency.num_resident, strict=True):
-            lookup = lookups[group] if group in lookups else _explicit_lookup(store, group, pool)
-            num_planes = residency.num_planes if group == store.pull_group else 0
-            heads = _load_heads(store, group, num_planes, lookup, pool)
-            resident = read_parallel(array, 0, num_resident, pool)
-            if check_pages:
-                _check_resident(store, array, resident, threads)
-            files = None
-            if num_resident < array.length and isinstance(array, PlainArray):
-                checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
-                on_disk = (array.length - num_resident) * array.dtype.itemsize
-                files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
-            adjacencies.append(Adjacency(array, lookup, heads, resident, files))
+    adjacencies: list[Adjacency] = []
+    try:
+        with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
+            for group, array, num_resident in zip(groups, indices, residency.num_resident, strict=True):
+                lookup = lookups[group] if group in lookups else _explicit_lookup(store, group, pool)
+                num_planes = residency.num_planes if group == store.pull_group else 0
+                heads = _load_heads(store, group, num_planes, lookup, pool)
+                resident = read_parallel(array, 0, num_resident, pool)
+                if check_pages:
+                    _check_resident(store, array, resident, threads)
+                files = None
+                if num_resident < array.length and isinstance(array, PlainArray):
+                    checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
+                    on_disk = (array.length - num_resident) * array.dtype.itemsize
+                    files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
+                adjacencies.append(Adjacency(array, lookup, heads, resident, files))
+    except BaseException:
+        for adjacency in adjacencies:
+            if adjacency.files is not None:
+                adjacency.files.close()
+        raise
     return ResidentGraph(adjacencies[0], adjacencies[-1], residency, time.perf_counter() - began, adjacencies)
 
 

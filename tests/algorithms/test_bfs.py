@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import numpy as np
 import pandas as pd
@@ -331,3 +332,15 @@ def test_any_collection_of_sources(tmp_path, collect):
     reference_build(np.arange(9), np.arange(1, 10), tmp_path / "g")
     assert bfs(tmp_path / "g", collect([0, 9])).depth == 4
     assert bfs(tmp_path / "g", np.array(9)).depth == 9
+
+
+def test_a_load_that_fails_leaves_no_file_open(tmp_path, cramped):
+    rng = np.random.default_rng(6)
+    reference_build(rng.integers(0, 4000, 60_000), rng.integers(0, 4000, 60_000), tmp_path / "g", directed=True)
+    (tmp_path / "g/in/indices/c/0").unlink()
+    cramped(4)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(CorruptStoreError, match="missing"):
+            LocalRuntime.open(tmp_path / "g")
+    assert len(os.listdir("/proc/self/fd")) == before
