@@ -383,8 +383,9 @@ def pull_kept(
 
 @nb.njit(nogil=True, cache=True)
 def _push_stretch(
-    v: Any, edges: Any, start: Any, stop: Any, visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any
-) -> Any:
+    v: Any, edges: Any, start: Any, stop: Any, visited: Any, owned: Any, rank: Any,
+    parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
     """Make `v` the parent of the unvisited vertices of ``edges[start:stop]``; returns how many.
 
     The loop is here, not in the callers: a call per edge passed four arrays and cost 20 ns (their reference counts), this 0.7 ns.
@@ -397,11 +398,14 @@ def _push_stretch(
             continue
         if atomic_or(visited, x >> 6, bit) & bit:
             continue
-        parent[x] = v
+        at = x
+        if owned is not None:
+            at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - np.uint64(1))))
+        parent[at] = v
         if wide:
-            level32[x] = level
+            level32[at] = level
         else:
-            level8[x] = level
+            level8[at] = level
         found += 1
     return found
 
@@ -411,11 +415,17 @@ def push_rows(
     e0: Any, e1: Any, indptr: Any, first: Any, edge: Any, value: Any,
     planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
     fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
-    frontier: Any, visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+    frontier: Any, visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
 ) -> Any:  # fmt: skip
     """Push the frontier's edges that lie in ``e0 .. e1 - 1`` of ``indices`` (a PartialCSR: cut anywhere in a row).
 
     Heads come from the planes, the rest from `resident` or from disk; pages at most `gap_pages` apart are read together.
+
+    Parameters
+    ----------
+    owned, rank
+        None in process. A partition passes the bitmap of the vertices it owns and, for each word, how many it owns before that word:
+        parents and levels are then at local positions, and what it does not own is marked in `visited`.
 
     Returns
     -------
@@ -459,12 +469,14 @@ def push_rows(
             start = max(begin, e0)
             head_stop = min(num_resident, stop)
             if start < head_stop:
-                found += _push_stretch(v, resident, start - base, head_stop - base, visited, parent, level8, level32, wide, level)
+                found += _push_stretch(
+                    v, resident, start - base, head_stop - base, visited, owned, rank, parent, level8, level32, wide, level
+                )  # fmt: skip
                 start = head_stop
             head_stop = min(begin + num_planes, stop)
             while start < head_stop:
                 at = plane_offset[start - begin] + v
-                found += _push_stretch(v, planes, at, at + 1, visited, parent, level8, level32, wide, level)
+                found += _push_stretch(v, planes, at, at + 1, visited, owned, rank, parent, level8, level32, wide, level)
                 start += 1
             if start < stop:
                 batch_v[size] = v
@@ -490,26 +502,18 @@ def push_rows(
                     low, high = page, stop
                 stop_edge = min(end, high << page_shift)
                 low_edge = low << page_shift
-                found += _push_stretch(v, indices, e - low_edge, stop_edge - low_edge, visited, parent, level8, level32, wide, level)
+                found += _push_stretch(
+                    v, indices, e - low_edge, stop_edge - low_edge, visited, owned, rank, parent, level8, level32, wide, level
+                )  # fmt: skip
                 e = stop_edge
     return found, total, 0
 
 
 @nb.njit(nogil=True, cache=True)
 def _queue_stretch(
-    v: Any,
-    edges: Any,
-    start: Any,
-    stop: Any,
-    queue: Any,
-    size: Any,
-    visited: Any,
-    parent: Any,
-    level8: Any,
-    level32: Any,
-    wide: Any,
-    level: Any,
-) -> Any:
+    v: Any, edges: Any, start: Any, stop: Any, queue: Any, size: Any, visited: Any, owned: Any, rank: Any,
+    parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+) -> Any:  # fmt: skip
     """`_push_stretch` for one thread, which also appends what it finds to `queue`; returns the queue's new size."""
     for i in range(start, stop):
         x = np.int64(edges[i])
@@ -517,13 +521,18 @@ def _queue_stretch(
         if visited[x >> 6] & bit:
             continue
         visited[x >> 6] |= bit
-        parent[x] = v
-        if wide:
-            level32[x] = level
-        else:
-            level8[x] = level
         queue[size] = x
         size += 1
+        at = x
+        if owned is not None:
+            if not owned[x >> 6] & bit:
+                continue
+            at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - np.uint64(1))))
+        parent[at] = v
+        if wide:
+            level32[at] = level
+        else:
+            level8[at] = level
     return size
 
 
@@ -533,11 +542,12 @@ def push_levels(
     planes: Any, plane_offset: Any, plane_length: Any, resident: Any,
     fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any,
     cache_tag: Any, cache: Any, cache_indices: Any, missing: Any,
-    visited: Any, parent: Any, level8: Any, level32: Any, wide: Any, log: Any,
+    visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, log: Any,
 ) -> Any:  # fmt: skip
     """Push many levels in one call, for frontiers so small that a call per level would cost more than its work.
 
     One thread, a queue of vertices. Pages outside of memory go through a direct-mapped cache of 4 KiB pages.
+    A partition (`owned` and `rank` as in `push_rows`) finds all vertices, and notes parent and level of its own.
 
     Parameters
     ----------
@@ -616,15 +626,21 @@ def push_levels(
                     size += np.int64(is_new)
                 for j in range(old_size, size):
                     x = next_queue[j]
-                    parent[x] = v
+                    at = x
+                    if owned is not None:
+                        bit = one << np.uint64(x & 63)
+                        if not owned[x >> 6] & bit:
+                            continue
+                        at = np.int64(rank[x >> 6]) + np.int64(count_ones(owned[x >> 6] & (bit - one)))
+                    parent[at] = v
                     if wide:
-                        level32[x] = new_level
+                        level32[at] = new_level
                     else:
-                        level8[x] = new_level
+                        level8[at] = new_level
             while e < end:
                 if e - begin < num_planes:
                     stop = e + 1
-                    stretch, at = planes, plane_offset[e - begin] + v
+                    stretch, begins = planes, plane_offset[e - begin] + v
                 else:
                     page = e >> page_shift
                     slot = page % slots
@@ -636,9 +652,9 @@ def push_levels(
                         cache_tag[slot] = page
                         total += got
                     stop = min(end, (page + 1) << page_shift)
-                    stretch, at = cache_indices, slot * page_items + (e & (page_items - 1))
+                    stretch, begins = cache_indices, slot * page_items + (e & (page_items - 1))
                 size = _queue_stretch(
-                    v, stretch, at, at + stop - e, next_queue, size, visited, parent, level8, level32, wide, new_level
+                    v, stretch, begins, begins + stop - e, next_queue, size, visited, owned, rank, parent, level8, level32, wide, new_level
                 )  # fmt: skip
                 e = stop
             for j in range(old_size, size):

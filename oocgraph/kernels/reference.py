@@ -46,6 +46,11 @@ def mark(rows: Array, v: int) -> None:
 def find(v: int, x: int, visited: Array, parent: Array, level8: Array, level32: Array, wide: bool, level: int) -> None:
     """Visit `v` from parent `x`."""
     mark(visited, v)
+    note(v, x, parent, level8, level32, wide, level)
+
+
+def note(v: int, x: int, parent: Array, level8: Array, level32: Array, wide: bool, level: int) -> None:
+    """Set parent and level at position `v`."""
     parent[v] = x
     (level32 if wide else level8)[v] = level
 
@@ -159,7 +164,8 @@ def push_rows(
     e0: int, e1: int, indptr: Array, first: Array, edge: Array, value: Array,
     planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int,
     fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
-    frontier: Array, visited: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
+    frontier: Array, visited: Array, owned: Array | None, rank: Array | None,
+    parent: Array, level8: Array, level32: Array, wide: Any, level: int,
 ) -> tuple[int, int, int]:  # fmt: skip
     """See `oocgraph.kernels.cpu.push_rows`; needs planes neither for what it finds nor for speed, and reads from disk instead."""
     found = total = 0
@@ -174,7 +180,9 @@ def push_rows(
                 x = int(read_edges(fds, chunk_pages, indices.dtype, e, e + 1)[0])
                 total += indices.dtype.itemsize
             if not is_marked(visited, np.array([x]))[0]:
-                find(x, v, visited, parent, level8, level32, wide, level)
+                mark(visited, x)
+                at = x if owned is None else int(np.searchsorted(vertices_of(owned), x))
+                note(at, v, parent, level8, level32, wide, level)
                 found += 1
     return found, total, 0
 

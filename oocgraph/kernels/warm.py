@@ -34,8 +34,8 @@ def cache_is_cold() -> bool:
     return False
 
 
-def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress) -> None:
-    """Bring every kernel of a search into memory for neighbours of `index_dtype`, compiling what is not cached."""
+def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, *, parts: bool = False) -> None:
+    """Bring every kernel of a search (of a partition's part in one) into memory, compiling what is not cached."""
     if cache_is_cold():
         progress("compiling kernels (once)", 0, 1)
         package = str(Path(__file__).parents[2])
@@ -45,11 +45,11 @@ def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress) 
         if done.returncode:
             logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
         progress("compiling kernels (once)", 1, 1)
-    call_search_kernels(index_dtype)
+    call_search_kernels(index_dtype, parts=parts)
 
 
-def call_search_kernels(index_dtype: str) -> None:
-    """Call every kernel of a search once on a graph of two vertices and one edge."""
+def call_search_kernels(index_dtype: str, *, parts: bool = False) -> None:
+    """Call every kernel of a search once on a graph of two vertices and one edge; those of a partition if `parts`."""
     dtype = np.dtype(index_dtype)
     n = 2
     rows = (np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
@@ -68,12 +68,13 @@ def call_search_kernels(index_dtype: str) -> None:
     cpu.pull_tails(
         0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), *entries, np.zeros(2, np.int64), frontier, visited, undecided, *marks
     )
-    cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *marks)
     queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(5, np.int64)
     cache = np.zeros(4096, np.uint8)
     none = np.empty(0, np.int64)
+    owners = (np.ones(1, np.uint64), np.zeros(1, np.uint32)) if parts else (None, None)
+    cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *owners, *marks)
     cpu.push_levels(
-        queues, state, limits, *rows, *heads, resident, *files, 10, none, cache, cache.view(dtype), none, visited,
+        queues, state, limits, *rows, *heads, resident, *files, 10, none, cache, cache.view(dtype), none, visited, *owners,
         *marks[:-1], np.zeros((1, 4), np.int64),
     )  # fmt: skip
     cpu.fill_cache(none, 0, 0, *files, none, cache)
@@ -86,4 +87,5 @@ def call_search_kernels(index_dtype: str) -> None:
 
 
 if __name__ == "__main__":
-    call_search_kernels(sys.argv[1])
+    for of_parts in (False, True):
+        call_search_kernels(sys.argv[1], parts=of_parts)

@@ -43,6 +43,10 @@ class Adjacency:
         The first edges.
     files
         Open chunk files; None when all edges are resident or the store is not plain local files.
+    num_rows
+        Rows that the lookup covers.
+    share
+        Their share of the edges.
     """
 
     stored: StoredArray
@@ -50,6 +54,8 @@ class Adjacency:
     heads: tuple[Array, Array, Array]
     resident: Array
     files: EdgeFiles | None
+    num_rows: int
+    share: float = 1.0
 
     @property
     def num_planes(self) -> int:
@@ -68,8 +74,8 @@ class Adjacency:
 
     @property
     def disk_pages(self) -> int:
-        """Pages of ``indices`` that are not resident."""
-        return -(-(self.stored.length - self.resident.size) * self.stored.dtype.itemsize // PAGE_BYTES)
+        """Pages of the rows' edges that are not resident."""
+        return -int(-(self.stored.length - self.resident.size) * self.stored.dtype.itemsize * self.share // PAGE_BYTES)
 
     def page_shift(self) -> int:
         """Binary logarithm of the neighbours in a page."""
@@ -144,7 +150,7 @@ def load_graph(
                     checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
                     on_disk = (array.length - num_resident) * array.dtype.itemsize
                     files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
-                adjacencies.append(Adjacency(array, lookup, heads, resident, files))
+                adjacencies.append(Adjacency(array, lookup, heads, resident, files, store.num_vertices))
     except BaseException:
         for adjacency in adjacencies:
             if adjacency.files is not None:

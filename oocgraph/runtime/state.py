@@ -60,6 +60,26 @@ class SearchState:
         self.oracle_pages: list[tuple[int, int]] = []
 
     @property
+    def closed(self) -> Array:
+        """Bitmap over all vertices of what a push may not find."""
+        return self.visited
+
+    @property
+    def reached(self) -> Array:
+        """Bitmap over all vertices of what has been reached."""
+        return self.visited
+
+    @property
+    def owners(self) -> tuple[Array | None, Array | None]:
+        """``owned, rank`` of a partition (see `oocgraph.kernels.cpu.push_rows`); None of a whole graph."""
+        return None, None
+
+    @property
+    def num_unvisited(self) -> int:
+        """Rows without a level."""
+        return self.num_vertices - self.num_reached
+
+    @property
     def num_kept(self) -> int:
         """Entries of `kept_entries` in use."""
         return min(int(self.kept[0]), self.kept_entries[0].size)

@@ -48,7 +48,7 @@ def push_windows(push: Adjacency, state: SearchState, counts: Array, files: tupl
     for start, window in _windows(push, counts):
         cpu.push_rows(
             max(start, push.resident.size), start + window.size, *push.lookup, *no_heads, window, start, *files, 0,
-            nothing, nothing.view(window.dtype), state.frontier, state.visited, *state.marks,
+            nothing, nothing.view(window.dtype), state.frontier, state.closed, *state.owners, *state.marks,
         )  # fmt: skip
         num_bytes += window.nbytes
     return num_bytes
@@ -82,4 +82,5 @@ def _vertex_of_edge(adjacency: Adjacency, e: int) -> int:
     c = int(np.searchsorted(edge, e, side="right")) - 1
     while not value[c]:
         c -= 1
-    return int(first[c]) + (e - int(edge[c])) // int(value[c])
+    v = int(first[c]) + (e - int(edge[c])) // int(value[c])
+    return min(v, int(first[c + 1])) if c + 1 < first.size else v  # a partition's rows have gaps between them

@@ -176,29 +176,35 @@ def undecided_by(case):
     return rows
 
 
+@pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_push_rows(seed, files):
+def test_push_rows(seed, part, files):
     case = make_case(seed)
     arguments = files(case.indices, chunk_pages=1 + seed % 2)
     buffer = np.empty(4096 * (1 + seed % 5), np.uint8)
     rng = np.random.default_rng(seed)
     cuts = np.unique(rng.integers(0, case.indices.size + 1, 3))
+    owned = rng.integers(0, 2**64, case.visited.size, np.uint64, endpoint=False) if part else None
+    rank = np.cumsum([0, *np.bitwise_count(owned[:-1])], dtype=np.uint32) if part else None
+    place = np.searchsorted(reference.vertices_of(owned), np.arange(case.n)) if part else np.arange(case.n)
     outputs = []
     for module in (reference, cpu):
-        visited, marks, found = case.visited.copy(), case.marks(), 0
+        visited, marks, found = case.visited | ~owned if part else case.visited.copy(), case.marks(), 0
+        before = visited.copy()
         for e0, e1 in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             got, _, error = module.push_rows(
                 e0, e1, *case.lookup, *case.heads, case.resident, 0, *arguments, seed % 3, buffer, buffer.view(case.indices.dtype),
-                case.frontier, visited, *marks,
+                case.frontier, visited, owned, rank, *marks,
             )  # fmt: skip
             assert error == 0
             found += got
         outputs.append((found, visited, marks[1]))
-        new = reference.vertices_of(visited & ~case.visited)
+        new = reference.vertices_of(visited & ~before)
         for v in new.tolist():
-            begin, end = reference.row_of(*case.lookup, int(marks[0][v]))
+            parent = int(marks[0][place[v]])
+            begin, end = reference.row_of(*case.lookup, parent)
             assert v in case.indices[begin:end]
-            assert reference.is_marked(case.frontier, np.array([int(marks[0][v])]))[0]
+            assert reference.is_marked(case.frontier, np.array([parent]))[0]
     for a, b in zip(*outputs, strict=True):
         np.testing.assert_array_equal(a, b)
 
