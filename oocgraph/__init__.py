@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.errors import (
     BudgetError,
+    ClusterError,
     CorruptStoreError,
     DuplicateEdgeError,
     InputError,
@@ -36,6 +37,7 @@ __all__ = [
     "BFSResult",
     "BudgetError",
     "CSRStore",
+    "ClusterError",
     "CorruptStoreError",
     "DuplicateEdgeError",
     "InputError",

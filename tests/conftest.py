@@ -1,4 +1,4 @@
-"""What all tests share: capped tests that were skipped fail where they are required."""
+"""What all tests share: tests that were skipped fail where they are required."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """With OOCGRAPH_REQUIRE_CAPPED=1 a skipped test marked ``capped`` is a failure: CI must measure memory for real."""
+    """OOCGRAPH_REQUIRE names markers, such as ``capped,slurm``: a skipped test that carries one of them is a failure."""
     report = yield
-    if report.skipped and item.get_closest_marker("capped") and os.environ.get("OOCGRAPH_REQUIRE_CAPPED") == "1":
+    required = set(os.environ.get("OOCGRAPH_REQUIRE", "").split(",")) & {marker.name for marker in item.iter_markers()}
+    if report.skipped and required:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped although OOCGRAPH_REQUIRE_CAPPED=1: {reason}"
+        report.longrepr = f"{item.nodeid} was skipped although OOCGRAPH_REQUIRE names {', '.join(sorted(required))}: {reason}"
     return report
