@@ -6,6 +6,7 @@ settings are first read, so that importing oocgraph stays quick.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, fields
 from functools import cache
@@ -31,6 +32,14 @@ class Settings:
         Host threads that read scattered pages.
     alpha, beta
         Thresholds of the direction ``alpha-beta`` (Beamer et al. 2012; defaults of GAPBS).
+    worker_timeout
+        Seconds to wait for a scheduler, for workers, and for a lost worker to come back; a text such as ``30s`` in the configuration.
+    result_folder
+        Folder of the result stores of searches on a cluster, which every worker must see; None: beside the graph.
+    steps_ahead
+        Iterations of a search on a cluster that are submitted before their predecessors end.
+    dashboard_address
+        Where a cluster that oocgraph starts serves Dask's dashboard, such as ``:8787``; None: nowhere.
     """
 
     memory_budget: str | int | None
@@ -38,6 +47,10 @@ class Settings:
     io_threads: int
     alpha: float
     beta: float
+    worker_timeout: float
+    result_folder: str | None
+    steps_ahead: int
+    dashboard_address: str | None
 
 
 def settings() -> Settings:
@@ -65,6 +78,10 @@ def settings() -> Settings:
         io_threads=_positive("io-threads", stored["io_threads"], int),
         alpha=_positive("alpha", stored["alpha"], float),
         beta=_positive("beta", stored["beta"], float),
+        worker_timeout=_seconds("worker-timeout", stored["worker_timeout"]),
+        result_folder=_text("result-folder", stored["result_folder"]),
+        steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
+        dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
     )
 
 
@@ -88,3 +105,21 @@ def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
         raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
     return kind(value)
+
+
+def _seconds(key: str, value: Any) -> float:
+    from dask.utils import parse_timedelta
+
+    try:
+        seconds = float(parse_timedelta(value))
+    except (TypeError, ValueError, KeyError, AttributeError):
+        seconds = math.nan
+    if isinstance(value, bool) or not 0 < seconds < math.inf:
+        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a duration such as 30s or 2 minutes")
+    return seconds
+
+
+def _text(key: str, value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
+        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a text, or null")
+    return None if value is None else os.fspath(value)

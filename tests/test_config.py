@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ def test_defaults_are_those_of_the_packaged_file():
     """Nothing configured: GAPBS's thresholds, one thread per core, no budget."""
     found = settings()
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
+    assert (found.worker_timeout, found.steps_ahead, found.result_folder, found.dashboard_address) == (30, 4, None, None)
 
 
 @pytest.mark.parametrize("key", ["oocgraph.io-threads", "oocgraph.io_threads"])
@@ -43,6 +45,15 @@ def test_environment_overrides_a_default():
         ({"oocgraph.threads": "two"}, "threads is 'two'"),
         ({"oocgraph.threads": True}, "threads is True"),
         ({"oocgraph.alpha": -1}, "alpha is -1"),
+        ({"oocgraph.worker-timeout": 0}, "worker-timeout is 0; it must be a duration"),
+        ({"oocgraph.worker-timeout": "soon"}, "worker-timeout is 'soon'"),
+        ({"oocgraph.worker-timeout": None}, "worker-timeout is None"),
+        ({"oocgraph.worker-timeout": True}, "worker-timeout is True"),
+        ({"oocgraph.worker-timeout": "inf s"}, "worker-timeout is 'inf s'"),
+        ({"oocgraph.steps-ahead": 0}, "steps-ahead is 0"),
+        ({"oocgraph.result-folder": 3}, "result-folder is 3"),
+        ({"oocgraph.result-folder": ""}, "result-folder is ''"),
+        ({"oocgraph.dashboard-address": 8787}, "dashboard-address is 8787"),
         ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha"),
     ],
 )
@@ -59,3 +70,15 @@ def test_packaged_example_loads():
     with dask.config.set(example):
         found = settings()
     assert (found.memory_budget, found.threads, found.io_threads) == ("2G", 2, 16)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("2 minutes", 120), ("500ms", 0.5), (7, 7), (0.25, 0.25)])
+def test_timeout_is_a_duration(text, seconds):
+    """Texts as Dask writes durations, or seconds."""
+    with dask.config.set({"oocgraph.worker-timeout": text}):
+        assert settings().worker_timeout == seconds
+
+
+def test_settings_travel_to_workers():
+    """Settings survive pickling: the client reads them and sends them with the work."""
+    assert pickle.loads(pickle.dumps(settings())) == settings()
