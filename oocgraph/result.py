@@ -1,4 +1,4 @@
-"""What a traversal returns: per-iteration figures, the search in store order, and the same under the user's ids.
+"""What a traversal returns: the search in store order, and the same under the user's ids.
 
 In: a `Search` (store order) and the vertex ids of its graph. Out: `BFSResult`, whose arrays are aligned with every input
 id, ascending, isolated ones included. The ids are joined as a stream, block by block, when an array is first asked for or
@@ -12,136 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oocgraph.errors import MissingDependencyError, OocGraphError
-from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
+from oocgraph.join import Ids, Join, ResultBlock, VertexIdMap
+from oocgraph.traversal import Iteration, PartFigures, Search, WorkerFigures, as_json, by_worker
+from oocgraph.types import UNREACHED, Array
 
-Ids: TypeAlias = Any
-"""(n,) int64, or pyarrow.LargeStringArray (null where there is none)."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["BFSResult", "Ids", "Iteration", "PartFigures", "ResultBlock", "Search", "VertexIdMap", "WorkerFigures"]
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """Figures of one level.
-
-    Attributes
-    ----------
-    level
-        Level of the vertices that this iteration finds.
-    direction
-        ``push`` or ``pull``, as carried out.
-    reason
-        Why, with the numbers compared.
-    frontier
-        Active vertices at its start.
-    undecided
-        Vertices that the resident planes left undecided (pull), whose tails had to be looked at; 0 in a push.
-    seconds
-        Wall time.
-    bytes_read
-        Bytes requested from the store's files.
-    push_pages, pull_pages
-        Pages of 4 KiB that either direction would have read, exact; None unless an oracle was asked for.
-    """
-
-    level: int
-    direction: str
-    reason: str
-    frontier: int
-    undecided: int
-    seconds: float
-    bytes_read: int
-    push_pages: int | None = None
-    pull_pages: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """One traversal in store order (vertices as the store numbers them).
-
-    Attributes
-    ----------
-    sources : (num_sources,) int64
-        Store numbers of the sources; empty when all sources are isolated.
-    parent : (num_vertices,) index dtype
-        ``no_parent(dtype)`` where unreached; a source is its own parent.
-    level : (num_vertices,) uint8 or int32
-        `LEVEL_UNREACHED` (255) where unreached when uint8, -1 when int32.
-    num_reached
-        Reached vertices that have an edge.
-    num_reached_edges
-        Edges of the reached component as TEPS counts them.
-    depth
-        Largest level.
-    seconds
-        From the sources to parent and level in store order.
-    bytes_requested, bytes_read
-        Bytes asked of the store's files; the larger of that and the device's bytes.
-    iterations : tuple of Iteration
-    """
-
-    sources: Array
-    parent: Array
-    level: Array
-    num_reached: int
-    num_reached_edges: int
-    depth: int
-    seconds: float
-    bytes_requested: int
-    bytes_read: int
-    iterations: tuple[Iteration, ...]
-
-
-class VertexIdMap(Protocol):
-    """The user's ids of a graph's vertices, as a result needs them: see `oocgraph.store.vertices.VertexIds`."""
-
-    kind: str
-    num_ids: int
-
-    def parse(self, ids: Any) -> Array:
-        """Return ids as the graph has them."""
-        ...
-
-    def vertices_of(self, ids: Any) -> Array:
-        """Return store numbers, -1 where isolated."""
-        ...
-
-    def ids_of(self, vertices: Any) -> Array:
-        """Return user ids of store numbers."""
-        ...
-
-    def stored_ids_of(self, vertices: Any) -> Ids:
-        """Return user ids of store numbers, strings as Arrow's."""
-        ...
-
-    def stored_blocks(self, block_size: int) -> Iterator[tuple[Ids, Array]]:
-        """Iterate over every input id, ascending, with store numbers."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ResultBlock:
-    """Some consecutive vertices of a result.
-
-    Attributes
-    ----------
-    vertices : (n,) int64, or pyarrow.LargeStringArray
-        User ids.
-    level : (n,) int32
-        -1 where unreached.
-    parent : (n,) int64, or pyarrow.LargeStringArray
-        User ids; -1 or null where unreached.
-    """
-
-    vertices: Ids
-    level: Array
-    parent: Ids
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -222,6 +108,11 @@ class BFSResult:
         """Figures of each level."""
         return self.search.iterations
 
+    @cached_property
+    def workers(self) -> dict[str, WorkerFigures]:
+        """Busy seconds, bytes read and bytes sent by each worker over the whole search; empty in process."""
+        return by_worker(self.iterations)
+
     @property
     def seconds(self) -> float:
         """Seconds from the sources to parent and level in store order."""
@@ -250,17 +141,17 @@ class BFSResult:
     @cached_property
     def vertices(self) -> Array:
         """Every input id, ascending, isolated ones included: (num_ids,) int64, or object array of str."""
-        return self._joined(lambda vertices, _: vertices)
+        return self._joined("vertices")
 
     @cached_property
     def level(self) -> Array:
         """Level of each of `vertices`: (num_ids,) int32, -1 where unreached."""
-        return self._joined(self._levels, np.int32)
+        return self._joined("level")
 
     @cached_property
     def parent(self) -> Array:
         """Parent id of each of `vertices`: int64 with -1 where unreached, or object array of str with None."""
-        return self._joined(lambda vertices, numbers: self._parents(vertices, numbers, self._levels(vertices, numbers)))
+        return self._joined("parent")
 
     def level_of(self, ids: Any) -> Any:
         """Level of one vertex (int) or several ((n,) int32); -1 where unreached.
@@ -270,7 +161,7 @@ class BFSResult:
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        levels = self._levels(*self._look_up(ids))
+        levels = self._join.levels(*self._join.look_up(ids))
         return int(levels[0]) if _is_scalar(ids) else levels
 
     def parent_of(self, ids: Any) -> Any:
@@ -281,8 +172,7 @@ class BFSResult:
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        vertices, numbers = self._look_up(ids)
-        parents = _as_numpy(self._parents(vertices, numbers, self._levels(vertices, numbers)))
+        parents = _as_numpy(self._join.column("parent", *self._join.look_up(ids)))
         return parents.tolist()[0] if _is_scalar(ids) else parents
 
     def path(self, target: Any) -> Array:
@@ -308,8 +198,7 @@ class BFSResult:
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[ResultBlock]:
         """Iterate over the whole result in blocks, without keeping it."""
         for vertices, numbers in self.ids.stored_blocks(block_size):
-            levels = self._levels(vertices, numbers)
-            yield ResultBlock(vertices, levels, self._parents(vertices, numbers, levels))
+            yield self._join.block(vertices, numbers)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write vertices, level and parent to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
@@ -340,6 +229,32 @@ class BFSResult:
             ) from error
         return pd.DataFrame({"vertex": self.vertices, "level": self.level, "parent": self.parent})
 
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw time and bytes of each level, by worker.
+
+        Parameters
+        ----------
+        figure
+            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        try:
+            import oocgraph.plot as pictures
+        except ImportError as error:
+            raise MissingDependencyError(
+                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
+                "result.iterations and result.workers hold the figures"
+            ) from error
+        return pictures.plot_levels(self.iterations, title=repr(self).strip("<>"), figure=figure)
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers, as the command line prints them."""
         names = (
@@ -347,59 +262,23 @@ class BFSResult:
             "planes_resident load_seconds"
         )
         figures = {name: getattr(self, name) for name in names.split()}
-        return {**figures, "iterations": [asdict(one) for one in self.iterations]}
+        workers = {name: asdict(one) for name, one in self.workers.items()}
+        return {**figures, "workers": workers, "iterations": as_json(self.iterations)}
 
-    def _joined(self, column: Callable[[Ids, Array], Ids], dtype: Any = None) -> Array:
-        out = np.empty(self.ids.num_ids, dtype or (np.int64 if self.ids.kind == "int64" else object))
+    @cached_property
+    def _join(self) -> Join:
+        return Join(self.ids, self.search.level, self.search.parent, self.isolated_ids)
+
+    def _dtype(self, column: str) -> np.dtype[Any]:
+        return np.dtype(np.int32 if column == "level" else np.int64 if self.ids.kind == "int64" else object)
+
+    def _joined(self, column: str) -> Array:
+        out = np.empty(self.ids.num_ids, self._dtype(column))
         start = 0
         for vertices, numbers in self.ids.stored_blocks(BLOCK_VERTICES):
-            out[start : start + numbers.size] = _as_numpy(column(vertices, numbers))
+            out[start : start + numbers.size] = _as_numpy(self._join.column(column, vertices, numbers))
             start += numbers.size
         return out
-
-    def _look_up(self, ids: Any) -> tuple[Ids, Array]:
-        """Ids as a stored block has them, and their store numbers."""
-        vertices, numbers = self.ids.parse(ids), self.ids.vertices_of(ids)
-        if self.ids.kind == "int64":
-            return vertices, numbers
-        import pyarrow as pa
-
-        return pa.array(vertices, pa.large_string()), numbers
-
-    def _levels(self, vertices: Ids, numbers: Array) -> Array:
-        level = np.full(numbers.size, UNREACHED, np.int32)
-        known = numbers >= 0
-        level[known] = self.search.level[numbers[known]]
-        if self.search.level.dtype == np.uint8:
-            level[level == LEVEL_UNREACHED] = UNREACHED
-        level[self._isolated_sources(vertices, ~known)] = 0
-        return level
-
-    def _parents(self, vertices: Ids, numbers: Array, levels: Array) -> Ids:
-        """Ids of the parents; a vertex at level 0 is its own."""
-        found, own = levels > 0, levels == 0
-        parents = self.ids.stored_ids_of(self.search.parent[numbers[found]])
-        if isinstance(parents, np.ndarray):
-            out = np.full(numbers.size, UNREACHED, np.int64)
-            out[found], out[own] = parents, vertices[own]
-            return out
-        import pyarrow as pa
-
-        at = np.cumsum(found) - 1
-        at[own] = len(parents) + np.flatnonzero(own)
-        return pa.concat_arrays([parents, vertices]).take(pa.array(at, mask=levels == UNREACHED))
-
-    def _isolated_sources(self, vertices: Ids, isolated: Array) -> Array:
-        """Positions of the isolated sources among `vertices`."""
-        if not self.isolated_ids.size or not isolated.any():
-            return np.empty(0, np.int64)
-        if isinstance(vertices, np.ndarray):
-            return np.flatnonzero(isolated & np.isin(vertices, self.isolated_ids))
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        wanted = pa.array(self.isolated_ids, pa.large_string())
-        return np.flatnonzero(pc.is_in(vertices, value_set=wanted).to_numpy(zero_copy_only=False))
 
 
 def _is_scalar(ids: Any) -> bool:

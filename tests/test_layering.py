@@ -19,6 +19,8 @@ LAYERS = [
     {"types", "errors"},
     {"config", "arrays"},
     {"kernels"},
+    {"traversal", "progress"},
+    {"join", "plot"},
     {"memory", "result"},
     {"store"},
     {"partition", "verify", "ingest"},
@@ -36,6 +38,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 ALLOWED = {
     "cupy": {"arrays", "kernels.gpu"},
+    "matplotlib": {"plot"},
     "zarr": {"store"},
     "dask": {"config", "runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
     "distributed": {"runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
@@ -131,7 +134,7 @@ def test_verify_shares_no_code_with_what_it_judges():
     assert not verifier & search, "the verifier and the search share kernels"
 
 
-HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas"]
+HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]
 
 
 @pytest.mark.parametrize(

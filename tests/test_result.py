@@ -1,4 +1,6 @@
+import json
 import sys
+from dataclasses import asdict, replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +12,7 @@ import zarr
 
 from oocgraph import result as result_module
 from oocgraph.errors import MissingDependencyError, OocGraphError, OutputError, StoreError, VertexNotFoundError
-from oocgraph.result import BFSResult, Iteration, Search
+from oocgraph.result import BFSResult, Iteration, PartFigures, Search
 from oocgraph.store import result_writer
 from oocgraph.store.graph import open_graph
 from oocgraph.store.result_writer import write_result
@@ -223,3 +225,33 @@ def test_a_result_of_no_edges(tmp_path):
     assert (result.level.tolist(), result.parent.tolist(), result.num_reached, result.read_fraction) == ([0], [0], 1, 0)
     for name in result_writer.EXTENSIONS:
         result.write(tmp_path / f"r{name}")
+
+
+def on_two_workers(numbers):
+    """Make a result whose two levels were done in three parts by two workers; one took a part over from the other."""
+
+    def parts(*names):
+        return tuple(PartFigures(p, name, "push", 0.1 * (p + 1), 2, 3 + p, 4) for p, name in enumerate(names))
+
+    levels = {1: parts("b", "a", "a"), 2: parts("b", "b", "a")}
+    iterations = tuple(Iteration(level, "push", "few", 1, 0, 0.5, 6, parts=found) for level, found in levels.items())
+    result = result_of(numbers, 2)
+    return replace(result, search=replace(result.search, iterations=iterations))
+
+
+def test_workers_are_summed_over_the_whole_search(numbers):
+    """Seconds, bytes and vertices of each worker, in the order of their partitions."""
+    workers = on_two_workers(numbers).workers
+    assert list(workers) == ["b", "a"]
+    assert (workers["b"].partitions, workers["a"].partitions) == ((0, 1), (1, 2))
+    assert (workers["b"].busy_seconds, workers["a"].busy_seconds) == (pytest.approx(0.4), pytest.approx(0.8))
+    assert (workers["b"].bytes_read, workers["b"].sent_bytes, workers["b"].num_found) == (6, 10, 12)
+    assert result_of(numbers, 2).workers == {}
+
+
+def test_summary_is_plain_json(numbers):
+    """Parts and workers included; every field of an iteration under its name."""
+    result = on_two_workers(numbers)
+    read = json.loads(json.dumps(result.summary()))
+    assert read["iterations"] == [asdict(one) | {"parts": [asdict(part) for part in one.parts]} for one in result.iterations]
+    assert read["workers"]["a"]["partitions"] == [1, 2]
