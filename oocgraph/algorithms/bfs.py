@@ -22,6 +22,7 @@ from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
 from oocgraph.result import BFSResult, Search
+from oocgraph.runtime.engine import Engine
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore
@@ -182,8 +183,8 @@ def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_l
     )
 
 
-def iterate(runtime: LocalRuntime, state: SearchState, direction: Direction) -> None:
-    """Find the next level."""
+def iterate(runtime: Engine, state: SearchState, direction: Direction) -> None:
+    """Find the next level: of a whole graph, or a partition's part of it."""
     began = time.perf_counter()
     runtime.begin_iteration(state)
     frontier, undecided = state.frontier_size, 0
@@ -199,7 +200,7 @@ def iterate(runtime: LocalRuntime, state: SearchState, direction: Direction) -> 
     runtime.advance(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes)
 
 
-def choose(runtime: LocalRuntime, state: SearchState, direction: Direction) -> Choice:
+def choose(runtime: Engine, state: SearchState, direction: Direction) -> Choice:
     """Apply the rule that `direction` names."""
     if direction in ("push", "pull"):
         return Choice(direction, "as asked")
@@ -211,7 +212,7 @@ def choose(runtime: LocalRuntime, state: SearchState, direction: Direction) -> C
     return rules.choose_by_cost(facts, disk_byte_cost=DISK_BYTE_COST, page_bytes=PAGE_BYTES)
 
 
-def choose_finish(runtime: LocalRuntime, state: SearchState, undecided: int, choice: Choice) -> Choice:
+def choose_finish(runtime: Engine, state: SearchState, undecided: int, choice: Choice) -> Choice:
     """Finish a pull that left vertices undecided by whichever direction reads fewer pages."""
     pull_pages = runtime.undecided_pages(state)
     if pull_pages <= FEW_PAGES:

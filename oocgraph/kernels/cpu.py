@@ -755,6 +755,14 @@ def mark_vertices(vertices: Any, count: Any, rows: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
+def add_vertices(vertices: Any, rows: Any) -> None:
+    """Set the bits of `vertices` in `rows`."""
+    for i in range(vertices.size):
+        v = np.int64(vertices[i])
+        rows[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+
+
+@nb.njit(nogil=True, cache=True)
 def widen_levels(level8: Any, level32: Any, num_vertices: Any) -> None:
     """Turn one-byte levels into int32 in place: `level8` and `level32` start at the same address."""
     for v in range(num_vertices - 1, -1, -1):

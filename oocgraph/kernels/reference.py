@@ -214,6 +214,12 @@ def mark_vertices(vertices: Array, count: int, rows: Array) -> None:
         mark(rows, v)
 
 
+def add_vertices(vertices: Array, rows: Array) -> None:
+    """See `oocgraph.kernels.cpu.add_vertices`."""
+    for v in vertices.tolist():
+        mark(rows, v)
+
+
 def widen_levels(level8: Array, level32: Array, num_vertices: int) -> None:
     """See `oocgraph.kernels.cpu.widen_levels`."""
     level32[:num_vertices] = level8[:num_vertices].astype(np.int32)

@@ -69,6 +69,9 @@ class GraphSizes:
         Squared coefficient of variation of the degrees of the pull group.
     checksum_bytes
         Page checksums, when reads are to be checked.
+    part_bytes
+        Of a partition: what it holds whether or not a search runs (bitmaps of owned vertices, row lookups). Its searches are charged
+        apart (`part_state_bytes`). None of a whole graph.
     """
 
     num_vertices: int
@@ -78,6 +81,7 @@ class GraphSizes:
     plane_edges: tuple[int, ...]
     skew: float
     checksum_bytes: int
+    part_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +117,20 @@ class Residency:
 
 
 def vertex_state_bytes(sizes: GraphSizes) -> int:
-    """Bytes of parents, levels (room for int32), five bitmaps and explicit row starts."""
+    """Bytes of parents, levels (room for int32), five bitmaps and explicit row starts; of a partition only what it always holds."""
+    if sizes.part_bytes is not None:
+        return sizes.part_bytes + sizes.indptr_bytes + sizes.checksum_bytes
     n = sizes.num_vertices
     return n * (sizes.itemsize + 4) + 5 * (n // 8 + 8) + sizes.indptr_bytes + sizes.checksum_bytes
+
+
+def part_state_bytes(num_vertices: int, num_owned: int, itemsize: int) -> int:
+    """Bytes of one search of a partition.
+
+    Of its own vertices parents, levels (room for int32), four bitmaps and the parents and vertices of one log record; of all vertices
+    three bitmaps and the frontier parts that come from its peers; queues.
+    """
+    return num_owned * (3 * itemsize + 4) + 4 * (num_owned // 8 + 8) + 5 * (num_vertices // 8 + 8) + 5 * QUEUE_CAPACITY * 8
 
 
 def plan_residency(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.kernels import cpu
-from oocgraph.plan.direction import Facts
+from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.oracle import PageOracle
@@ -250,6 +250,16 @@ class Engine:
         loops = self.store.read(SELF_LOOPS).astype(np.int64) if self.store.attributes.num_self_loops else np.empty(0, np.int64)
         reached = (state.reached[loops >> 6] >> (loops & 63).astype(np.uint64)) & np.uint64(1)
         return (stored + int(reached.sum())) // 2
+
+    # What differs between a whole graph and a partition.
+
+    def begin_iteration(self, state: SearchState) -> None:
+        """Remember what is visited, and make room for the next level."""
+        raise NotImplementedError
+
+    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """End an iteration and record its figures."""
+        raise NotImplementedError
 
     def measure(self, state: SearchState) -> None:
         """Count anew what has been reached."""

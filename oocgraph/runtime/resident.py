@@ -114,11 +114,11 @@ def load_graph(
     began = time.perf_counter()
     groups = ["out", "in"] if store.attributes.directed else ["out"]
     if check_pages:
-        _check_stored(store, [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name], threads)
+        check_stored(store, [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name], threads)
     indices = [store.array(f"{group}/indices") for group in groups]
     plain = all(isinstance(array, PlainArray) for array in indices)
-    lookups = {group: _sorted_lookup(store) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"}
-    sizes = _sizes(store, indices, lookups, check_pages=check_pages and plain)
+    lookups = {group: sorted_lookup(store) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"}
+    sizes = graph_sizes(store, indices, lookups, check_pages=check_pages and plain)
     residency = plan_residency(
         sizes,
         available_bytes=budget.available_bytes,
@@ -139,12 +139,12 @@ def load_graph(
     try:
         with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
             for group, array, num_resident in zip(groups, indices, residency.num_resident, strict=True):
-                lookup = lookups[group] if group in lookups else _explicit_lookup(store, group, pool)
+                lookup = lookups[group] if group in lookups else explicit_lookup(store, group, pool)
                 num_planes = residency.num_planes if group == store.pull_group else 0
                 heads = _load_heads(store, group, num_planes, lookup, pool)
                 resident = read_parallel(array, 0, num_resident, pool)
                 if check_pages:
-                    _check_resident(store, array, resident, threads)
+                    check_resident(store, array, resident, threads)
                 files = None
                 if num_resident < array.length and isinstance(array, PlainArray):
                     checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
@@ -159,7 +159,7 @@ def load_graph(
     return ResidentGraph(adjacencies[0], adjacencies[-1], residency, time.perf_counter() - began, adjacencies)
 
 
-def _check_stored(store: CSRStore, names: list[str], threads: int) -> None:
+def check_stored(store: CSRStore, names: list[str], threads: int) -> None:
     """Compare whole arrays with their checksums, as a stream."""
     for name in names:
         for piece in check_array(store, name, threads):
@@ -167,10 +167,10 @@ def _check_stored(store: CSRStore, names: list[str], threads: int) -> None:
                 raise CorruptStoreError(piece.problems[0])
 
 
-def _check_resident(store: CSRStore, array: StoredArray, resident: Array, threads: int) -> None:
+def check_resident(store: CSRStore, array: StoredArray, resident: Array, threads: int) -> None:
     """Compare the pages of the resident edges with their checksums; of a store that is not plain, all edges."""
     if not isinstance(array, PlainArray):
-        _check_stored(store, [array.name], threads)
+        check_stored(store, [array.name], threads)
         return
     raw = resident.view(np.uint8)
     whole = raw.size if resident.size == array.length else raw.size // PAGE_BYTES * PAGE_BYTES
@@ -184,7 +184,8 @@ def _check_resident(store: CSRStore, array: StoredArray, resident: Array, thread
         )
 
 
-def _sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:
+def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:
+    """Return what the residency plan needs to know of a graph; `lookups` names the group that has no explicit row starts."""
     n = store.num_vertices
     plane_edges: tuple[int, ...] = (0,)
     skew = 0.0
@@ -218,7 +219,8 @@ def plane_lengths(degree: Array, first: Array, num_vertices: int, num_planes: in
     return np.asarray(ends[np.searchsorted(-degree, -np.arange(num_planes + 1), side="left")], np.int64)
 
 
-def _sorted_lookup(store: CSRStore) -> tuple[Array, Array, Array, Array]:
+def sorted_lookup(store: CSRStore) -> tuple[Array, Array, Array, Array]:
+    """Return the row lookup of the pull group of a degree-sorted store."""
     degree, first = store.degrees
     if not degree.size:
         degree, first = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -227,7 +229,8 @@ def _sorted_lookup(store: CSRStore) -> tuple[Array, Array, Array, Array]:
     return np.empty(0, np.int64), first.astype(np.int64), edge, degree.astype(np.int64)
 
 
-def _explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> tuple[Array, Array, Array, Array]:
+def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> tuple[Array, Array, Array, Array]:
+    """Read the row lookup of a group whose row starts are explicit."""
     array = store.array(f"{group}/indptr")
     zero = np.zeros(1, np.int64)
     return read_parallel(array, 0, array.length, pool), zero, zero, zero

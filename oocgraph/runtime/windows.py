@@ -75,12 +75,13 @@ def _windows(adjacency: Adjacency, counts: Array) -> Iterator[tuple[int, Array]]
 
 
 def _vertex_of_edge(adjacency: Adjacency, e: int) -> int:
-    """Vertex whose row holds edge `e`."""
+    """Vertex whose row holds edge `e`; if it is another partition's edge, the next one that is not."""
     indptr, first, edge, value = adjacency.lookup
     if indptr.size:
-        return int(np.searchsorted(indptr, e, side="right")) - 1
-    c = int(np.searchsorted(edge, e, side="right")) - 1
-    while not value[c]:
+        return max(0, min(int(np.searchsorted(indptr, e, side="right")) - 1, adjacency.num_rows - 1))
+    c = max(0, int(np.searchsorted(edge, e, side="right")) - 1)
+    while c and not value[c]:
         c -= 1
-    v = int(first[c]) + (e - int(edge[c])) // int(value[c])
-    return min(v, int(first[c + 1])) if c + 1 < first.size else v  # a partition's rows have gaps between them
+    v = int(first[c]) + (e - int(edge[c])) // max(1, int(value[c]))
+    # a partition's rows have gaps between them, before and behind
+    return max(0, min(v, int(first[c + 1]) if c + 1 < first.size else adjacency.num_rows - 1))

@@ -1,0 +1,1 @@
+"""Frontier parts from one worker to another."""

@@ -1,0 +1,317 @@
+"""One partition's part in a search: it owns vertices, and finds which of them each level reaches.
+
+In: a loaded partition; in each step the frontier parts of all partitions. Out: its own part of the next frontier, and a log record
+from which its state can be made again. What is noted of its vertices (visited bits, parents, levels) is at local positions; the
+frontier and what has been reached are bitmaps over all vertices, in store numbers.
+
+Levels with few edges are taken by every partition alike, many in one call: each finds all their vertices and notes its own. That
+costs the edges of a tiny frontier once more per partition and saves the exchange, which costs thousands of edges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
+from oocgraph.kernels import cpu
+from oocgraph.kernels import partition as bits
+from oocgraph.partition.dealing import Dealing
+from oocgraph.plan.direction import Choice
+from oocgraph.result import Iteration
+from oocgraph.runtime.buffers import BufferPool
+from oocgraph.runtime.engine import Engine
+from oocgraph.runtime.resident import ResidentGraph
+from oocgraph.runtime.state import SearchState
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.search_log import Record
+from oocgraph.types import LEVEL_UNREACHED, Array, Direction
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What a search was asked for.
+
+    Attributes
+    ----------
+    direction
+        Rule that chooses push or pull.
+    last_level
+        Last level to find.
+    """
+
+    direction: Direction
+    last_level: int
+
+
+class PartState(SearchState):
+    """The state of one search in one partition; see `SearchState` for what is the same.
+
+    Attributes
+    ----------
+    frontier : (num_words of all vertices,) uint64
+        Store numbers.
+    visited, before, undecided : (num_words of the partition,) uint64
+        Local positions.
+    entered
+        What was visited when the step began, and is in the log.
+    is_new, ended
+        Whether no step has been taken yet; whether no level is left to find.
+    """
+
+    def __init__(self, part: PartRuntime, *, num_kept: int, wide: bool) -> None:
+        super().__init__(part.num_owned, part.store.index_dtype, part.buffers, num_kept=num_kept, wide=wide)
+        words = max(1, -(-part.store.num_vertices // 64))
+        self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
+        self._owners = (part.owned, part.rank)
+        self.queued = False
+        self.num_own_visited = 0
+        self.entered = np.zeros(self.num_words, np.uint64)
+        self.is_new, self.ended = False, False
+
+    @property
+    def closed(self) -> Array:
+        """Bitmap over all vertices: visited, or not owned."""
+        return self._closed
+
+    @property
+    def reached(self) -> Array:
+        """Bitmap over all vertices of what has been reached, whoever owns it."""
+        return self._reached
+
+    @property
+    def owners(self) -> tuple[Array | None, Array | None]:
+        """``owned, rank``."""
+        return self._owners
+
+    @property
+    def num_unvisited(self) -> int:
+        """Own vertices without a level."""
+        return self.num_vertices - self.num_own_visited
+
+
+class PartRuntime(Engine):
+    """A partition ready for searches.
+
+    Parameters
+    ----------
+    store, dealing, partition
+        Which vertices of which graph.
+    graph
+        What of it is in memory (`oocgraph.runtime.part_load`).
+    threads, io_threads
+        Compute and reading threads.
+    """
+
+    def __init__(self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, *, threads: int, io_threads: int) -> None:
+        super().__init__(store, graph, threads=threads, io_threads=io_threads)
+        self.dealing, self.partition = dealing, partition
+        self.num_owned = int(dealing.num_owned[partition])
+        self.blocks = [dealing.blocks_of(p) for p in range(dealing.num_partitions)]
+        self.own_blocks = self.blocks[partition]
+        words = max(1, -(-store.num_vertices // 64))
+        self.owned = np.zeros(words, np.uint64)
+        self.rank = np.zeros(words, np.uint32 if store.num_vertices < 2**32 else np.int64)
+        bits.own_bits(*self.own_blocks[:2], self.owned)
+        bits.rank_words(self.owned, self.rank)
+
+    @property
+    def buffers(self) -> BufferPool:
+        """Lends the arrays of states."""
+        return self._buffers
+
+    # The state of a search.
+
+    def start(self, sources: Array) -> PartState:
+        """Return the state in which `sources` (store numbers, distinct) are the frontier, at level 0."""
+        state = self._new_state(wide=False)
+        cpu.mark_vertices(sources, sources.size, state.frontier)
+        state.reached[:] = state.frontier
+        bits.gather_bits(*self.own_blocks, state.frontier, state.visited)
+        own = sources[self.dealing.locate(sources)[0] == self.partition]
+        positions = self.dealing.locate(own)[1]
+        state.parent[positions] = own
+        state.levels[positions] = 0
+        state.is_new = True
+        self.measure(state)
+        self._measure_frontier(state)
+        return state
+
+    def resume(self, logs: Sequence[Iterable[Record]], last_step: int) -> PartState:
+        """Return the state after step `last_step`, from the records up to it of every partition (parents of its own needed only)."""
+        level = -1
+        parts: list[FrontierPart] = []
+        notes: list[Record] = []
+        state: PartState | None = None
+        for p, (records, blocks) in enumerate(zip(logs, self.blocks, strict=True)):
+            rows = np.zeros(max(1, -(-int(self.dealing.num_owned[p]) // 64)), np.uint64)
+            found = np.zeros_like(rows)
+            for record in records:
+                found = _found_bits(record, found.size)
+                cpu.add_vertices(record.early_vertex, rows)
+                rows |= found
+                level = record.level
+                if p == self.partition:
+                    notes.append(record)
+            if state is None:
+                state = self._new_state(wide=level + 1 >= LEVEL_UNREACHED)
+            bits.scatter_bits(*blocks, rows, state.reached)
+            parts.append(FrontierPart(level, True, found))
+            if p == self.partition:
+                state.visited[:] = rows
+        assert state is not None
+        for record in notes:
+            self._take_notes(state, record)
+        state.level = level
+        join_parts(parts, self.blocks, state.frontier)
+        self.measure(state)
+        self._measure_frontier(state)
+        return state
+
+    def _new_state(self, *, wide: bool) -> PartState:
+        residency = self.graph.residency
+        return PartState(self, num_kept=residency.num_kept, wide=wide or residency.road)
+
+    def _take_notes(self, state: PartState, record: Record) -> None:
+        """Set parents and levels of the own vertices of a record."""
+        state.parent[record.early_vertex] = record.early_parent
+        state.levels[record.early_vertex] = record.early_level
+        found = _found_bits(record, state.num_words)
+        bits.put_marked(found, record.parent, state.parent)
+        positions = np.empty(record.parent.size, np.int64)
+        cpu.list_vertices(found, positions)
+        state.levels[positions] = record.level
+
+    # A step.
+
+    def step(
+        self,
+        state: PartState,
+        options: SearchOptions,
+        parts: Sequence[FrontierPart] | None,
+        iterate: Callable[[Engine, SearchState, Direction], None],
+        at: Callable[[str], None],
+    ) -> FrontierPart:
+        """Find the levels up to the next one whose vertices the peers have to be told.
+
+        Parameters
+        ----------
+        parts
+            What all partitions found in the step before; None when the state holds the frontier already.
+        iterate
+            Finds one level: `oocgraph.algorithms.bfs.iterate`.
+        at
+            Called with the name of the phase that begins.
+
+        Returns
+        -------
+        FrontierPart
+            Empty when the search has ended.
+        """
+        if state.is_new:
+            state.entered[:] = 0
+        else:
+            state.entered[:] = state.visited
+        state.is_new = False
+        state.before[:] = state.visited
+        if parts is not None and not state.ended:
+            self._join(state, parts)
+        going = not self._ends(state, options)
+        if going and options.direction in ("auto", "push"):
+            at("kernel")
+            going = self._tiny_levels(state, options.last_level) and not self._ends(state, options)
+        if going:
+            iterate(self, state, options.direction)
+        else:
+            state.ended = True
+        new = state.visited & ~state.before
+        count = int(np.bitwise_count(new).sum())
+        return make_part(new, count, state.level, self.own_blocks, self.store.index_dtype)
+
+    def _ends(self, state: PartState, options: SearchOptions) -> bool:
+        """Whether there is no level left to find."""
+        return state.ended or not state.frontier_size or state.level >= options.last_level
+
+    def record(self, state: PartState, step: int) -> Record:
+        """Return what the step has noted."""
+        early = state.before & ~state.entered
+        new = state.visited & ~state.before
+        dtype = self.store.index_dtype
+        early_vertex, early_parent = self._listed(early, state.parent, dtype)
+        levels = state.levels[early_vertex].astype(np.int32)
+        found, parent = self._listed(new, state.parent, dtype)
+        dense = new.nbytes < found.nbytes
+        return Record(step, state.level, early_vertex, early_parent, levels, dense, new if dense else found, parent)
+
+    def _listed(self, rows: Array, parent: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array]:
+        count = int(np.bitwise_count(rows).sum())
+        vertices, parents = np.empty(count, dtype), np.empty(count, dtype)
+        if count:
+            cpu.list_vertices(rows, vertices)
+            bits.take_marked(rows, parent, parents)
+        return vertices, parents
+
+    def _join(self, state: PartState, parts: Sequence[FrontierPart]) -> None:
+        join_parts(parts, self.blocks, state.frontier)
+        state.queued = False
+        np.bitwise_or(state.reached, state.frontier, out=state.reached)
+        self._measure_frontier(state)
+        state.num_reached += state.frontier_size
+        state.unvisited_edges -= state.frontier_edges
+
+    def _tiny_levels(self, state: PartState, last_level: int) -> bool:
+        """Take the levels with few edges, as every partition does; returns whether a larger frontier is left."""
+        level = state.level
+        going = self.push_levels(state, last_level)
+        if state.level > level:
+            bits.gather_bits(*self.own_blocks, state.reached, state.visited)
+            state.before[:] = state.visited
+            state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+        return going
+
+    # What `oocgraph.algorithms.bfs.iterate` asks of a runtime, where it differs from a whole graph's.
+
+    def begin_iteration(self, state: SearchState) -> None:
+        """Remember what is visited, and make room for the next level."""
+        state.widen_if_needed()
+        state.before[:] = state.visited
+
+    def push(self, state: SearchState) -> int:
+        """Push the frontier's rows, keeping the targets owned; returns bytes requested."""
+        np.bitwise_not(self.owned, out=state.closed)
+        bits.scatter_bits(*self.own_blocks, state.visited, state.closed)
+        num_bytes = super().push(state)
+        bits.gather_bits(*self.own_blocks, state.closed, state.visited)
+        return num_bytes
+
+    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """Count the own vertices found in this iteration, and record its figures."""
+        assert isinstance(state, PartState)
+        state.level += 1
+        state.pulled = choice.direction == "pull"
+        state.bytes_requested += num_bytes
+        state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+        seconds = time.perf_counter() - began
+        state.record(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
+
+    def measure(self, state: SearchState) -> None:
+        """Count anew what has been reached."""
+        assert isinstance(state, PartState)
+        state.num_reached, edges = self._count_edges(self.graph.push, state.reached)
+        state.unvisited_edges = self.graph.push.num_edges - edges
+        state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+
+    def _measure_frontier(self, state: PartState) -> None:
+        state.frontier_size, state.frontier_edges = self._count_edges(self.graph.push, state.frontier)
+
+
+def _found_bits(record: Record, num_words: int) -> Array:
+    """Bitmap of the vertices that the step found alone."""
+    if record.dense:
+        return record.found
+    rows = np.zeros(num_words, np.uint64)
+    cpu.add_vertices(record.found, rows)
+    return rows
