@@ -38,10 +38,12 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 ALLOWED = {
     "cupy": {"arrays", "kernels.gpu"},
+    "IPython": {"progress"},
     "matplotlib": {"plot"},
     "zarr": {"store"},
     "dask": {"config", "runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
     "distributed": {"runtime.dask", "runtime.worker", "runtime.cluster", "exchange.dask"},
+    "dask_cuda": {"runtime.cluster"},
 }
 """Where a library may be imported: a module, or a package with all that is in it."""
 

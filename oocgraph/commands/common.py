@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from oocgraph import progress
 from oocgraph.memory import format_bytes, parse_bytes
 from oocgraph.types import Progress
 
@@ -90,25 +90,9 @@ def human(name: str, value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
-@contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """Yield a `Progress` that draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
-    if not sys.stderr.isatty():
-        yield _only_compiling
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def show(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bars.add_task(phase)
-            bars.update(tasks[phase], completed=done, total=total or None)
-
-        yield show
+def progress_bars() -> AbstractContextManager[Progress]:
+    """Return a context whose `Progress` draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
+    return progress.progress_bars(otherwise=_only_compiling)
 
 
 def _only_compiling(phase: str, done: int, _total: int) -> None:

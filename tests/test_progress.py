@@ -1,0 +1,115 @@
+"""Progress is drawn where somebody can see it: on a terminal, in a notebook, nowhere else."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from oocgraph import progress
+from oocgraph.progress import LEVEL, REACHED, Bar, Bars, progress_bars, watched
+from oocgraph.types import ignore_progress
+
+ROOT = Path(__file__).parents[1]
+
+SEARCH = """
+from oocgraph.progress import watched
+with watched(True) as tell:
+    for level, reached in ((1, 5), (2, 1200), (3, 4000)):
+        tell("level", level, 0)
+        tell("vertices reached", reached, 5000)
+"""
+
+
+def last(*calls):
+    """Bars after some calls."""
+    drawn = []
+    tell = Bars(drawn.append)
+    for call in calls:
+        tell(*call)
+    return drawn[-1]
+
+
+def test_a_search_has_one_bar():
+    """Its title is the level; its length the vertices reached, where they are known."""
+    assert last((LEVEL, 1, 0), (LEVEL, 2, 0)) == [Bar("level 2")]
+    assert last((LEVEL, 2, 0), (REACHED, 1200, 5000)) == [Bar("level 2", 1200, 5000, "1,200 of 5,000 vertices reached")]
+    assert last((LEVEL, 2, 0), (REACHED, 7, 9), (LEVEL, 3, 0)) == [Bar("level 3", 7, 9, "7 of 9 vertices reached")]
+
+
+def test_other_phases_have_bars_of_their_own():
+    """In the order in which they began."""
+    assert last(("read edges", 5, 0), ("sort edges", 1, 8), ("read edges", 6, 6)) == [Bar("read edges", 6, 6), Bar("sort edges", 1, 8)]
+
+
+def test_nobody_watches_a_pipe(capsys):
+    """Neither terminal nor notebook: the function for that case is called, by default one that does nothing."""
+    with watched(True) as tell:
+        tell(LEVEL, 1, 0)
+    assert tell is ignore_progress
+    with progress_bars(otherwise=print) as tell:
+        assert tell is print
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_function_is_called_itself():
+    """As an argument `progress` may be one; False is silence."""
+    with watched(print) as tell:
+        assert tell is print
+    with watched(False) as tell:
+        assert tell is ignore_progress
+
+
+def test_a_terminal_shows_level_and_vertices():
+    """On stderr; stdout stays clean."""
+    terminal, other_end = os.openpty()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "120"}
+    done = subprocess.run([sys.executable, "-c", SEARCH], stdout=subprocess.PIPE, stderr=other_end, env=env, check=True, timeout=60)
+    os.close(other_end)
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", os.read(terminal, 1 << 16).decode())
+    os.close(terminal)
+    assert "level 3" in drawn
+    assert "80%" in drawn
+    assert "4,000 of 5,000 vertices reached" in drawn
+    assert done.stdout == b""
+
+
+def test_a_notebook_shows_level_and_vertices(monkeypatch):
+    """A real kernel sends one picture and updates it; the last one stays."""
+    from jupyter_client.manager import start_new_kernel
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    messages = []
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        reply = client.execute_interactive(SEARCH, output_hook=messages.append, timeout=60)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert reply["content"]["status"] == "ok"
+    pictures = [one for one in messages if one["msg_type"].endswith("display_data")]
+    shown = [one["content"]["data"]["text/html"] for one in pictures]
+    assert [one["msg_type"] for one in pictures] == ["display_data"] + ["update_display_data"] * (len(pictures) - 1)
+    assert len({one["content"]["transient"]["display_id"] for one in pictures}) == 1
+    assert shown[0].startswith("level 1 <progress ></progress>")
+    assert shown[-1].startswith('level 3 <progress value="4000" max="5000"></progress> 4,000 of 5,000 vertices reached<br>')
+
+
+def test_a_notebook_is_not_flooded(monkeypatch):
+    """A hundred levels within a second are ten pictures."""
+    clock, shown = [0.0], []
+
+    class Picture(progress._NotebookPicture):
+        def show(self):
+            shown.append(self._bars[0].title)
+            self._due = clock[0] + progress.REDRAW_SECONDS
+
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    tell = Bars(Picture().draw)
+    for level in range(1, 101):
+        tell(LEVEL, level, 0)
+        clock[0] += 0.01
+    assert shown[0] == "level 1"
+    assert 9 <= len(shown) <= 11
