@@ -9,12 +9,16 @@ import click
 
 from oocgraph.commands.common import human
 from oocgraph.memory import format_bytes
+from oocgraph.traversal import by_worker, imbalance
 
 if TYPE_CHECKING:
-    from oocgraph.result import Iteration
+    from oocgraph.traversal import Iteration, WorkerFigures
 
 SHOWN_LEVELS = 40
 """Levels of a listing: more are counted, not shown."""
+
+SHOWN_SHARES = 4
+"""Workers whose shares of a level are told in its line."""
 
 FILE_WIDTH = 160
 """Characters of a line when the output is not a terminal."""
@@ -37,10 +41,59 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def print_levels(iterations: Sequence[Iteration]) -> None:
-    """Print what each iteration did."""
-    shown = ("level", "direction", "frontier", "undecided", "seconds", "bytes_read", "reason")
-    print_table({name: getattr(one, name) for name in shown} for one in iterations[:SHOWN_LEVELS])
+    """Print what each iteration did, on a cluster also how evenly; then the sums of each worker."""
+    workers = by_worker(iterations)
+    print_table(_level_row(one, list(workers)) for one in iterations[:SHOWN_LEVELS])
     if len(iterations) > SHOWN_LEVELS:
         rest = iterations[SHOWN_LEVELS:]
         seconds, num_bytes = sum(one.seconds for one in rest), sum(one.bytes_read for one in rest)
         click.echo(f"  ... and {len(rest):,} more levels, {seconds:.3f} s, {format_bytes(num_bytes)} read")
+    if workers:
+        _print_workers(workers)
+
+
+def _level_row(iteration: Iteration, workers: Sequence[str]) -> dict[str, Any]:
+    """Columns of one level; `busy` has the share of each of a few workers, in the order of the table of workers."""
+    row = {name: getattr(iteration, name) for name in ("level", "direction", "frontier", "undecided", "seconds", "bytes_read")}
+    if workers:
+        figures = by_worker([iteration])
+        busy = [figures[name].busy_seconds if name in figures else 0.0 for name in workers]
+        if len(workers) <= SHOWN_SHARES:
+            row["busy"] = _shares(busy)
+        row["imbalance"] = f"{imbalance(busy):.2f}" if figures else "-"
+        row["sent_bytes"] = sum(one.sent_bytes for one in figures.values())
+    return row | {"reason": iteration.reason}
+
+
+def _shares(busy_seconds: Sequence[float]) -> str:
+    """Share of each in the sum.
+
+    Examples
+    --------
+    >>> _shares([0.3, 0.1]), _shares([0.0, 0.0])
+    ('75 : 25 %', '-')
+    """
+    total = sum(busy_seconds)
+    return " : ".join(f"{100 * one / total:.0f}" for one in busy_seconds) + " %" if total > 0 else "-"
+
+
+def _print_workers(workers: Mapping[str, WorkerFigures]) -> None:
+    """Print what each worker did in the whole search."""
+    shown = list(workers.items())[:SHOWN_LEVELS]
+    names = ("busy_seconds", "bytes_read", "sent_bytes", "num_found")
+    print_table({"worker": name, "partitions": _few(one.partitions)} | {name: getattr(one, name) for name in names} for name, one in shown)
+    if len(workers) > len(shown):
+        click.echo(f"  ... and {len(workers) - len(shown):,} more workers")
+    click.echo(f"  busiest worker: {imbalance([one.busy_seconds for one in workers.values()]):.2f} x the mean")
+
+
+def _few(numbers: Sequence[int]) -> str:
+    """Numbers as text, shortened.
+
+    Examples
+    --------
+    >>> _few((0, 2)), _few(range(9))
+    ('0, 2', '0, 1, 2, 3, ... (9)')
+    """
+    text = ", ".join(map(str, numbers[:4]))
+    return text if len(numbers) <= 4 else f"{text}, ... ({len(numbers)})"

@@ -1,0 +1,54 @@
+"""What a person reads of a search."""
+
+from __future__ import annotations
+
+from oocgraph.commands import tables
+from oocgraph.traversal import Iteration, PartFigures
+
+
+def levels(num_levels, workers):
+    """Make iterations in which worker number w is busy w + 1 seconds."""
+    parts = tuple(PartFigures(w, f"tcp://h:{w}", "push", w + 1.0, 10, 2048, 3) for w in range(workers))
+    return [Iteration(level, "push", "few edges", 7, 0, 2.0, 10 * workers, parts=parts) for level in range(1, num_levels + 1)]
+
+
+def rows(text):
+    """Cells of each line."""
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
+def test_levels_in_process_have_no_columns_of_workers(capsys):
+    tables.print_levels(levels(2, workers=0))
+    lines = rows(capsys.readouterr().out)
+    assert lines[0] == ["level", "direction", "frontier", "undecided", "seconds", "bytes", "read", "reason"]
+    assert len(lines) == 4
+
+
+def test_levels_on_a_cluster_tell_how_evenly_the_workers_were_busy(capsys):
+    """Shares, imbalance and bytes sent in each level; the sums of each worker below."""
+    tables.print_levels([*levels(2, workers=2), Iteration(3, "push", "tiny", 7, 0, 2.0, 0)])
+    text = capsys.readouterr().out
+    assert "busy" in text
+    lines = rows(text)
+    assert [line[7:13] for line in lines if line[0] in "12"] == [["B", "33", ":", "67", "%", "1.33"]] * 2
+    assert "4.0 KiB" in text
+    tiny = next(line for line in lines if line[0] == "3")
+    assert tiny[-5:] == ["-", "-", "0", "B", "tiny"]
+    assert ["tcp://h:1", "1", "4", "s", "20", "B", "4.0", "KiB", "6"] in lines
+    assert "busiest worker: 1.33 x the mean" in text
+
+
+def test_many_workers_are_summed_up(capsys):
+    """No share of each in a line; not every worker a line."""
+    tables.print_levels(levels(1, workers=50))
+    text = capsys.readouterr().out
+    assert "busy" not in text.splitlines()[1]
+    assert "imbalance" in text
+    assert "... and 10 more workers" in text
+
+
+def test_a_worker_of_many_partitions_names_a_few(capsys):
+    """Text stays short."""
+    parts = tuple(PartFigures(p, "w", "push", 1.0, 1, 1, 1) for p in range(9))
+    tables.print_levels([Iteration(1, "push", "", 1, 0, 1.0, 9, parts=parts)])
+    assert "0, 1, 2, 3, ... (9)" in capsys.readouterr().out
