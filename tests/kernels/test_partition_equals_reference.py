@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def random_blocks(rng):
-    """Blocks of one partition among vertices 0 .. n - 1, some shorter than a word and some much longer, some adjacent."""
+    """Return blocks of one partition among vertices 0 .. n - 1, some shorter than a word and some much longer, some adjacent."""
     longest = int(rng.choice([2, 5, 64, 300]))
     cuts = np.cumsum(rng.integers(1, longest + 1, rng.integers(1, 40))) + rng.integers(0, 100)
     own = rng.random(cuts.size - 1) < rng.random()
@@ -26,7 +27,7 @@ def random_blocks(rng):
 
 
 def random_bitmap(rng, n):
-    """Marks below `n`, from none to all; no word more than needed."""
+    """Return a bitmap with marks below `n`, from none to all; no word more than needed."""
     bits = np.zeros(-(-n // 64) * 64, np.bool_)
     bits[:n] = rng.random(n) < rng.choice([0, 0.03, 0.5, 0.97, 1])
     return np.packbits(bits, bitorder="little").view(np.uint64)
@@ -109,8 +110,8 @@ def test_pieces_of_an_array_make_up_its_local_part(seed, dtype):
     out = np.full(num_owned, n, dtype)
     cuts = np.unique(np.concatenate([[0, length], rng.integers(0, length + 1, rng.integers(0, 10))]))
     copied = 0
-    for a, z in zip(cuts[:-1], cuts[1:], strict=True):
-        out, count = both("take_runs", first, stop, local, array[a:z], int(a), out=out)
+    for a, z in pairwise(cuts.tolist()):
+        out, count = both("take_runs", first, stop, local, array[a:z], a, out=out)
         copied += count
     owned = np.concatenate([np.empty(0, np.int64), *[np.arange(a, z) for a, z in zip(first, stop, strict=True)]])
     np.testing.assert_array_equal(out[:copied], array[owned[owned < length]])
