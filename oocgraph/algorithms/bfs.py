@@ -16,7 +16,6 @@ from typing import Any, get_args
 
 import numpy as np
 
-from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
@@ -208,7 +207,7 @@ def choose(runtime: Engine, state: SearchState, direction: Direction) -> Choice:
     if direction == "half":
         return rules.choose_half(facts)
     if direction == "alpha-beta":
-        return rules.choose_alpha_beta(facts, alpha=settings().alpha, beta=settings().beta)
+        return rules.choose_alpha_beta(facts, alpha=runtime.knobs.alpha, beta=runtime.knobs.beta)
     return rules.choose_by_cost(facts, disk_byte_cost=DISK_BYTE_COST, page_bytes=PAGE_BYTES)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.config import Settings
 from oocgraph.kernels import cpu
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
@@ -67,10 +68,12 @@ class Engine:
         The graph on disk, and what is resident of it.
     threads, io_threads
         Compute and reading threads.
+    knobs
+        The configuration that holds for its searches.
     """
 
-    def __init__(self, store: CSRStore, graph: ResidentGraph, *, threads: int, io_threads: int) -> None:
-        self.store, self.graph, self.threads = store, graph, threads
+    def __init__(self, store: CSRStore, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings) -> None:
+        self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-compute")
         on_disk = not all(adjacency.all_resident for adjacency in graph.adjacencies)
         self._gatherer = Gatherer(io_threads, BUFFER_BYTES) if on_disk else None
@@ -81,6 +84,7 @@ class Engine:
         self._buffers = BufferPool()
         self.oracle: PageOracle | None = None
         self.searching = threading.Lock()
+        self.on_phase: Callable[[str], None] = _ignore_phase
 
     def close(self) -> None:
         """End the threads and close the files."""
@@ -200,6 +204,8 @@ class Engine:
         pieces = [(int(cuts[a]), int(cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)]
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+            if piece is pieces[0]:
+                self.on_phase("read")
             result: tuple[int, int, int] = cpu.pull_tails(
                 *piece, *pull.lookup, pull.num_planes, pull.resident.size, *files, gap, buffer,
                 buffer.view(pull.resident.dtype), *state.kept_entries, state.kept,
@@ -222,6 +228,8 @@ class Engine:
         pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), workers * PIECES_PER_THREAD)
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+            if piece is pieces[0] and buffer.size:
+                self.on_phase("read")
             result: tuple[int, int, int] = cpu.push_rows(
                 *piece, *push.lookup, *push.heads, push.resident, 0, *files, gap, buffer,
                 buffer.view(push.resident.dtype), state.frontier, state.closed, *state.owners, *state.marks,
@@ -323,6 +331,10 @@ class Engine:
 
 
 _NO_BUFFER = np.empty(0, np.uint8)
+
+
+def _ignore_phase(_name: str) -> None:
+    """Accept the name of a phase and do nothing."""
 
 
 def _pairs(cuts: Array) -> list[tuple[int, int]]:

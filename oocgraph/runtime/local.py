@@ -12,7 +12,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-from oocgraph.config import settings
+from oocgraph.config import Settings, settings
 from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
 from oocgraph.plan.direction import Choice
@@ -31,12 +31,20 @@ class LocalRuntime(Engine):
     """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
 
     def __init__(
-        self, store: CSRStore, budget: Budget, *, threads: int, io_threads: int, max_planes: int | None, check_pages: bool
+        self,
+        store: CSRStore,
+        budget: Budget,
+        *,
+        threads: int,
+        io_threads: int,
+        max_planes: int | None,
+        check_pages: bool,
+        knobs: Settings,
     ) -> None:
         graph = load_graph(
             store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes, check_pages=check_pages
         )
-        super().__init__(store, graph, threads=threads, io_threads=io_threads)
+        super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget = budget
         self.load_seconds = graph.load_seconds
 
@@ -91,6 +99,7 @@ class LocalRuntime(Engine):
             io_threads=io_threads or knobs.io_threads,
             max_planes=max_planes,
             check_pages=check_pages,
+            knobs=knobs,
         )
         if oracle:
             runtime.oracle = PageOracle(runtime.graph.pull, store.num_vertices)

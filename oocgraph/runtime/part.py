@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oocgraph.config import Settings
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
@@ -104,10 +105,14 @@ class PartRuntime(Engine):
         What of it is in memory (`oocgraph.runtime.part_load`).
     threads, io_threads
         Compute and reading threads.
+    knobs
+        The configuration that holds for its searches.
     """
 
-    def __init__(self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, *, threads: int, io_threads: int) -> None:
-        super().__init__(store, graph, threads=threads, io_threads=io_threads)
+    def __init__(
+        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings
+    ) -> None:
+        super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.dealing, self.partition = dealing, partition
         self.num_owned = int(dealing.num_owned[partition])
         self.blocks = [dealing.blocks_of(p) for p in range(dealing.num_partitions)]
@@ -193,7 +198,6 @@ class PartRuntime(Engine):
         options: SearchOptions,
         parts: Sequence[FrontierPart] | None,
         iterate: Callable[[Engine, SearchState, Direction], None],
-        at: Callable[[str], None],
     ) -> FrontierPart:
         """Find the levels up to the next one whose vertices the peers have to be told.
 
@@ -203,8 +207,6 @@ class PartRuntime(Engine):
             What all partitions found in the step before; None when the state holds the frontier already.
         iterate
             Finds one level: `oocgraph.algorithms.bfs.iterate`.
-        at
-            Called with the name of the phase that begins.
 
         Returns
         -------
@@ -221,7 +223,6 @@ class PartRuntime(Engine):
             self._join(state, parts)
         going = not self._ends(state, options)
         if going and options.direction in ("auto", "push"):
-            at("kernel")
             going = self._tiny_levels(state, options.last_level) and not self._ends(state, options)
         if going:
             iterate(self, state, options.direction)
@@ -276,6 +277,7 @@ class PartRuntime(Engine):
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""
+        self.on_phase("kernel")
         state.widen_if_needed()
         state.before[:] = state.visited
 

@@ -124,6 +124,11 @@ class SearchState:
         self.frontier_size, self.frontier_edges, self.level = (int(x) for x in self.counts[:3])
         self.counts[3] = self.counts[4] = 0
 
+    def drain(self) -> list[Iteration | Array]:
+        """Return the figures since the last call: of single levels, or (num_levels, 5) float64 (see `take_log`)."""
+        records, self._records = self._records, []
+        return records
+
     def iterations(self) -> tuple[Iteration, ...]:
         """Return the figures of all iterations so far."""
         out: list[Iteration] = []

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from oocgraph.algorithms.bfs import iterate
+from oocgraph.config import settings
 from oocgraph.partition.dealing import deal
 from oocgraph.runtime.part import PartRuntime, SearchOptions
 from oocgraph.runtime.part_load import Loading, PartPlan
@@ -34,12 +35,8 @@ def open_parts(store, num_partitions, *, cramp=None, threads=1):
                 road=bool(rng.integers(0, 2)),
             )
         graph = plan.load(residency, GENEROUS)
-        parts.append(PartRuntime(store, dealing, p, graph, threads=threads, io_threads=2))
+        parts.append(PartRuntime(store, dealing, p, graph, threads=threads, io_threads=2, knobs=settings()))
     return parts
-
-
-def no_phase(_name):
-    """Accept the name of a phase and do nothing."""
 
 
 def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None):
@@ -52,7 +49,7 @@ def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=No
         if step == stop_after:
             return states, step
         step += 1
-        found = [part.step(state, options, found, iterate, no_phase) for part, state in zip(parts, states, strict=True)]
+        found = [part.step(state, options, found, iterate) for part, state in zip(parts, states, strict=True)]
         if logs is not None:
             for part, state, log in zip(parts, states, logs, strict=True):
                 log.append(part.record(state, step))

@@ -1,0 +1,508 @@
+"""What a worker holds and does: partitions in a plugin, steps of searches as tasks.
+
+In: `GraphSpec` (what to load), `SearchSpec` (what to search), and the parts of a frontier. Out: this worker's part of the next frontier,
+which is all that Dask sees; visited bits and parents stay here, and in the log of the result store, from which any worker can make
+them again. Every task finds its worker's `Holdings` through the plugin named `PLUGIN`.
+
+A *lease* is one opened runtime of one client: it reserves memory for one search at a time on the partitions it uses. Leases on
+the same graph share what is loaded of it; where another graph comes, those that are there give up edges and planes for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from distributed import get_worker
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from oocgraph.config import Settings
+from oocgraph.errors import BudgetError, ClusterError
+from oocgraph.exchange.parts import FrontierPart
+from oocgraph.kernels import warm
+from oocgraph.memory import default_budget_bytes, device_bytes_read, effective_budget_bytes, host_bytes
+from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.plan.residency import Residency, part_state_bytes
+from oocgraph.result import Iteration
+from oocgraph.runtime.engine import BUFFER_BYTES
+from oocgraph.runtime.part import PartRuntime, PartState, SearchOptions
+from oocgraph.runtime.part_load import Loading, PartPlan
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.search_log import LogWriter
+from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.types import Array
+
+PLUGIN = "oocgraph"
+
+SPILL_MARGIN = 0.05
+"""Budget of a worker below the share of its memory at which Dask begins to spill results."""
+
+SPILL_SHARE = 0.7
+"""That share where Dask's configuration does not name one."""
+
+phase_hook: Callable[[str, int, int], None] | None = None
+"""For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
+
+
+class StateLostError(ClusterError):
+    """A worker was asked to go on with a search that it does not hold: it was restarted, or the step comes from an older epoch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSpec:
+    """What a worker loads.
+
+    Attributes
+    ----------
+    url, fingerprint
+        The store, and what its workers must all see there.
+    num_partitions
+        Into how many the vertices are dealt.
+    settings
+        The client's configuration.
+    memory_budget
+        Bytes of a worker, as asked for; None: by its memory limit.
+    threads
+        Compute threads of a worker; None: as many as Dask gave it.
+    max_planes, check_pages
+        As in `LocalRuntime.open`.
+    """
+
+    url: str
+    fingerprint: str
+    num_partitions: int
+    settings: Settings
+    memory_budget: str | int | None = None
+    threads: int | None = None
+    max_planes: int | None = None
+    check_pages: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpec:
+    """What a search is, sent with the first step of each epoch.
+
+    Attributes
+    ----------
+    search
+        Its name, unique.
+    result_store
+        Where logs and result are written.
+    sources : (num_sources,) int64
+        Store numbers.
+    options
+        Direction and depth.
+    iterate
+        Finds one level: `oocgraph.algorithms.bfs.iterate`.
+    epoch
+        How often the search has been placed on workers anew.
+    last_step
+        Last step that every partition has logged; -1 at the start.
+    """
+
+    search: str
+    result_store: str
+    sources: Array
+    options: SearchOptions
+    iterate: Callable[..., None]
+    epoch: int
+    last_step: int
+
+
+@dataclass(slots=True)
+class HeldPart:
+    """A partition that is loaded, and who uses it."""
+
+    spec: GraphSpec
+    plan: PartPlan
+    residency: Residency
+    runtime: PartRuntime
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    leases: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class RunningSearch:
+    """The state of a search in a partition."""
+
+    spec: SearchSpec
+    state: PartState
+    log: LogWriter
+    step: int
+
+
+class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
+    """Gives a worker its `Holdings`."""
+
+    name = PLUGIN
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Begin with nothing."""
+        self.holdings = Holdings(worker)
+
+    def teardown(self, worker: Any) -> None:
+        """Close all that is held."""
+        self.holdings.close()
+
+
+def holdings() -> Holdings:
+    """Return what the worker of the running task holds."""
+    plugin = get_worker().plugins.get(PLUGIN)
+    if plugin is None:
+        raise StateLostError("this worker has not been prepared for oocgraph")
+    found: Holdings = plugin.holdings
+    return found
+
+
+class Holdings:
+    """The partitions and searches of one worker, and the memory they take."""
+
+    def __init__(self, worker: Any) -> None:
+        self.worker = worker
+        self._lock = threading.RLock()
+        self._parts: dict[tuple[str, int, int], HeldPart] = {}
+        self._charges: dict[tuple[str, int], int] = {}
+        self._searches: dict[tuple[str, int], RunningSearch] = {}
+        self._dealings: dict[tuple[str, int], tuple[CSRStore, Dealing]] = {}
+
+    # Memory: who holds how much.
+
+    def limit_bytes(self, spec: GraphSpec) -> int:
+        """Bytes that this worker may hold in all."""
+        import dask.config
+
+        limit = self.worker.memory_manager.memory_limit
+        requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
+        if not limit:
+            return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
+        spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
+        share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
+        most = int(share * limit)
+        return most if requested is None else min(most, effective_budget_bytes(requested))
+
+    def acquire(self, lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
+        """Reserve memory for one search and load `partitions`, if they are not here already.
+
+        Returns
+        -------
+        list of dict
+            Of each partition: planes, bytes and imbalance figures.
+
+        Raises
+        ------
+        BudgetError
+            They do not fit beside what is here; nothing has changed then.
+        """
+        with self._lock:
+            store, dealing = self._deal(spec)
+            warm.load_search_kernels(store.attributes.index_dtype, parts=True)
+            new = [p for p in partitions if (spec.fingerprint, spec.num_partitions, p) not in self._parts]
+            charges = {
+                (lease, p): part_state_bytes(store.num_vertices, int(dealing.num_owned[p]), store.index_dtype.itemsize) for p in partitions
+            }
+            threads = spec.threads or max(1, int(self.worker.state.nthreads))
+            loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, spec.check_pages)
+            plans = {(spec.fingerprint, spec.num_partitions, p): PartPlan(store, dealing, p, loading) for p in new}
+            residencies = self._share_out(spec, plans, charges)
+            self._shrink({key: r for key, r in residencies.items() if key in self._parts})
+            self._charges.update(charges)
+            limit = self.limit_bytes(spec)
+            for key, plan in plans.items():
+                graph = plan.load(residencies[key], limit)
+                runtime = PartRuntime(
+                    store, dealing, plan.partition, graph, threads=threads, io_threads=loading.io_threads, knobs=spec.settings
+                )
+                self._parts[key] = HeldPart(spec, plan, residencies[key], runtime)
+            for p in partitions:
+                self._parts[spec.fingerprint, spec.num_partitions, p].leases.add(lease)
+            return [self._figures(self._parts[spec.fingerprint, spec.num_partitions, p], p) for p in partitions]
+
+    def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
+        key = spec.fingerprint, spec.num_partitions
+        if key not in self._dealings:
+            store = open_graph(spec.url)
+            if graph_fingerprint(store) != spec.fingerprint:
+                raise ClusterError(
+                    f"worker {self.worker.address} sees another graph at {spec.url} than the client; "
+                    "give a path that means the same on every machine"
+                )
+            self._dealings[key] = store, deal(store, spec.num_partitions)
+        return self._dealings[key]
+
+    def _share_out(self, spec: GraphSpec, plans: dict[Any, PartPlan], charges: dict[Any, int]) -> dict[Any, Residency]:
+        """Plan what new partitions hold; if they do not fit beside those that are here, all get equal shares."""
+        limit = self.limit_bytes(spec)
+        held = sum(residency_bytes(part.residency) for part in self._parts.values())
+        searches = sum({**self._charges, **charges}.values())
+        baseline = max(0, host_bytes() - held - sum(self._charges.values())) if self._parts else host_bytes()
+        free = limit - baseline - searches
+        if not plans and held <= free:
+            return {}
+        try:
+            return {key: plan.residency(available_bytes=(free - held) // len(plans), limit_bytes=limit) for key, plan in plans.items()}
+        except (BudgetError, ZeroDivisionError) as error:
+            everything = {**{key: part.plan for key, part in self._parts.items()}, **plans}
+            try:
+                return {key: plan.residency(available_bytes=free // len(everything), limit_bytes=limit) for key, plan in everything.items()}
+            except BudgetError:
+                raise BudgetError(
+                    f"worker {self.worker.address} cannot take partition {', '.join(str(plan.partition) for plan in plans.values())} of "
+                    f"{spec.num_partitions}: {error}; or use more workers (--workers) or more memory for each (--worker-memory)"
+                ) from error
+
+    def _shrink(self, residencies: dict[Any, Residency]) -> None:
+        """Load what is here anew with less."""
+        for key, residency in residencies.items():
+            part = self._parts[key]
+            with part.lock:
+                old = part.runtime
+                old.close()
+                part.runtime = None  # type: ignore[assignment]
+                dealing, store, knobs, loading = old.dealing, old.store, old.knobs, part.plan.loading
+                del old
+                gc.collect()
+                graph = part.plan.load(residency, self.limit_bytes(part.spec))
+                part.runtime = PartRuntime(
+                    store, dealing, part.plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs
+                )
+                part.residency = residency
+
+    def _figures(self, part: HeldPart, partition: int) -> dict[str, Any]:
+        dealing = part.runtime.dealing
+        return {
+            "partition": partition,
+            "worker": self.worker.address,
+            "planes_resident": part.runtime.planes_resident,
+            "memory_budget": self.limit_bytes(part.spec),
+            "resident_bytes": residency_bytes(part.residency),
+            "load_seconds": part.runtime.graph.load_seconds,
+            "num_owned": int(dealing.num_owned[partition]),
+            "num_edges": int(dealing.num_edges[partition]),
+        }
+
+    # Searches.
+
+    def step(
+        self, spec: SearchSpec | str, graph: tuple[str, int], partition: int, index: int, parts: Sequence[FrontierPart]
+    ) -> FrontierPart:
+        """Take one step of a search; see `oocgraph.runtime.part`.
+
+        Raises
+        ------
+        StateLostError
+            The search, in this epoch and at this step, is not here.
+        """
+        with self._lock:
+            held = self._parts.get((*graph, partition))
+        if held is None:
+            raise StateLostError(f"worker {self.worker.address} does not hold partition {partition}")
+        with held.lock:
+            began, device_began = time.perf_counter(), device_bytes_read()
+            if isinstance(spec, SearchSpec):
+                running = self._begin(spec, held, partition)
+            else:
+                found = self._searches.get((spec, partition))
+                if found is None or found.step != index - 1:
+                    raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
+                running = found
+            return self._take(running, held.runtime, partition, index, parts, began, device_began)
+
+    def _begin(self, spec: SearchSpec, held: HeldPart, partition: int) -> RunningSearch:
+        """Start, or make again from the logs, the state of a search in a partition."""
+        self._forget(spec.search, partition)
+        store = SearchStore.open(spec.result_store)
+        runtime = held.runtime
+        if spec.last_step < 0:
+            state = runtime.start(spec.sources)
+        else:
+            logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(held.spec.num_partitions)]
+            state = runtime.resume(logs, spec.last_step)
+        running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step)
+        with self._lock:
+            self._searches[spec.search, partition] = running
+        return running
+
+    def _take(
+        self,
+        running: RunningSearch,
+        runtime: PartRuntime,
+        partition: int,
+        index: int,
+        parts: Sequence[FrontierPart],
+        began: float,
+        device: int,
+    ) -> FrontierPart:
+        state, spec = running.state, running.spec
+
+        def at(phase: str) -> None:
+            if phase_hook is not None:
+                phase_hook(phase, index, partition)
+
+        had_ended, num_found = state.ended, 0
+        found: list[int] = []
+        runtime.on_phase = at
+        part = runtime.step(state, spec.options, list(parts) or None, spec.iterate)
+        running.step = index
+        if not had_ended:
+            record = runtime.record(state, index)
+            running.log.append(record)
+            found = np.bincount(record.early_level).tolist() if record.early_level.size else []
+            num_found = int(record.parent.size)
+            if state.ended:
+                runtime.finish(state)
+        at("transfer")
+        event = {
+            "step": index,
+            "epoch": spec.epoch,
+            "partition": partition,
+            "worker": self.worker.address,
+            "level": state.level,
+            "ended": state.ended,
+            "num_found": num_found,
+            "num_found_early": found,
+            "num_reached": state.num_reached,
+            "sent_bytes": (len(runtime.blocks) - 1) * part.vertices.nbytes if part.vertices.size else 0,
+            "busy_seconds": time.perf_counter() - began,
+            "device_bytes": device_bytes_read() - device,
+            "iterations": [_row(one) for one in state.drain()],
+        }
+        if not had_ended:
+            self.worker.log_event(topic_of(spec.search), event)
+        return part
+
+    def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
+        """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
+        with self._lock:
+            held, running = self._parts.get((*graph, partition)), self._searches.get((search, partition))
+        if held is None or running is None or not running.state.ended:
+            raise StateLostError(f"worker {self.worker.address} holds no finished search of partition {partition}")
+        with held.lock:
+            if phase_hook is not None:
+                phase_hook("finish", running.step, partition)
+            state, runtime = running.state, held.runtime
+            SearchStore.open(running.spec.result_store).write_part(partition, state.levels, state.parent)
+            reached = state.visited
+            levels = state.levels
+            none = 255 if levels.dtype == np.uint8 else -1
+            depth = int(levels[levels != none].max(initial=0)) if levels.size else 0
+            return {
+                "partition": partition,
+                "depth": depth,
+                "num_reached": int(np.bitwise_count(reached).sum()),
+                "num_reached_edges": runtime.reached_edges(state) if partition == 0 else 0,
+            }
+
+    # Leaving.
+
+    def forget(self, search: str) -> None:
+        """Drop the states of a search."""
+        for name, partition in list(self._searches):
+            if name == search:
+                self._forget(name, partition)
+
+    def _forget(self, search: str, partition: int) -> None:
+        with self._lock:
+            running = self._searches.pop((search, partition), None)
+        if running is not None:
+            running.log.close()
+
+    def release(self, lease: str) -> None:
+        """Give back what a lease holds; what nobody else uses is closed."""
+        with self._lock:
+            for key in [key for key in self._charges if key[0] == lease]:
+                del self._charges[key]
+            for part_key, part in list(self._parts.items()):
+                part.leases.discard(lease)
+                if not part.leases:
+                    del self._parts[part_key]
+                    with part.lock:
+                        part.runtime.close()
+            used = {key[:2] for key in self._parts}
+            self._dealings = {key: value for key, value in self._dealings.items() if key in used}
+        gc.collect()
+
+    def close(self) -> None:
+        """Close everything."""
+        for name, partition in list(self._searches):
+            self._forget(name, partition)
+        with self._lock:
+            for part in self._parts.values():
+                part.runtime.close()
+            self._parts.clear()
+            self._charges.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def inventory(self) -> dict[str, Any]:
+        """Say what is held, for tests and messages."""
+        with self._lock:
+            return {
+                "parts": [list(key) for key in self._parts],
+                "searches": [list(key) for key in self._searches],
+                "reserved_bytes": sum(self._charges.values()) + sum(residency_bytes(part.residency) for part in self._parts.values()),
+            }
+
+
+def residency_bytes(residency: Residency) -> int:
+    """Bytes that a residency takes in all."""
+    return residency.vertex_bytes + residency.plane_bytes + residency.resident_bytes + residency.staging_bytes + residency.cache_bytes
+
+
+def topic_of(search: str) -> str:
+    """Topic of the events of a search."""
+    return f"oocgraph-{search}"
+
+
+def _row(figures: Iteration | Array) -> tuple[Any, ...] | bytes:
+    """Figures of a level as an event may hold them; of many levels as bytes of float64 (see `SearchState.drain`)."""
+    if isinstance(figures, Iteration):
+        return (
+            figures.level, figures.direction, figures.reason, figures.frontier, figures.undecided, figures.seconds, figures.bytes_read
+        )  # fmt: skip
+    return figures.tobytes()
+
+
+# The tasks.
+
+
+def acquire(lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
+    """Load partitions on this worker: `Holdings.acquire`."""
+    return holdings().acquire(lease, spec, partitions)
+
+
+def step(spec: SearchSpec | str, graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
+    """Take one step of a search: `Holdings.step`."""
+    return holdings().step(spec, graph, partition, index, parts)
+
+
+def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
+    """Write a partition's result: `Holdings.finish`."""
+    return holdings().finish(search, graph, partition)
+
+
+# Called at once on every worker, apart from tasks.
+
+
+def forget(search: str, dask_worker: Any = None) -> None:
+    """Drop the states of a search."""
+    if PLUGIN in dask_worker.plugins:
+        dask_worker.plugins[PLUGIN].holdings.forget(search)
+
+
+def release(lease: str, dask_worker: Any = None) -> None:
+    """Give back what a lease holds."""
+    if PLUGIN in dask_worker.plugins:
+        dask_worker.plugins[PLUGIN].holdings.release(lease)
+
+
+def inventory(dask_worker: Any = None) -> dict[str, Any]:
+    """Say what a worker holds."""
+    found: dict[str, Any] = dask_worker.plugins[PLUGIN].holdings.inventory() if PLUGIN in dask_worker.plugins else {}
+    return found
