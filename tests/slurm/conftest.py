@@ -1,0 +1,68 @@
+"""A Slurm cluster for all tests of this folder, a graph, and jobs that are submitted as a user would."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import oocgraph
+from tests.slurm.cluster import missing, slurm_cluster
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SOURCE = 4
+
+
+def pytest_collection_modifyitems(items):
+    """Every test in this folder needs Slurm."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slurm)
+
+
+@pytest.fixture(scope="session")
+def slurm():
+    """Two virtual nodes, idle."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    with slurm_cluster(nodes=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def graph(tmp_path_factory):
+    """Make a Kronecker graph, large enough that its levels are exchanged."""
+    return oocgraph.generate_kronecker(14, tmp_path_factory.mktemp("slurm") / "kron.zarr", memory_budget="1G")
+
+
+@pytest.fixture(scope="session")
+def levels(graph):
+    """Level of every vertex, found in this process."""
+    return oocgraph.bfs(graph, SOURCE, memory_budget="1G").to_pandas().set_index("vertex")["level"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Copy the files of ``configs/`` into a folder, from which jobs are submitted."""
+    for path in CONFIGS.glob("slurm-*"):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def submit(slurm, folder, graph):
+    """Submit one of the batch scripts with options of sbatch; its search writes ``levels.parquet``."""
+
+    def submit_script(script, *options, env=None):
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        arguments = [graph.url, SOURCE, folder / "result.zarr", folder / "levels.parquet"]
+        return slurm.submit(
+            "--output=%j.txt", "--cpus-per-task=1", *options, script, *arguments, cwd=folder, env={"PATH": path, **(env or {})}
+        )
+
+    yield submit_script
+    slurm.cancel_all()
