@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import VertexNotFoundError
-from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy, distinct, read_at
+from oocgraph.store import id_order
+from oocgraph.store.columns import Column, Ids, as_numpy, distinct, read_at
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.id_order import ISOLATED
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.types import Array
-
-ISOLATED = -1
-"""Store number of a vertex without edges: it has none."""
 
 BLOCK_VERTICES = 1 << 19
 """Ids read at once when they are streamed: 4 MiB of integers."""
@@ -119,25 +118,11 @@ class VertexIds:
 
     def stored_blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Ids, Array]]:
         """`blocks` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
-        run = _Run(self._column(SORTED_ID))
-        order = self.store.array(ORDER)
-        implied = self.store.attributes.implied_ids
-        if self.num_ids == run.length:
-            while run.position < run.length:
-                start, ids = run.position, run.peek(block_size)
-                run.position += len(ids)
-                yield ids, order.read(start, run.position).astype(np.int64)
-        elif implied is not None:
-            for first in range(implied[0], implied[1], block_size):
-                ids = np.arange(first, min(first + block_size, implied[1]), dtype=np.int64)
-                ahead = run.peek(block_size)
-                here = ahead[: np.searchsorted(ahead, ids[-1], side="right")]
-                vertices = np.full(ids.size, ISOLATED, np.int64)
-                vertices[here - first] = order.read(run.position, run.position + here.size)
-                run.position += here.size
-                yield ids, vertices
-        else:
-            yield from _merged(run, order, _Run(self._column(ISOLATED_ID)), block_size)
+        return id_order.stream(self.store, block_size)
+
+    def stored_block(self, start: int, stop: int) -> tuple[Ids, Array]:
+        """Return the ids at positions ``start .. stop - 1`` of those that `stored_blocks` streams, and their store numbers."""
+        return id_order.block(self.store, start, min(stop, self.num_ids))
 
     def bounds(self) -> tuple[Any, Any] | None:
         """Smallest and largest id with an edge; None when there is none."""
@@ -216,7 +201,7 @@ class VertexIds:
         return "; the nearest are " + " and ".join(_quoted(one) for one in near)
 
     def _column(self, name: str) -> Column:
-        return IntColumn(self.store, name) if self.kind == "int64" else StringColumn(self.store, name)
+        return id_order.id_column(self.store, name)
 
 
 def locate(column: Column, wanted: Array) -> Array:
@@ -263,48 +248,6 @@ def _page_of(column: Column, one: Any) -> tuple[int, int]:
         first = as_numpy(column.read(middle * _PAGE_IDS, middle * _PAGE_IDS + 1))[0]
         low, high = (low, middle) if one < first else (middle, high)
     return low * _PAGE_IDS, min(column.length, (low + 1) * _PAGE_IDS)
-
-
-class _Run:
-    """An ascending column read from front to back; `peek` looks ahead without moving `position`."""
-
-    def __init__(self, column: Column) -> None:
-        self._column, self.length, self.position = column, column.length, 0
-        self._held: Ids = column.read(0, 0)
-        self._first = 0
-
-    def peek(self, count: int) -> Ids:
-        stop = min(self.length, self.position + count)
-        if stop > self._first + len(self._held):
-            self._first = self.position
-            self._held = self._column.read(self.position, min(self.length, self.position + 2 * count))
-        return self._held[self.position - self._first : stop - self._first]
-
-
-def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[tuple[Ids, Array]]:
-    """Merge ids with and without edges into blocks of at most `block_size`."""
-    while run.position < run.length or isolated.position < isolated.length:
-        ahead, alone = run.peek(block_size), isolated.peek(block_size)
-        ids, by_id = _sorted_together(ahead, alone)
-        by_id = by_id[:block_size]
-        vertices = np.full(len(ahead) + len(alone), ISOLATED, np.int64)
-        vertices[: len(ahead)] = order.read(run.position, run.position + len(ahead))
-        num_run = int(np.count_nonzero(by_id < len(ahead)))
-        run.position += num_run
-        isolated.position += by_id.size - num_run
-        yield ids.take(by_id), vertices[by_id]
-
-
-def _sorted_together(one: Ids, other: Ids) -> tuple[Ids, Array]:
-    """Both runs joined, and the order that sorts them."""
-    if isinstance(one, np.ndarray):
-        both = np.concatenate([one, other])
-        return both, np.argsort(both, kind="stable")  # merges two runs in linear time
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    strings = pa.concat_arrays([one, other])
-    return strings, pc.array_sort_indices(strings).to_numpy().astype(np.int64)
 
 
 def _quoted(one: Any) -> str:

@@ -1,0 +1,158 @@
+"""Every input id of a store in ascending order, with its store number: streamed, or any range of positions.
+
+In: a store. Out: blocks of ids (int64, or pyarrow.LargeStringArray) and store numbers, -1 for ids without edges. Two ascending
+columns make the order: ``vertices/sorted_id`` of the vertices with edges, and the others, which are none, or all of an implied
+range that the first column lacks, or ``vertices/isolated_id``. A stream walks both; a range finds by bisection where it
+begins and ends in each, so that blocks can be made anywhere, each by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oocgraph.store.arrays import ZarrArray
+from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, string_arrays
+from oocgraph.types import Array
+
+ISOLATED = -1
+"""Store number of a vertex without edges: it has none."""
+
+_PAGE_IDS = 512
+"""Ids of one page: what bisection reads at once (of a compressed column: a chunk)."""
+
+
+def id_column(store: CSRStore, name: str) -> Column:
+    """Return a column of the store's ids."""
+    return IntColumn(store, name) if store.attributes.id_kind == "int64" else StringColumn(store, name)
+
+
+def stream(store: CSRStore, block_size: int) -> Iterator[tuple[Ids, Array]]:
+    """Iterate over all ids in blocks of at most `block_size`."""
+    run = _Run(id_column(store, SORTED_ID))
+    order = store.array(ORDER)
+    num_ids, implied = store.attributes.num_input_vertices, store.attributes.implied_ids
+    if num_ids == run.length:
+        while run.position < run.length:
+            start, ids = run.position, run.peek(block_size)
+            run.position += len(ids)
+            yield ids, order.read(start, run.position).astype(np.int64)
+    elif implied is not None:
+        for first in range(implied[0], implied[1], block_size):
+            ids = np.arange(first, min(first + block_size, implied[1]), dtype=np.int64)
+            ahead = run.peek(block_size)
+            here = ahead[: np.searchsorted(ahead, ids[-1], side="right")]
+            vertices = np.full(ids.size, ISOLATED, np.int64)
+            vertices[here - first] = order.read(run.position, run.position + here.size)
+            run.position += here.size
+            yield ids, vertices
+    else:
+        yield from _merged(run, order, _Run(id_column(store, ISOLATED_ID)), block_size)
+
+
+def block(store: CSRStore, start: int, stop: int) -> tuple[Ids, Array]:
+    """Return the ids at positions ``start .. stop - 1`` of the ascending order, and their store numbers.
+
+    Notes
+    -----
+    Reads the range itself, and two to four times log2 pages to find it.
+    """
+    column, order = id_column(store, SORTED_ID), store.array(ORDER)
+    num_ids, implied = store.attributes.num_input_vertices, store.attributes.implied_ids
+    stop = max(start, stop)
+    if num_ids == column.length:
+        return column.read(start, stop), order.read(start, stop).astype(np.int64)
+    if implied is not None:
+        ids = np.arange(implied[0] + start, implied[0] + stop, dtype=np.int64)
+        pages = _Pages(store, SORTED_ID)
+        low, high = pages.below(implied[0] + start), pages.below(implied[0] + stop)
+        vertices = np.full(ids.size, ISOLATED, np.int64)
+        vertices[column.read(low, high) - implied[0] - start] = order.read(low, high)
+        return ids, vertices
+    isolated = id_column(store, ISOLATED_ID)
+    linked, alone = _Pages(store, SORTED_ID), _Pages(store, ISOLATED_ID)
+    low, high = linked.before(alone, start), linked.before(alone, stop)
+    ids, by_id = _sorted_together(column.read(low, high), isolated.read(start - low, stop - high))
+    vertices = np.full(stop - start, ISOLATED, np.int64)
+    vertices[: high - low] = order.read(low, high)
+    return ids.take(by_id), vertices[by_id]
+
+
+def _bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
+    """Return the first of ``low .. high - 1`` for which `is_far` holds, or `high`; it must hold for all that follow."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_far(middle) else (middle + 1, high)
+    return low
+
+
+class _Pages:
+    """Values of a column, of which the page last read is kept: the last steps of a bisection are all in it."""
+
+    def __init__(self, store: CSRStore, name: str) -> None:
+        self._column = id_column(store, name)
+        self.length = self._column.length
+        array = store.array(name if store.attributes.id_kind == "int64" else string_arrays(name)[1])
+        self._size = array.chunk_length if isinstance(array, ZarrArray) else _PAGE_IDS
+        self._first, self._values = 0, np.empty(0)
+
+    def __getitem__(self, position: int) -> Any:
+        if not self._first <= position < self._first + self._values.size:
+            self._first = position // self._size * self._size
+            self._values = as_numpy(self._column.read(self._first, min(self.length, self._first + self._size)))
+        return self._values[position - self._first]
+
+    def below(self, value: Any) -> int:
+        """Return how many values are below `value`."""
+        return _bisect(0, self.length, lambda i: self[i] >= value)
+
+    def before(self, other: _Pages, position: int) -> int:
+        """Return how many of the first `position` values of both columns, merged, are from this one; they have none in common."""
+        first, last = max(0, position - other.length), min(position, self.length)
+        return _bisect(first, last, lambda i: self[i] > other[position - i - 1])
+
+
+class _Run:
+    """An ascending column read from front to back; `peek` looks ahead without moving `position`."""
+
+    def __init__(self, column: Column) -> None:
+        self._column, self.length, self.position = column, column.length, 0
+        self._held: Ids = column.read(0, 0)
+        self._first = 0
+
+    def peek(self, count: int) -> Ids:
+        stop = min(self.length, self.position + count)
+        if stop > self._first + len(self._held):
+            self._first = self.position
+            self._held = self._column.read(self.position, min(self.length, self.position + 2 * count))
+        return self._held[self.position - self._first : stop - self._first]
+
+
+def _merged(run: _Run, order: Any, isolated: _Run, block_size: int) -> Iterator[tuple[Ids, Array]]:
+    """Merge ids with and without edges into blocks of at most `block_size`."""
+    while run.position < run.length or isolated.position < isolated.length:
+        ahead, alone = run.peek(block_size), isolated.peek(block_size)
+        ids, by_id = _sorted_together(ahead, alone)
+        by_id = by_id[:block_size]
+        vertices = np.full(len(ahead) + len(alone), ISOLATED, np.int64)
+        vertices[: len(ahead)] = order.read(run.position, run.position + len(ahead))
+        num_run = int(np.count_nonzero(by_id < len(ahead)))
+        run.position += num_run
+        isolated.position += by_id.size - num_run
+        yield ids.take(by_id), vertices[by_id]
+
+
+def _sorted_together(one: Ids, other: Ids) -> tuple[Ids, Array]:
+    """Both runs joined, and the order that sorts them."""
+    if isinstance(one, np.ndarray):
+        both = np.concatenate([one, other])
+        return both, np.argsort(both, kind="stable")  # merges two runs in linear time
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    strings = pa.concat_arrays([one, other])
+    return strings, pc.array_sort_indices(strings).to_numpy().astype(np.int64)
