@@ -51,6 +51,7 @@ PreemptMode=REQUEUE
 GresTypes=gpu
 NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports}] CPUs=2 RealMemory=4000 Gres=gpu:{gpus} State=UNKNOWN
 PartitionName=low Nodes=ALL Default=YES PriorityTier=1 MaxTime=60 DefMemPerCPU=1000 State=UP
+PartitionName=grace Nodes=ALL PriorityTier=1 GraceTime=120 MaxTime=60 DefMemPerCPU=1000 State=UP
 PartitionName=high Nodes=ALL PriorityTier=10 MaxTime=60 DefMemPerCPU=1000 State=UP
 """
 
