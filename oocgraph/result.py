@@ -195,9 +195,9 @@ class BFSResult:
             numbers.append(above)
         return self.ids.ids_of(numbers[::-1])
 
-    def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[ResultBlock]:
+    def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
         """Iterate over the whole result in blocks, without keeping it."""
-        for vertices, numbers in self.ids.stored_blocks(block_size):
+        for vertices, numbers in self.ids.stored_blocks(block_size or self._block_vertices):
             yield self._join.block(vertices, numbers)
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -225,9 +225,10 @@ class BFSResult:
         except ImportError as error:
             raise MissingDependencyError(
                 "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                "result.vertices, result.level and result.parent are NumPy arrays"
+                "result.vertices, result.level and result.parent are arrays"
             ) from error
-        return pd.DataFrame({"vertex": self.vertices, "level": self.level, "parent": self.parent})
+        vertices, level, parent = self._in_memory(self.vertices, self.level, self.parent)
+        return pd.DataFrame({"vertex": vertices, "level": level, "parent": parent})
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw time and bytes of each level, by worker.
@@ -268,6 +269,15 @@ class BFSResult:
     @cached_property
     def _join(self) -> Join:
         return Join(self.ids, self.search.level, self.search.parent, self.isolated_ids)
+
+    @property
+    def _block_vertices(self) -> int:
+        """Vertices joined at once when the result is streamed."""
+        return BLOCK_VERTICES
+
+    def _in_memory(self, *columns: Any) -> Sequence[Array]:
+        """Return whole columns as NumPy arrays."""
+        return columns
 
     def _dtype(self, column: str) -> np.dtype[Any]:
         return np.dtype(np.int32 if column == "level" else np.int64 if self.ids.kind == "int64" else object)

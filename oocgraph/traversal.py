@@ -72,7 +72,7 @@ class Iteration:
     push_pages, pull_pages
         Pages of 4 KiB that either direction would have read, exact; None unless an oracle was asked for.
     parts
-        Figures of each partition; empty in process, and of tiny levels that all workers take alike within the next one.
+        Figures of each partition; empty in process.
     """
 
     level: int

@@ -1,0 +1,213 @@
+"""The result of a search on a cluster: Dask arrays over the files that its workers wrote, made block by block where they are used.
+
+In: a result store (parents and levels of each partition) and the graph it belongs to. Out: `DaskBFSResult`, whose `vertices`, `level` and
+`parent` are Dask arrays aligned with every input id, ascending. A block is a pure function of two paths and a range of ids: the
+graph of an array holds nothing else, and neither client nor scheduler ever holds as many values as there are vertices.
+
+A block's ids are scattered over the vertex order, so a block of many ids reads most of the result's files once, by ranges. Blocks are
+therefore large where the graph is: at most `MAX_BLOCKS`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+
+from oocgraph.errors import OocGraphError, StoreError
+from oocgraph.join import Join
+from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.partition.store_order import StoreOrder
+from oocgraph.result import BLOCK_VERTICES, BFSResult
+from oocgraph.store.columns import as_numpy
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+ARRAY_BLOCK_VERTICES = 1 << 20
+"""Ids of a block of a Dask array, unless there are more than `MAX_BLOCKS` of them."""
+
+MAX_BLOCKS = 64
+"""Blocks of an array: each may read all of the result's files."""
+
+MAX_STREAMED_VERTICES = 1 << 22
+"""Ids of a block that the client streams (`write`, `blocks`): about 150 MiB."""
+
+
+class TemporaryStore:
+    """Keeps a result store that nobody named until neither the result nor an array of it is left in this process.
+
+    A copy in another process is None: it keeps nothing and removes nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return type(None), ()
+
+
+_temporary: weakref.WeakValueDictionary[str, TemporaryStore] = weakref.WeakValueDictionary()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class DaskBFSResult(BFSResult):
+    """A breadth-first search on a cluster, under the user's vertex ids.
+
+    Parameters
+    ----------
+    result_store
+        Folder that holds the search; its parents and levels are complete.
+    client
+        Computes what is asked for as a whole (`to_pandas`).
+    owned
+        Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
+    **figures
+        As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.partition.store_order.StoreOrder`.
+
+    Notes
+    -----
+    `vertices`, `level` and `parent` are Dask arrays. What is persisted or sent away from them does not keep an owned folder:
+    name a result store to go on using it.
+    """
+
+    ids: VertexIds
+    result_store: str
+    client: Any = None
+    owned: bool = False
+
+    def __post_init__(self) -> None:
+        if self.owned:
+            self._keep  # noqa: B018 - made now, so that a result that nobody asks anything cleans up too
+
+    @cached_property
+    def vertices(self) -> Any:
+        """Every input id, ascending, isolated ones included: (num_ids,) Dask array of int64, or of objects (str)."""
+        return self._dask_array("vertices")
+
+    @cached_property
+    def level(self) -> Any:
+        """Level of each of `vertices`: (num_ids,) Dask array of int32, -1 where unreached."""
+        return self._dask_array("level")
+
+    @cached_property
+    def parent(self) -> Any:
+        """Parent id of each of `vertices`: Dask array of int64 with -1 where unreached, or of objects: str, None."""
+        return self._dask_array("parent")
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""
+        return {**super().summary(), "result_store": None if self.owned else self.result_store}
+
+    def _in_memory(self, *columns: Any) -> Sequence[Array]:
+        if self.client is None:
+            return da.compute(*columns)  # type: ignore[no-any-return]
+        return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
+
+    @property
+    def _block_vertices(self) -> int:
+        return min(MAX_STREAMED_VERTICES, max(BLOCK_VERTICES, -(-self.ids.num_ids // MAX_BLOCKS)))
+
+    @cached_property
+    def _keep(self) -> TemporaryStore:
+        """Guard of the folder, shared by all copies of this result."""
+        keep = _temporary.get(self.result_store)
+        if keep is None:
+            keep = _temporary[self.result_store] = TemporaryStore(self.result_store)
+        return keep
+
+    @cached_property
+    def _token(self) -> str:
+        return uuid4().hex
+
+    def _dask_array(self, column: str) -> Any:
+        num_ids = self.ids.num_ids
+        size = max(ARRAY_BLOCK_VERTICES, -(-num_ids // MAX_BLOCKS))
+        sizes = [min(size, num_ids - start) for start in range(0, num_ids, size)] or [0]
+        block = ColumnBlock(
+            graph=_absolute(self.ids.store.url),
+            result_store=_absolute(self.result_store),
+            column=column,
+            size=size,
+            keep=self._keep if self.owned and column != "vertices" else None,
+        )
+        dtype = self._dtype(column)
+        return da.map_blocks(block, name=f"bfs-{column}-{self._token}", chunks=(tuple(sizes),), dtype=dtype, meta=np.empty(0, dtype))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ColumnBlock:
+    """Makes the blocks of one array, on any machine that sees the two folders.
+
+    Attributes
+    ----------
+    graph, result_store
+        Where they are; absolute, because workers have working directories of their own.
+    column
+        ``vertices``, ``level`` or ``parent``.
+    size
+        Ids of a block; the last may be smaller.
+    keep
+        What keeps the result store alive in the process of the client.
+    """
+
+    graph: str
+    result_store: str
+    column: str
+    size: int
+    keep: TemporaryStore | None
+
+    def __call__(self, block_id: tuple[int]) -> Array:
+        """Return one block."""
+        return read_block(self.graph, self.result_store, self.column, block_id[0] * self.size, (block_id[0] + 1) * self.size)
+
+
+def read_block(graph: str, result_store: str, column: str, start: int, stop: int) -> Array:
+    """Return a column of the ids at positions ``start .. stop - 1``.
+
+    Raises
+    ------
+    StoreError
+        The graph or the result store cannot be opened, or they do not belong together.
+    """
+    store = open_graph(graph)
+    ids = VertexIds(store)
+    vertices, numbers = ids.stored_block(start, stop)
+    if column == "vertices":
+        return as_numpy(vertices)
+    return as_numpy(_open_join(store, ids, result_store).column(column, vertices, numbers))
+
+
+def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
+    try:
+        search = SearchStore.open(result_store)
+        search.require_complete()
+    except OocGraphError as error:
+        raise StoreError(
+            f"the result of this search is gone or out of reach ({error}); a result store that was not named lives as long as the result "
+            "and its arrays: keep them, or name a folder with result_store=..."
+        ) from error
+    fingerprint = graph_fingerprint(store)
+    if search.fields["graph_fingerprint"] != fingerprint:
+        raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built anew; search again")
+    dealing = _dealing(store.url, fingerprint, search.num_partitions)
+    level, parent = StoreOrder(search, dealing, "level"), StoreOrder(search, dealing, "parent")
+    return Join(ids, level, parent, ids.parse(search.fields["isolated_sources"]))
+
+
+@lru_cache(maxsize=4)
+def _dealing(url: str, _fingerprint: str, num_partitions: int) -> Dealing:
+    return deal(open_graph(url), num_partitions)
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)
