@@ -16,13 +16,6 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 SOURCE = 4
 
 
-def pytest_collection_modifyitems(items):
-    """Every test in this folder needs Slurm."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.slurm)
-
-
 @pytest.fixture(scope="session")
 def slurm():
     """Two virtual nodes, idle."""

@@ -8,6 +8,8 @@ import pytest
 
 from tests.slurm.cluster import missing, slurm_cluster
 
+pytestmark = pytest.mark.slurm
+
 
 def test_job_gets_the_gpus_it_asks_for(slurm, tmp_path):
     """Slurm sets CUDA_VISIBLE_DEVICES on each node of a job."""
