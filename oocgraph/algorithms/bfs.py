@@ -9,10 +9,11 @@ chosen by the bytes that each would move, exactly counted where that pays (`oocg
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -20,14 +21,20 @@ from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
+from oocgraph.progress import watched
 from oocgraph.result import BFSResult, Search
 from oocgraph.runtime.engine import Engine
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.state import SearchState
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from oocgraph.runtime.dask import ClusterRuntime
 
 DISK_BYTE_COST = 25
 """What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s (BASELINES)."""
@@ -45,8 +52,12 @@ def bfs(
     direction: Direction = "auto",
     threads: int | None = None,
     check_pages: bool = False,
-    runtime: LocalRuntime | None = None,
-    progress: Progress = ignore_progress,
+    runtime: LocalRuntime | ClusterRuntime | None = None,
+    client: Client | None = None,
+    num_partitions: int | None = None,
+    result_store: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    progress: Progress | bool = ignore_progress,
 ) -> BFSResult:
     """Breadth-first search from one vertex, or from a set of vertices.
 
@@ -67,13 +78,24 @@ def bfs(
     check_pages
         Compare every page read during the search with its checksum.
     runtime
-        A graph that is loaded already (`LocalRuntime.open`), for many searches; the budget and threads are then its own.
+        A graph that is loaded already (`LocalRuntime.open`, `ClusterRuntime.open`), for many searches; the budget and threads are
+        then its own.
+    client
+        A `distributed.Client`: the search runs on its workers, and `memory_budget` and `threads` are of each. By default the current
+        one, if there is one; else the search runs in this process.
+    num_partitions
+        On a cluster: parts into which the vertices are dealt; by default one for each worker.
+    result_store
+        On a cluster: new folder, which all workers see, where they write the result; by default a temporary one that goes with it.
+    resume
+        On a cluster: a `result_store` of the same search, which goes on from its last complete step; if it does not exist, it begins there.
     progress
-        Called with ("level", level, 0) after each planned iteration.
+        Called with ("level", level, 0) as levels are found; True draws a bar.
 
     Returns
     -------
     BFSResult
+        On a cluster a `oocgraph.runtime.dask_result.DaskBFSResult`, whose arrays are dask arrays.
 
     Raises
     ------
@@ -83,6 +105,8 @@ def bfs(
         The budget is too small; the message names the smallest that works.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
+    ClusterError
+        The cluster cannot be used, or was lost; the message says how to resume.
 
     Notes
     -----
@@ -90,6 +114,49 @@ def bfs(
     """
     sources = [source] if isinstance(source, (str, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
+    client = client or (_current_client() if runtime is None else None)
+    with watched(progress) as shown:
+        if client is None and (runtime is None or isinstance(runtime, LocalRuntime)):
+            if any(given is not None for given in (num_partitions, result_store, resume)):
+                raise OocGraphError("num_partitions, result_store and resume are of searches on a cluster; pass client=")
+            return _in_process(graph, source, sources, runtime, memory_budget, threads, check_pages, direction, depth_limit, shown)
+        from oocgraph.algorithms.on_cluster import bfs_on_cluster
+
+        return bfs_on_cluster(
+            graph if isinstance(graph, CSRStore) else open_graph(graph),
+            source if isinstance(source, (int, str, np.integer)) else sources,
+            sources,
+            client=client,
+            runtime=runtime,
+            iterate=iterate,
+            num_partitions=num_partitions,
+            result_store=result_store,
+            resume=resume,
+            memory_budget=memory_budget,
+            threads=threads,
+            check_pages=check_pages,
+            direction=direction,
+            depth_limit=depth_limit,
+            progress=shown,
+        )
+
+
+def _current_client() -> Client | None:
+    """Return the Dask client in force, if there is one; nobody can have made one before distributed was imported."""
+    distributed = sys.modules.get("distributed")
+    try:
+        client = None if distributed is None else distributed.default_client()
+    except ValueError:
+        return None
+    return None if client is None or client.asynchronous else client
+
+
+def _in_process(
+    graph: CSRStore | str | os.PathLike[str], source: Any, sources: list[Any], runtime: LocalRuntime | None,
+    memory_budget: str | int | None, threads: int | None, check_pages: bool, direction: Direction, depth_limit: int | None,
+    progress: Progress,
+) -> BFSResult:  # fmt: skip
+    """Search with the threads of this process."""
     with PeakSampler() as sampler:
         opened = (
             LocalRuntime.open(graph, memory_budget=memory_budget, threads=threads, check_pages=check_pages, progress=progress)
@@ -121,7 +188,9 @@ def _as_list(source: Iterable[Any]) -> list[Any]:
     return given
 
 
-def _check_arguments(graph: Any, sources: list[Any], depth_limit: Any, direction: Any, threads: Any, runtime: LocalRuntime | None) -> None:
+def _check_arguments(
+    graph: Any, sources: list[Any], depth_limit: Any, direction: Any, threads: Any, runtime: LocalRuntime | ClusterRuntime | None
+) -> None:
     """Refuse what cannot be meant, before anything is read."""
     if not sources:
         raise OocGraphError("no source was given; name at least one vertex id")

@@ -11,10 +11,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import cpu
+from oocgraph.kernels import cpu, partition
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,27 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False) -> None:
     cpu.mark_vertices(queues[0], 1, frontier)
     cpu.widen_levels(levels[:n], levels.view(np.int32), n)
     cpu.finish_search(0, 1, n, visited, marks[0], np.iinfo(dtype).max, levels[:n], levels.view(np.int32), False)
+    if parts:
+        _call_part_kernels(dtype)
+
+
+def _call_part_kernels(dtype: np.dtype[Any]) -> None:
+    """Call every kernel that only partitions use, on one partition of two vertices."""
+    first, stop, local = np.zeros(1, np.int64), np.full(1, 2, np.int64), np.zeros(1, np.int64)
+    rows, out, rank = np.full(1, 3, np.uint64), np.zeros(1, np.uint64), np.zeros(1, np.uint32)
+    values, vertices = np.zeros(2, dtype), np.zeros(2, np.int64)
+    partition.cut_blocks(np.zeros(1, np.int64), np.ones(1, np.int64), 2, 2, 2, np.zeros(4, np.int64))
+    partition.scatter_bits(first, stop, local, rows, out)
+    partition.gather_bits(first, stop, local, rows, out)
+    partition.own_bits(first, stop, out)
+    partition.rank_words(out, rank)
+    partition.to_global(values, 1, first, stop, local, values)
+    partition.take_marked(rows, values, values)
+    partition.put_marked(rows, values, values)
+    partition.take_runs(first, stop, local, values, 0, values)
+    cpu.list_vertices(rows, values)
+    cpu.list_vertices(rows, vertices)
+    cpu.add_vertices(values, out)
 
 
 if __name__ == "__main__":

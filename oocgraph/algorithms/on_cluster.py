@@ -1,0 +1,171 @@
+"""A breadth-first search on a Dask cluster, from user ids to a result whose arrays stay with the workers.
+
+In: a graph, sources, a client, and where the result goes: a result store of the user's, one to go on with, or a temporary one. Out: a
+`DaskBFSResult`. The traversal is `oocgraph.algorithms.bfs.iterate`, run by `oocgraph.runtime.dask`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oocgraph.config import settings
+from oocgraph.errors import OocGraphError
+from oocgraph.memory import PeakSampler
+from oocgraph.partition.dealing import deal
+from oocgraph.partition.store_order import StoreOrder
+from oocgraph.result import Search
+from oocgraph.runtime.dask import ClusterRuntime, Outcome
+from oocgraph.runtime.dask_result import DaskBFSResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.result_writer import write_result
+from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Direction, Progress
+
+ALGORITHM = "bfs"
+
+
+def bfs_on_cluster(
+    store: CSRStore,
+    source: Any,
+    sources: Sequence[Any],
+    *,
+    client: Any,
+    runtime: Any,
+    iterate: Callable[..., None],
+    num_partitions: int | None,
+    result_store: str | os.PathLike[str] | None,
+    resume: str | os.PathLike[str] | None,
+    memory_budget: str | int | None,
+    threads: int | None,
+    check_pages: bool,
+    direction: Direction,
+    depth_limit: int | None,
+    progress: Progress,
+) -> DaskBFSResult:
+    """Search on the workers of `client`, or of a runtime that is open already; see `oocgraph.bfs`."""
+    ids = VertexIds(store)
+    numbers = ids.vertices_of(sources)
+    reached = np.unique(numbers[numbers >= 0])
+    isolated = [given for given, number in zip(sources, numbers, strict=True) if number < 0]
+    asked = {
+        "algorithm": ALGORITHM,
+        "graph_fingerprint": graph_fingerprint(store),
+        "sources": reached.tolist(),
+        "isolated_sources": isolated,
+        "depth_limit": depth_limit,
+    }
+    stored = None
+    if resume is not None and Path(resume).exists():
+        stored = SearchStore.open(resume)
+        _check_same(stored, asked, num_partitions, os.fspath(resume))
+        num_partitions = int(stored.fields["num_partitions"])
+    path, owned = _place(store, resume if resume is not None else result_store)
+    with PeakSampler() as sampler:
+        opened = (
+            nullcontext(runtime)
+            if runtime is not None
+            else ClusterRuntime.open(
+                store,
+                client=client,
+                num_partitions=num_partitions,
+                memory_budget=memory_budget,
+                threads=threads,
+                check_pages=check_pages,
+                result_folder=path.parent,
+            )
+        )
+        with opened as loaded:
+            if stored is not None and int(stored.fields["num_partitions"]) != loaded.spec.num_partitions:
+                raise OocGraphError(
+                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.spec.num_partitions}"
+                )
+            if stored is None:
+                stored = SearchStore.create(
+                    path,
+                    {**asked, "graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1},
+                )
+            found = _search(loaded, stored, reached, owned, iterate, direction, depth_limit, progress)
+    return DaskBFSResult(
+        search=found,
+        ids=ids,
+        source=source,
+        isolated_sources=isolated,
+        writer=write_result,
+        depth_limit=depth_limit,
+        edge_bytes=store.edge_bytes,
+        load_seconds=loaded.load_seconds,
+        peak_host_bytes=sampler.peak_bytes,
+        memory_budget=loaded.memory_budget,
+        planes_resident=loaded.planes_resident,
+        result_store=os.fspath(path),
+        client=loaded.client,
+        owned=owned,
+    )
+
+
+def _search(
+    runtime: ClusterRuntime, stored: SearchStore, sources: Any, owned: bool, iterate: Callable[..., None], direction: Direction,
+    depth_limit: int | None, progress: Progress,
+) -> Search:  # fmt: skip
+    """Run the search, or take over what a finished one has left."""
+    outcome: Outcome | None = None
+    try:
+        if not stored.fields["complete"]:
+            outcome = runtime.search(sources, stored, iterate=iterate, direction=direction, depth_limit=depth_limit, progress=progress)
+            stored.finish(
+                depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
+            )
+    except BaseException:
+        if owned:
+            stored.remove()
+        raise
+    dealing = deal(runtime.store, runtime.spec.num_partitions)
+    fields = stored.fields
+    requested = outcome.figures.bytes_requested if outcome else 0
+    return Search(
+        sources=sources,
+        parent=StoreOrder(stored, dealing, "parent"),
+        level=StoreOrder(stored, dealing, "level"),
+        num_reached=int(fields["num_reached"]),
+        num_reached_edges=int(fields["num_reached_edges"]),
+        depth=int(fields["depth"]),
+        seconds=float(fields["seconds"]),
+        bytes_requested=requested,
+        bytes_read=max(requested, outcome.figures.device_bytes if outcome else 0),
+        iterations=outcome.figures.iterations() if outcome else (),
+    )
+
+
+def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
+    """Where the result store is, and whether it goes with the result."""
+    if path is not None:
+        return Path(os.path.abspath(os.fspath(path))), False
+    folder = settings().result_folder
+    if folder is None and "://" in store.url:
+        raise OocGraphError(
+            f"{store.url} is remote: name a folder that workers can write to, by result_store (--result-store) or oocgraph.result-folder"
+        )
+    where = Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder))
+    return where / f".oocgraph-{ALGORITHM}-{uuid.uuid4().hex[:12]}.zarr", True
+
+
+def _check_same(stored: SearchStore, asked: dict[str, Any], num_partitions: int | None, path: str) -> None:
+    """Refuse to go on with another search than the one asked for."""
+    for name, value in asked.items():
+        if stored.fields.get(name) != value:
+            raise OocGraphError(
+                f"{path} holds another search: its {name.replace('_', ' ')} is {stored.fields.get(name)!r}, not {value!r}; "
+                "resume with the same graph and sources, or name another result store"
+            )
+    if num_partitions is not None and num_partitions != stored.fields["num_partitions"]:
+        raise OocGraphError(
+            f"{path} was begun with {stored.fields['num_partitions']} partitions, not {num_partitions}; leave out --partitions"
+        )

@@ -1,0 +1,100 @@
+"""Figures of a search on a cluster, put together from the events of its steps.
+
+In: one event for each step and partition. Out: an `Iteration` for each level, with the share of every worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oocgraph.result import Iteration
+from oocgraph.traversal import PartFigures
+from oocgraph.types import Array
+
+TINY = "few edges: every worker takes these levels alike, without an exchange"
+
+
+class Figures:
+    """Collects events; the figures are made when asked for.
+
+    Parameters
+    ----------
+    num_partitions
+        Events that each step sends.
+    """
+
+    def __init__(self, num_partitions: int) -> None:
+        self.num_partitions = num_partitions
+        self._events: dict[tuple[int, int], dict[str, Any]] = {}
+        self.device_bytes = 0
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take an event; of a step taken again the later one counts."""
+        self._events[int(event["step"]), int(event["partition"])] = event
+        self.device_bytes += int(event["device_bytes"])
+
+    @property
+    def num_reached(self) -> int:
+        """Vertices reached before the last step known."""
+        return max((int(event["num_reached"]) for event in self._events.values()), default=0)
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files by all workers."""
+        return sum(row[5] for rows in self._rows().values() for row in rows)
+
+    def busy_seconds(self) -> dict[str, float]:
+        """Seconds that each worker spent on steps."""
+        busy: dict[str, float] = {}
+        for event in self._events.values():
+            busy[event["worker"]] = busy.get(event["worker"], 0.0) + float(event["busy_seconds"])
+        return busy
+
+    def iterations(self) -> tuple[Iteration, ...]:
+        """Figures of each level, in order."""
+        out = []
+        for level, rows in sorted(self._rows().items()):
+            directions = {row[1] for row in rows}
+            parts = tuple(PartFigures(p, worker, direction, seconds, num_bytes, sent, found)
+                          for p, direction, _, worker, seconds, num_bytes, sent, found, *_ in rows)  # fmt: skip
+            _, direction, reason, *_ = rows[0]
+            out.append(
+                Iteration(
+                    level=level,
+                    direction=direction if len(directions) == 1 else "both",
+                    reason=reason,
+                    frontier=max(row[8] for row in rows),
+                    undecided=sum(row[9] for row in rows),
+                    seconds=max(part.seconds for part in parts),
+                    bytes_read=sum(part.bytes_read for part in parts),
+                    parts=parts,
+                )
+            )
+        return tuple(out)
+
+    def _rows(self) -> dict[int, list[tuple[Any, ...]]]:
+        """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided) of each partition."""
+        levels: dict[int, list[tuple[Any, ...]]] = {}
+        for _, event in sorted(self._events.items()):
+            for level, row in _levels_of(event):
+                levels.setdefault(level, []).append((int(event["partition"]), *row))
+        return levels
+
+
+def _levels_of(event: dict[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield (level, figures) of each level that a step has taken."""
+    worker, early = event["worker"], event["num_found_early"]
+    for figures in event["iterations"]:
+        if isinstance(figures, bytes):
+            table: Array = np.frombuffer(figures).reshape(-1, 5)
+            for level, frontier, _, num_bytes, nanoseconds in table.tolist():
+                at = int(level)
+                found = int(early[at]) if at < len(early) else 0
+                yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0)
+        else:
+            level, direction, reason, frontier, undecided, seconds, num_bytes = figures
+            sent, found = int(event["sent_bytes"]), int(event["num_found"])
+            yield int(level), (direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided))

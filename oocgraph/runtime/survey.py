@@ -1,0 +1,133 @@
+"""Before anything is loaded: is the client open, are there workers, and do they see the same store with the same oocgraph.
+
+In: a client. Out: what each worker says of itself, or one error that names the worker and the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import oocgraph
+from oocgraph.errors import ClusterError, OutputError
+from oocgraph.store.layout import FORMAT
+
+
+def check_client(client: Any) -> None:
+    """Refuse a client that cannot be used.
+
+    Raises
+    ------
+    ClusterError
+        It is closed, lost its scheduler, or is asynchronous.
+    """
+    if not hasattr(client, "scheduler_info"):
+        raise ClusterError(f"client is {client!r}; give a distributed.Client")
+    if getattr(client, "asynchronous", False):
+        raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
+    if client.status != "running":
+        raise ClusterError(f"the client is {client.status}; connect a new one: distributed.Client(address)")
+
+
+def wait_for_workers(client: Any, seconds: float) -> None:
+    """Wait for the first worker.
+
+    Raises
+    ------
+    ClusterError
+        None comes in time.
+    """
+    if client.scheduler_info()["workers"]:
+        return
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError as error:
+        raise ClusterError(
+            f"the scheduler at {client.scheduler.address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); "
+            f"start some: dask worker {client.scheduler.address}"
+        ) from error
+
+
+def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str | os.PathLike[str] | None) -> dict[str, dict[str, Any]]:
+    """Ask every worker for its version and whether it sees the store and the folder of results.
+
+    Raises
+    ------
+    ClusterError
+        One has another version or format, or does not see the same store, or the folder.
+    OutputError
+        The folder of results is missing or cannot be written.
+    """
+
+    def describe(url: str, token: str | None, dask_worker: Any = None) -> dict[str, Any]:
+        """Sent by value: a worker's own oocgraph may be another, or none."""
+        import os
+
+        said: dict[str, Any] = {"nanny": bool(dask_worker.nanny), "host": dask_worker.ip}
+        try:
+            import oocgraph
+        except ImportError as error:
+            return {**said, "error": f"it cannot import oocgraph ({error})"}
+        said["version"] = oocgraph.__version__
+        try:
+            from oocgraph.store.graph import open_graph
+            from oocgraph.store.layout import FORMAT
+            from oocgraph.store.search_store import graph_fingerprint
+
+            said["format"] = FORMAT
+            said["fingerprint"] = graph_fingerprint(open_graph(url))
+        except Exception as error:
+            said["store"] = str(error) or type(error).__name__
+        said["token"] = token is None or os.path.exists(token)
+        said["writable"] = token is None or os.access(os.path.dirname(token), os.W_OK)
+        return said
+
+    where = os.path.abspath(url) if "://" not in url else url
+    token = None if result_folder is None else _leave_token(Path(result_folder))
+    try:
+        told = client.run(describe, where, None if token is None else os.fspath(token), on_error="return")
+    finally:
+        if token is not None:
+            token.unlink()
+    for address, said in sorted(told.items()):
+        if isinstance(said, BaseException):
+            raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}") from said
+        _judge(address, said, where, fingerprint, result_folder)
+    if not told:
+        raise ClusterError(f"the scheduler at {client.scheduler.address} has lost its workers; start some and try again")
+    return dict(told)
+
+
+def _judge(address: str, said: dict[str, Any], url: str, fingerprint: str, folder: Any) -> None:
+    name = f"worker {address} on {said.get('host')}"
+    if "error" in said:
+        raise ClusterError(f"{name}: {said['error']}; install oocgraph {oocgraph.__version__} there")
+    if said["version"] != oocgraph.__version__ or said.get("format", FORMAT) != FORMAT:
+        raise ClusterError(
+            f"{name} has oocgraph {said['version']} (store format {said.get('format', 'unknown')}), the client has {oocgraph.__version__} "
+            f"(format {FORMAT}); install the same on both"
+        )
+    if "store" in said:
+        raise ClusterError(f"{name} cannot open the graph at {url}: {said['store']}. Put it on a file system that every worker sees")
+    if said["fingerprint"] != fingerprint:
+        raise ClusterError(f"{name} sees another graph at {url} than the client; give a path that means the same on every machine")
+    if not said["token"] or not said["writable"]:
+        what = "cannot write to" if said["token"] else "does not see"
+        raise ClusterError(
+            f"{name} {what} the folder of results {os.path.abspath(folder)}; set oocgraph.result-folder (or --result-store) to a folder "
+            "that every worker sees"
+        )
+
+
+def _leave_token(folder: Path) -> Path:
+    """Make an empty file that workers are to find."""
+    token = folder.absolute() / f".oocgraph-token-{uuid.uuid4().hex[:12]}"
+    try:
+        token.touch()
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or --result-store, to another folder"
+        ) from error
+    return token
