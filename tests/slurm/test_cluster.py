@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.slurm.cluster import missing, slurm_cluster
+from tests.slurm.cluster import slurm_cluster
 
 pytestmark = pytest.mark.slurm
 
@@ -20,8 +20,6 @@ def test_job_gets_the_gpus_it_asks_for(slurm, tmp_path):
 
 def test_cluster_stops_its_jobs_and_daemons(slurm):
     """A second cluster beside the first one ends with its job, and takes its folder with it."""
-    if missing():
-        pytest.skip(missing())
     with slurm_cluster(nodes=1) as second:
         job = second.submit("--output=/dev/null", "--wrap=sleep 1000")
         second.wait(job, "RUNNING")
