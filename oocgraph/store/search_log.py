@@ -23,7 +23,7 @@ import errno
 import logging
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +105,7 @@ class LogWriter:
         except FileExistsError as error:
             raise OutputError(f"{self.path}: this log exists already, and a log is written once; begin a new epoch") from error
         except OSError as error:
-            raise _output_error(error, self.path) from error
+            raise search_write_error(error, self.path) from error
 
     def append(self, record: Record) -> int:
         """Append a record, with one system call unless the kernel takes less; returns the bytes written.
@@ -129,7 +129,7 @@ class LogWriter:
         except BaseException as error:  # an interrupt too must not leave half a record before the next one
             self._cut_back(self._fd)
             if isinstance(error, OSError):
-                raise _output_error(error, self.path) from error
+                raise search_write_error(error, self.path) from error
             raise
         self._last_step = record.step
         self.num_bytes += num_bytes
@@ -155,7 +155,7 @@ class LogWriter:
         self.close()
 
 
-def read_records(path: str | os.PathLike[str], *, parents: bool = True) -> Iterator[Record]:
+def read_records(path: str | os.PathLike[str], *, parents: bool = True) -> Generator[Record, None, None]:
     """Iterate over the records of a log, one in memory at a time; stop before the first that is torn or wrong.
 
     Parameters
@@ -302,11 +302,12 @@ def _read(fd: int, offset: int, wanted: int, num_bytes: int) -> Array:
     return raw
 
 
-def _output_error(error: OSError, path: Path) -> OutputError:
+def search_write_error(error: OSError, path: Path) -> OutputError:
+    """Return the message for an operating-system error while a search writes to its result store; `path` is the file or folder."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         reason = f"the disk is full ({error.strerror}); free some space there and go on with --resume, nothing that was found is lost"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         reason = f"no permission to write ({error.strerror}); choose another folder with --result-store"
     else:
-        reason = f"cannot write the log of the search ({error.strerror or error}); when that is mended, go on with --resume"
+        reason = f"the search cannot write here ({error.strerror or error}); when that is mended, go on with --resume"
     return OutputError(f"{path}: {reason}")

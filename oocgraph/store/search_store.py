@@ -1,0 +1,403 @@
+"""The result store of one search: its logs while it runs, level and parent of each partition once it has ended.
+
+In: what the steps of each partition have found, then its arrays. Out: the records to go on from, then the arrays. One Zarr v3
+group, in a folder that every worker sees under the same name::
+
+    result.zarr/    attributes["oocgraph_search"]: format, complete, library_version, num_partitions, and what the search says of itself
+      log/<partition>/<epoch>.log       records of the steps (`oocgraph.store.search_log`); removed when the search is complete
+      parts/<partition>/level           uint8 (255: unreached) or int32 (-1), in the partition's local order
+      parts/<partition>/parent          store numbers, index dtype (its maximum: none)
+      unfinished/                       parts being written
+
+An epoch begins whenever partitions are placed anew: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
+worker that was only thought lost writes where nobody minds. Which vertices a step finds does not depend on who finds
+them, so any whole record of a step will do; the newest epoch's is preferred.
+
+The attributes have one writer, whoever drives the search. On a network file system a folder's listing may be cached for
+some seconds: a worker that makes its own log of the new epoch first then sees those of the epochs before.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oocgraph
+from oocgraph.errors import CorruptStoreError, OutputError, StoreError
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import CHECKSUMS
+from oocgraph.store.search_log import Record, read_records, search_write_error
+from oocgraph.store.staging import Staging
+from oocgraph.store.writer import ArrayWriter
+from oocgraph.types import Array
+
+SEARCH_FORMAT = 1
+SEARCH_KEY = "oocgraph_search"
+
+_LOG, _PARTS, _UNFINISHED = "log", "parts", "unfinished"
+_LEVEL_DTYPES, _PARENT_DTYPES = (np.uint8, np.int32), (np.uint32, np.int64)
+
+
+class SearchStore:
+    """The result store of one search. Use `create` or `open` to get one; it may be pickled, and opens no file when unpickled.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is, absolute.
+    fields : dict
+        What its root group says of the search, as of `open`, `create` or the last `update` here.
+    """
+
+    def __init__(self, path: Path, fields: dict[str, Any]) -> None:
+        self.path, self.fields = path, fields
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else "not finished"
+        return f"<SearchStore {str(self.path)!r}: {self.num_partitions} partitions, {state}>"
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], fields: Mapping[str, Any]) -> SearchStore:
+        """Make an empty result store; it appears at its place with its attributes, or not at all.
+
+        Parameters
+        ----------
+        path
+            Where. Its parent folder must exist, and every worker must see it.
+        fields
+            What to say of the search, as JSON can hold it (NumPy's numbers too); ``num_partitions`` is needed.
+
+        Raises
+        ------
+        OutputError
+            The path exists, its parent folder does not, or it cannot be written.
+        """
+        if "://" in os.fspath(path):
+            raise OutputError(f"{os.fspath(path)}: a result store is a folder that every worker sees; give a path, not a URL")
+        place = Path(os.path.abspath(path))
+        if place.exists():
+            raise OutputError(f"{place}: exists already; go on with its search with --resume {place}, or choose another name")
+        if not place.parent.is_dir():
+            raise OutputError(f"{place}: there is no folder {place.parent}; make it first, or choose another that every worker sees")
+        own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
+        store = cls(place, _plain({**fields, **own}))
+        with Staging(place) as staged:
+            staged.path.mkdir()
+            (staged.path / _PARTS).mkdir()
+            _write_group(staged.path / _PARTS, {})
+            _write_group(staged.path, {SEARCH_KEY: store.fields})
+            staged.publish()
+        return store
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> SearchStore:
+        """Open a result store, finished or not.
+
+        Raises
+        ------
+        StoreError
+            There is none, it is something else, or of a newer format.
+        """
+        place = Path(os.path.abspath(path))
+        if not place.exists():
+            raise StoreError(f"{place}: no such folder; a search is started there with `oocgraph bfs GRAPH --result-store {place}`")
+        try:
+            fields = json.loads((place / "zarr.json").read_text())["attributes"][SEARCH_KEY]
+            version, num_partitions, complete = (fields[key] for key in ("format", "num_partitions", "complete"))
+            sound = isinstance(version, int) and isinstance(num_partitions, int) and num_partitions > 0 and isinstance(complete, bool)
+        except PermissionError as error:
+            raise StoreError(f"{place}: no permission to read it; ask its owner, or choose another with --result-store") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{place}: not the result store of a search; give the folder that --result-store named, "
+                "or remove this one and start the search again"
+            ) from error
+        if not sound:
+            raise StoreError(f"{place}: the attributes of this result store are damaged; remove it and start the search again")
+        if version > SEARCH_FORMAT:
+            raise StoreError(f"{place}: result format {version} is newer than format {SEARCH_FORMAT} of this oocgraph; upgrade oocgraph")
+        return cls(place, fields)
+
+    @property
+    def num_partitions(self) -> int:
+        """Partitions of the search."""
+        return int(self.fields["num_partitions"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether the search had finished when the fields were read or last changed."""
+        return bool(self.fields["complete"])
+
+    def require_complete(self) -> None:
+        """Refuse a store whose search has not finished.
+
+        Raises
+        ------
+        StoreError
+            It has not; the message tells how to go on.
+        """
+        if not self.complete:
+            graph = self.fields.get("graph", "GRAPH")
+            raise StoreError(f"{self.path}: its search has not finished; go on with `oocgraph bfs {graph} --resume {self.path}`")
+
+    def update(self, **fields: Any) -> None:
+        """Change some fields; a reader sees all of the old ones or all of the new ones.
+
+        Raises
+        ------
+        OutputError
+            They cannot be written; those in place stay.
+        """
+        changed = {**self.fields, **_plain(fields)}
+        staged = self.path / f".zarr.json-{uuid.uuid4().hex[:12]}"
+        try:
+            staged.write_text(_group_text({SEARCH_KEY: changed}))
+            staged.replace(self.path / "zarr.json")
+        except OSError as error:
+            raise search_write_error(error, self.path / "zarr.json") from error
+        finally:
+            with suppress(OSError):
+                staged.unlink()
+        self.fields = changed
+
+    # While the search runs.
+
+    def log_path(self, partition: int, epoch: int) -> Path:
+        """Return the file of the log of a partition in an epoch."""
+        return self.path / _LOG / str(partition) / f"{epoch}.log"
+
+    def epochs(self, partition: int) -> list[int]:
+        """Return the epochs in which a partition has a log, ascending."""
+        folder = self.path / _LOG / str(partition)
+        try:
+            names = [Path(name) for name in os.listdir(folder)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{folder}: the logs of the search cannot be listed ({error.strerror}); mend that and try again") from error
+        return sorted(int(name.stem) for name in names if name.suffix == ".log" and name.stem.isdecimal())
+
+    def last_step(self, *, parents: bool = False) -> int:
+        """Return the largest step such that every partition has a whole record of it and of each step before; -1 when there is none.
+
+        Parameters
+        ----------
+        parents
+            Check the parents too, which are most of the bytes. Worth it after a crash of a machine, which alone can lose bytes in the
+            middle of a file; without, `records` raises where it meets such a place.
+        """
+        last = -1
+        for partition in range(self.num_partitions):
+            logs = [self.log_path(partition, epoch) for epoch in self.epochs(partition)]
+            steps = {record.step for log in logs for record in read_records(log, parents=parents)}
+            whole = next(step for step in count() if step not in steps) - 1
+            last = whole if partition == 0 else min(last, whole)
+        return last
+
+    def records(self, partition: int, up_to_step: int, *, parents: bool = True) -> Iterator[Record]:
+        """Iterate over the records of steps ``0 .. up_to_step`` of a partition, the newest epoch's of each.
+
+        Parameters
+        ----------
+        parents
+            Read the parents; otherwise they are empty, and cost nothing.
+
+        Raises
+        ------
+        CorruptStoreError
+            No log has a whole record of some step.
+
+        Notes
+        -----
+        Peak host bytes: a record for each epoch, and one more.
+        """
+        with ExitStack() as stack:
+            newest_first = reversed(self.epochs(partition))
+            files = [stack.enter_context(closing(read_records(self.log_path(partition, e), parents=parents))) for e in newest_first]
+            logs = [_Log(records) for records in files]
+            for step in range(up_to_step + 1):
+                record = next(filter(None, (log.at(step) for log in logs)), None)
+                if record is None:
+                    raise CorruptStoreError(
+                        f"{self.path / _LOG / str(partition)}: no log here has a whole record of step {step}; "
+                        "remove the result store and start the search again"
+                    )
+                yield record
+
+    # At its end.
+
+    def write_part(self, partition: int, level: Array, parent: Array) -> None:
+        """Write level and parent of a partition's vertices, in local order; both appear at once, in place of those written before.
+
+        Parameters
+        ----------
+        level : (num_owned,) uint8 or int32
+            255 (uint8) or -1 (int32) where unreached.
+        parent : (num_owned,) uint32 or int64
+            Store numbers; the dtype's maximum where unreached.
+
+        Raises
+        ------
+        OutputError
+            The arrays cannot be written; those in place stay.
+        ValueError
+            The arrays differ in length, or are of other dtypes.
+
+        Notes
+        -----
+        A store that is complete on disk is left alone: the caller was thought lost, and others have done its work.
+        """
+        if level.dtype not in _LEVEL_DTYPES or parent.dtype not in _PARENT_DTYPES or level.shape != parent.shape:
+            raise ValueError(f"level is {level.dtype} {level.shape} and parent is {parent.dtype} {parent.shape}")
+        staged = self.path / _UNFINISHED / f"{partition}-{uuid.uuid4().hex[:12]}"
+        place = self.path / _PARTS / str(partition)
+        try:
+            staged.mkdir(parents=True)
+            for name, values in (("level", level), ("parent", parent)):
+                _write_array(staged, name, values)
+            _write_group(staged, {})
+            if not SearchStore.open(self.path).complete:
+                _put_folder(staged, place)
+        except OSError as error:
+            raise search_write_error(error, place) from error
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def finish(self, **fields: Any) -> None:
+        """Mark the search complete, with some last fields, and remove its logs.
+
+        Raises
+        ------
+        StoreError
+            A partition has not been written.
+        OutputError
+            The fields cannot be written.
+        """
+        for partition in range(self.num_partitions):
+            if not (self.path / _PARTS / str(partition) / "zarr.json").is_file():
+                raise StoreError(f"{self.path}: partition {partition} has no level and parent yet; go on with --resume {self.path}")
+        self.update(**fields, complete=True)
+        for name in (_LOG, _UNFINISHED):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def part(self, partition: int, name: str) -> PlainArray:
+        """Reader of ``level`` or ``parent`` of a partition, in local order.
+
+        Raises
+        ------
+        CorruptStoreError
+            It is missing or damaged.
+        """
+        folder = self.path / _PARTS / str(partition)
+        try:
+            metadata = json.loads((folder / name / "zarr.json").read_text())
+            length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
+            dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptStoreError(
+                f"{folder / name}: the {name}s of partition {partition} are missing or damaged ({error}); "
+                "remove the result store and start the search again"
+            ) from error
+        return PlainArray(folder, name, dtype, length, chunk_length)
+
+    def remove(self) -> None:
+        """Remove the store and all that is in it.
+
+        Raises
+        ------
+        OutputError
+            Some of it cannot be removed.
+        """
+        try:
+            shutil.rmtree(self.path)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be removed ({error.strerror}: {error.filename}); remove it yourself") from error
+
+
+def graph_fingerprint(store: CSRStore) -> str:
+    """Return a short text that tells one graph from another: the same for copies of a store, wherever they are.
+
+    Made of the counts, the kind and the order of the graph, and of stored checksums: up to 4,096 at either end of ids and neighbours.
+    Edge columns do not count.
+
+    Raises
+    ------
+    CorruptStoreError
+        The store has no checksums.
+    """
+    attributes = store.attributes
+    names = "num_vertices num_edges num_stored_edges num_input_vertices num_self_loops directed vertex_order index_dtype codec"
+    told = hashlib.sha256(json.dumps({name: getattr(attributes, name) for name in names.split()}).encode())
+    columns = ["vertices/id" if attributes.id_kind == "int64" else "vertices/id/bytes", "out/indices"]
+    for column in columns:
+        checksums = store.array(f"{CHECKSUMS}/{column}")
+        ends = (0, min(4096, checksums.length)), (max(0, checksums.length - 4096), checksums.length)
+        for start, stop in ends:
+            told.update(np.ascontiguousarray(checksums.read(start, stop), "<u4").tobytes())
+    return told.hexdigest()[:32]
+
+
+class _Log:
+    """The records of one log, asked for by ascending step."""
+
+    def __init__(self, records: Generator[Record, None, None]) -> None:
+        self._records = records
+        self._next = next(records, None)
+
+    def at(self, step: int) -> Record | None:
+        while self._next is not None and self._next.step < step:
+            self._next = next(self._records, None)
+        return self._next if self._next is not None and self._next.step == step else None
+
+
+def _put_folder(folder: Path, place: Path) -> None:
+    """Rename a folder to its place; one that is there already goes."""
+    while True:
+        try:
+            folder.rename(place)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            return
+        old = folder.with_name(f"{folder.name}-old")
+        with suppress(FileNotFoundError):  # another writer of the same part was quicker
+            place.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _write_array(root: Path, name: str, values: Array) -> None:
+    writer = ArrayWriter(root, name, values.dtype, "none")
+    try:
+        writer.append(values)
+        writer.close()
+    finally:
+        writer.abort()
+
+
+def _write_group(folder: Path, attributes: dict[str, Any]) -> None:
+    (folder / "zarr.json").write_text(_group_text(attributes))
+
+
+def _group_text(attributes: dict[str, Any]) -> str:
+    return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes}, indent=1)
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as they will be read back: lists for tuples and arrays, Python's numbers for NumPy's."""
+    plain: dict[str, Any] = json.loads(
+        json.dumps(dict(fields), default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+    )
+    return plain
