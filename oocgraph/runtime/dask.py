@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import queue
+import threading
 import time
 import uuid
 from collections import deque
@@ -96,6 +97,7 @@ class ClusterRuntime:
         self.parts: list[dict[str, Any]] = [{} for _ in placement]
         self.load_seconds = 0.0
         self.num_moves = 0
+        self.searching = threading.Lock()
 
     @classmethod
     def open(
@@ -231,11 +233,12 @@ class ClusterRuntime:
             epoch=int(result_store.fields["epoch"]),
             last_step=-1,
         )
-        try:
-            with Watch(self.client, tasks.topic_of(name)) as watch:
-                return driver.run(spec, result_store, watch)
-        finally:
-            self._on_all(tasks.forget, name)
+        with self.searching:  # memory is reserved for one search at a time
+            try:
+                with Watch(self.client, tasks.topic_of(name)) as watch:
+                    return driver.run(spec, result_store, watch)
+            finally:
+                self._on_all(tasks.forget, name)
 
     def _on_all(self, call: Callable[..., Any], name: str) -> None:
         """Call on every worker, as far as they can be reached: what is gone holds nothing."""
@@ -282,6 +285,9 @@ class ClusterRuntime:
             kind, message = watch.queue.get(timeout=POLL_SECONDS)
         except queue.Empty:
             self._check_scheduler()
+            alive = self.client.scheduler_info()["workers"]  # a worker may have gone before anybody listened
+            if gone := sorted(set(self.placement) - set(alive)):
+                raise WorkersLostError(f"worker {gone[0]} was lost") from None
             return "nothing", None
         if kind == "workers" and message["action"] == "remove-worker" and message["worker"] in self.placement:
             raise WorkersLostError(f"worker {message['worker']} was lost")
