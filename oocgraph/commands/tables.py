@@ -23,21 +23,30 @@ SHOWN_SHARES = 4
 FILE_WIDTH = 160
 """Characters of a line when the output is not a terminal."""
 
+COLUMN_GAP, MIN_WIDTH = 3, 10
+"""Characters between columns; those that are left of a column that is cut."""
+
 
 def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a table whose columns are the keys of the rows; units follow the names. Text that is too long is cut."""
+    """Print a table whose columns are the keys of the rows; units follow the names. Where it is too wide, the last column is cut."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
+    values = list(rows)
+    texts = [[human(name, value) for name, value in row.items()] for row in values]
+    heads = [name.replace("_", " ") for name in values[0]] if values else []
+    room = console.width - sum(max(map(len, column)) + COLUMN_GAP for column in zip(heads[:-1], *(row[:-1] for row in texts), strict=True))
     table = Table(box=SIMPLE_HEAD)
-    for i, row in enumerate(rows):
-        if not i:
-            for name, value in row.items():
-                table.add_column(name.replace("_", " "), justify="left" if isinstance(value, str) else "right", no_wrap=True)
-        table.add_row(*(human(name, value) for name, value in row.items()))
-    console = Console()
-    Console(width=None if console.is_terminal else FILE_WIDTH, highlight=False).print(table)
+    for head, value in zip(heads, values[0].values() if values else (), strict=True):
+        width = max(MIN_WIDTH, room - COLUMN_GAP - 1) if head is heads[-1] else None
+        table.add_column(head, justify="left" if isinstance(value, str) else "right", no_wrap=True, max_width=width)
+    for text in texts:
+        table.add_row(*text)
+    console.print(table)
 
 
 def print_levels(iterations: Sequence[Iteration]) -> None:

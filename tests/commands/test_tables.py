@@ -52,3 +52,18 @@ def test_a_worker_of_many_partitions_names_a_few(capsys):
     parts = tuple(PartFigures(p, "w", "push", 1.0, 1, 1, 1) for p in range(9))
     tables.print_levels([Iteration(1, "push", "", 1, 0, 1.0, 9, parts=parts)])
     assert "0, 1, 2, 3, ... (9)" in capsys.readouterr().out
+
+
+def test_a_long_reason_leaves_the_figures_whole(capsys):
+    """Only the last column is cut."""
+    parts = tuple(PartFigures(w, f"tcp://10.0.0.{w}:40000", "pull", 0.01, 10**9, 10**6, 5) for w in range(4))
+    reason = "cost: push moves 1.93e+08 B in memory and 0 B from disk, pull 1.14e+07 B and as much again, " * 2
+    tables.print_levels([Iteration(7, "pull", reason, 123_456_789, 54_321, 0.00002, 4 * 10**9, parts=parts)])
+    text = capsys.readouterr().out
+    level = next(line for line in text.splitlines() if line.strip().startswith("7"))
+    assert "cost: push moves" in level
+    assert "123,456,789" in level
+    assert "25 : 25 : 25 : 25 %" in level
+    assert level.rstrip().endswith("…")
+    assert len(level) <= tables.FILE_WIDTH
+    assert text.count("…") == 1
