@@ -80,7 +80,7 @@ def progress_bars(otherwise: Progress = ignore_progress) -> Iterator[Progress]:
         try:
             yield Bars(picture.draw)
         finally:
-            picture.show()
+            picture.show(at_end=True)
     elif sys.stderr.isatty():
         with _terminal_drawer() as draw:
             yield Bars(draw)
@@ -136,13 +136,13 @@ class _NotebookPicture:
         if time.monotonic() >= self._due:
             self.show()
 
-    def show(self) -> None:
-        """Show the bars as they are, if there are any."""
+    def show(self, *, at_end: bool = False) -> None:
+        """Show the bars as they are, if there are any; at the end nothing moves any more."""
         if not self._bars:
             return
         from IPython.display import HTML, display
 
-        picture = HTML("".join(f"{_html(bar)}<br>" for bar in self._bars) + f"{time.monotonic() - self._began:.1f} s")
+        picture = HTML("".join(f"{_html(bar, at_end=at_end)}<br>" for bar in self._bars) + f"{time.monotonic() - self._began:.1f} s")
         if self._output is None:
             self._output = display(picture, display_id=True)
         else:
@@ -150,6 +150,7 @@ class _NotebookPicture:
         self._due = time.monotonic() + REDRAW_SECONDS
 
 
-def _html(bar: Bar) -> str:
-    extent = f'value="{bar.done}" max="{bar.total}"' if bar.total else ""
-    return f"{escape(bar.title)} <progress {extent}></progress> {escape(bar.note)}"
+def _html(bar: Bar, *, at_end: bool) -> str:
+    extent = f' value="{bar.done}" max="{bar.total}"' if bar.total else ""
+    line = "" if at_end and not bar.total else f" <progress{extent}></progress>"  # without an extent it moves to and fro
+    return f"{escape(bar.title)}{line} {escape(bar.note)}"

@@ -93,8 +93,15 @@ def test_a_notebook_shows_level_and_vertices(monkeypatch):
     shown = [one["content"]["data"]["text/html"] for one in pictures]
     assert [one["msg_type"] for one in pictures] == ["display_data"] + ["update_display_data"] * (len(pictures) - 1)
     assert len({one["content"]["transient"]["display_id"] for one in pictures}) == 1
-    assert shown[0].startswith("level 1 <progress ></progress>")
+    assert shown[0].startswith("level 1 <progress></progress>")
     assert shown[-1].startswith('level 3 <progress value="4000" max="5000"></progress> 4,000 of 5,000 vertices reached<br>')
+
+
+def test_nothing_moves_in_a_notebook_at_the_end():
+    """A bar of unknown length goes; one of known length stays where it is."""
+    assert progress._html(Bar("level <7>"), at_end=False) == "level &lt;7&gt; <progress></progress> "
+    assert progress._html(Bar("level <7>"), at_end=True) == "level &lt;7&gt; "
+    assert progress._html(Bar("a", 1, 2), at_end=True) == 'a <progress value="1" max="2"></progress> '
 
 
 def test_a_notebook_is_not_flooded(monkeypatch):
@@ -102,7 +109,7 @@ def test_a_notebook_is_not_flooded(monkeypatch):
     clock, shown = [0.0], []
 
     class Picture(progress._NotebookPicture):
-        def show(self):
+        def show(self, *, at_end=False):
             shown.append(self._bars[0].title)
             self._due = clock[0] + progress.REDRAW_SECONDS
 
