@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.config import Settings
+from oocgraph.errors import CorruptStoreError
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
@@ -29,7 +30,7 @@ from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_log import Record
-from oocgraph.types import LEVEL_UNREACHED, Array, Direction
+from oocgraph.types import Array, Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,50 +146,74 @@ class PartRuntime(Engine):
         self._measure_frontier(state)
         return state
 
-    def resume(self, logs: Sequence[Iterable[Record]], last_step: int) -> PartState:
-        """Return the state after step `last_step`, from the records up to it of every partition (parents of its own needed only)."""
+    def resume(self, logs: Sequence[Iterable[Record]]) -> PartState:
+        """Return the state after the last of the given steps, from the records of every partition, in step order.
+
+        Parents are needed of the partition's own records only. Those of a dense record are not in the log (they would be most of
+        its bytes): each vertex finds one again among its neighbours one level above, by a pull.
+        """
+        state = self._new_state(wide=False)
+        above, frontier = np.zeros_like(state.frontier), np.zeros_like(state.frontier)
         level = -1
-        parts: list[FrontierPart] = []
-        notes: list[Record] = []
-        state: PartState | None = None
-        for p, (records, blocks) in enumerate(zip(logs, self.blocks, strict=True)):
-            rows = np.zeros(max(1, -(-int(self.dealing.num_owned[p]) // 64)), np.uint64)
-            found = np.zeros_like(rows)
-            for record in records:
-                found = _found_bits(record, found.size)
-                cpu.add_vertices(record.early_vertex, rows)
-                rows |= found
-                level = record.level
-                if p == self.partition:
-                    notes.append(record)
-            if state is None:
-                state = self._new_state(wide=level + 1 >= LEVEL_UNREACHED)
-            bits.scatter_bits(*blocks, rows, state.reached)
-            parts.append(FrontierPart(level, True, found))
-            if p == self.partition:
-                state.visited[:] = rows
-        assert state is not None
-        for record in notes:
-            self._take_notes(state, record)
-        state.level = level
-        join_parts(parts, self.blocks, state.frontier)
+        for records in zip(*logs, strict=True):
+            if records[0].level - 1 == level:
+                above, frontier = frontier, above
+            else:
+                above[:] = 0
+            frontier[:] = 0
+            level = state.level = records[0].level
+            state.widen_if_needed()
+            for p, record in enumerate(records):
+                self._scatter(p, record.early_vertex[record.early_level == level - 1], above)
+                self._scatter(p, record.early_vertex, state.reached)
+                self._scatter(p, record.found, frontier)
+            np.bitwise_or(state.reached, frontier, out=state.reached)
+            self._take_notes(state, records[self.partition], above)
+        state.frontier[:] = frontier
         self.measure(state)
         self._measure_frontier(state)
         return state
+
+    def _scatter(self, partition: int, positions: Array, rows: Array) -> None:
+        """Set in `rows`, over all vertices, a partition's positions, listed or as a bitmap (uint64)."""
+        if positions.size and positions.dtype != np.uint64:
+            marked = np.zeros(max(1, -(-int(self.dealing.num_owned[partition]) // 64)), np.uint64)
+            cpu.add_vertices(positions, marked)
+            positions = marked
+        if positions.size:
+            bits.scatter_bits(*self.blocks[partition], positions, rows)
 
     def _new_state(self, *, wide: bool) -> PartState:
         residency = self.graph.residency
         return PartState(self, num_kept=residency.num_kept, wide=wide or residency.road)
 
-    def _take_notes(self, state: PartState, record: Record) -> None:
-        """Set parents and levels of the own vertices of a record."""
+    def _take_notes(self, state: PartState, record: Record, above: Array) -> None:
+        """Visit the own vertices of a record; `above` marks those of all partitions one level above what the step found alone."""
         state.parent[record.early_vertex] = record.early_parent
         state.levels[record.early_vertex] = record.early_level
-        found = _found_bits(record, state.num_words)
-        bits.put_marked(found, record.parent, state.parent)
-        positions = np.empty(record.parent.size, np.int64)
-        cpu.list_vertices(found, positions)
-        state.levels[positions] = record.level
+        cpu.add_vertices(record.early_vertex, state.visited)
+        if record.dense:
+            self._find_parents(state, record.found, above)
+        else:
+            state.parent[record.found] = record.parent
+            state.levels[record.found] = record.level
+            cpu.add_vertices(record.found, state.visited)
+
+    def _find_parents(self, state: PartState, found: Array, above: Array) -> None:
+        """Visit the vertices marked in `found` from parents among `above`."""
+        visited = state.visited | found
+        state.visited[:] = ~found
+        state.frontier[:] = above
+        state.level -= 1
+        if self.pull_heads(state):
+            self.pull_tails(state)
+        state.level += 1
+        if (~state.visited).any():
+            raise CorruptStoreError(
+                f"the logs of the search do not fit the graph {self.store.url}: a vertex of level {state.level} has no neighbour at the "
+                "level above; start the search anew"
+            )
+        state.visited[:] = visited
 
     # A step.
 
@@ -238,14 +263,13 @@ class PartRuntime(Engine):
 
     def record(self, state: PartState, step: int) -> Record:
         """Return what the step has noted."""
-        early = state.before & ~state.entered
-        new = state.visited & ~state.before
         dtype = self.store.index_dtype
-        early_vertex, early_parent = self._listed(early, state.parent, dtype)
+        early_vertex, early_parent = self._listed(state.before & ~state.entered, state.parent, dtype)
         levels = state.levels[early_vertex].astype(np.int32)
-        found, parent = self._listed(new, state.parent, dtype)
-        dense = new.nbytes < found.nbytes
-        return Record(step, state.level, early_vertex, early_parent, levels, dense, new if dense else found, parent)
+        new = state.visited & ~state.before
+        if new.nbytes < int(np.bitwise_count(new).sum()) * dtype.itemsize:
+            return Record(step, state.level, early_vertex, early_parent, levels, True, new, np.empty(0, dtype))
+        return Record(step, state.level, early_vertex, early_parent, levels, False, *self._listed(new, state.parent, dtype))
 
     def _listed(self, rows: Array, parent: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array]:
         count = int(np.bitwise_count(rows).sum())
@@ -308,12 +332,3 @@ class PartRuntime(Engine):
 
     def _measure_frontier(self, state: PartState) -> None:
         state.frontier_size, state.frontier_edges = self._count_edges(self.graph.push, state.frontier)
-
-
-def _found_bits(record: Record, num_words: int) -> Array:
-    """Bitmap of the vertices that the step found alone."""
-    if record.dense:
-        return record.found
-    rows = np.zeros(num_words, np.uint64)
-    cpu.add_vertices(record.found, rows)
-    return rows

@@ -322,7 +322,7 @@ class Holdings:
             state = runtime.start(spec.sources)
         else:
             logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(held.spec.num_partitions)]
-            state = runtime.resume(logs, spec.last_step)
+            state = runtime.resume(logs)
         running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step)
         with self._lock:
             self._searches[spec.search, partition] = running
@@ -353,7 +353,7 @@ class Holdings:
             record = runtime.record(state, index)
             running.log.append(record)
             found = np.bincount(record.early_level).tolist() if record.early_level.size else []
-            num_found = int(record.parent.size)
+            num_found = int(np.bitwise_count(record.found).sum()) if record.dense else int(record.found.size)
             if state.ended:
                 runtime.finish(state)
         at("transfer")

@@ -67,7 +67,8 @@ class Record:
     found : (num_found,) index dtype, or (num_words,) uint64
         Local positions, ascending; dense: a bitmap over local positions.
     parent : (num_found,) index dtype
-        Parents of what was found, store numbers, in ascending order of the vertex. Empty, as `early_parent`, when read without parents.
+        Parents of what was found, store numbers, in ascending order of the vertex. Empty, as `early_parent`, when read without parents;
+        a dense record may be written without (they can be found again, by a pull).
     """
 
     step: int

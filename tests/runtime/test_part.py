@@ -79,9 +79,7 @@ def test_state_is_made_again_from_the_logs(tmp_path, monkeypatch, tiny):
         run_parts(open_parts(store, 3), [2], direction=direction, logs=logs, stop_after=stop)
         parts = open_parts(store, 3, cramp=stop)
         blind = [dataclasses.replace(record, parent=record.parent[:0], early_parent=record.early_parent[:0]) for record in logs[0]]
-        states = [
-            part.resume([log if p == q else (blind if q == 0 else log) for q, log in enumerate(logs)], stop) for p, part in enumerate(parts)
-        ]
+        states = [part.resume([blind if q == 0 != p else log for q, log in enumerate(logs)]) for p, part in enumerate(parts)]
         states, _ = run_parts(parts, [2], direction=direction, logs=logs, states=states)
         judge(store, parts, states, [2])
 
@@ -96,6 +94,6 @@ def test_depths_above_one_byte(tmp_path):
             parts, logs = open_parts(store, 2), [[], []]
             source = int(np.flatnonzero(store.read("vertices/id") == 0)[0])
             states, _ = run_parts(parts, [source], direction=direction, logs=logs, stop_after=stop)
-            states = [part.resume(logs, stop) for part in parts] if direction == "pull" else states
+            states = [part.resume(logs) for part in parts] if direction == "pull" else states
             states, _ = run_parts(parts, [source], direction=direction, logs=logs, states=states)
             judge(store, parts, states, [source])
