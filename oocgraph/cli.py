@@ -1,6 +1,7 @@
 """The command line: a graph in, an answer on stdout, exit code 0; anything wrong is one message and another exit code.
 
-0 done; 1 a benchmark found an invalid result; 2 bad input, usage or budget; 130 interrupted (nothing is left behind).
+0 done; 1 a benchmark found an invalid result; 2 bad input, usage, budget or cluster; 130 interrupted (nothing is left behind),
+143 terminated likewise. ``oocgraph`` and ``dask oocgraph`` are the same commands.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -37,6 +41,23 @@ class _BadInput(click.ClickException):
     exit_code = EXIT_BAD_INPUT
 
 
+@contextmanager
+def _orderly_termination() -> Iterator[None]:
+    """Let SIGTERM leave through the exits that remove temporary files, as Ctrl-C does: batch systems end jobs this way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(EXIT_TERMINATED)
+
+
 class _Commands(click.Group):
     """Loads commands at first use; turns errors into one message and an exit code."""
 
@@ -55,7 +76,8 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _orderly_termination():
+                return super().invoke(ctx)
         except OocGraphError as error:
             raise _BadInput(str(error)) from error
         except MemoryError as error:
@@ -69,20 +91,14 @@ class _Commands(click.Group):
             ctx.exit(EXIT_INTERRUPTED)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group("oocgraph", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(oocgraph.__version__, prog_name="oocgraph")
 def cli() -> None:
     """Breadth-first search of graphs whose edges do not fit in memory."""
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    """Leave through the exits that remove temporary files, as for Ctrl-C: batch systems end jobs this way."""
-    sys.exit(EXIT_TERMINATED)
-
-
 def main() -> None:
     """Run the command line (the entry point of the ``oocgraph`` script)."""
-    signal.signal(signal.SIGTERM, _terminate)
     cli()
 
 

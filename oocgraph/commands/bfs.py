@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oocgraph.commands.clusters import Place, cluster_options
 from oocgraph.commands.common import emit, json_option, memory_option, output_path, progress_bars, threads_option
 from oocgraph.commands.tables import print_levels
+from oocgraph.types import Progress
 
 if TYPE_CHECKING:
     from oocgraph.result import BFSResult
@@ -28,11 +30,22 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
 @click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
 @click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
+@cluster_options
 @json_option
 def bfs(
-    graph: str, sources: tuple[str, ...], *, memory: str | None, out: str | None, validate: bool, as_json: bool, **options: Any
+    graph: str,
+    sources: tuple[str, ...],
+    *,
+    place: Place,
+    memory: str | None,
+    out: str | None,
+    validate: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Search the graph store GRAPH breadth-first; several --source make one search from the set.
+
+    The search runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then those of each worker.
 
     Figures: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
@@ -42,15 +55,21 @@ def bfs(
     from oocgraph.store.vertices import VertexIds
     from oocgraph.verify import verify_bfs
 
+    place.check()
     store = open_graph(graph)
     target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
     ids = VertexIds(store)
-    source_ids = ids.parse(list(sources))
+    source_ids = ids.parse(list(sources)).tolist()
     ids.vertices_of(source_ids)  # before the load: a wrong id is told at once
-    with PeakSampler() as sampler:
-        result = _search(store, source_ids.tolist(), memory, **options)
+    source = source_ids[0] if len(source_ids) == 1 else source_ids
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+        if client is None:
+            result = _search(store, source, memory, progress, **options)
+        else:
+            result = _search_on_cluster(store, source, memory, progress, client=client, **place.search_options(), **options)
         result_seconds = _write(result, target)
-    fields = {**result.summary(), "result_seconds": result_seconds, "peak_host_bytes": sampler.peak_bytes}
+    peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
+    fields = {**result.summary(), "result_seconds": result_seconds, peak: sampler.peak_bytes}
     if validate:
         start = perf_counter()
         verify_bfs(store, result)
@@ -62,8 +81,9 @@ def bfs(
 
 def _search(
     store: CSRStore,
-    sources: list[str],
+    source: Any,
     memory: str | None,
+    progress: Progress,
     *,
     threads: int | None,
     check_pages: bool,
@@ -73,12 +93,14 @@ def _search(
     from oocgraph.algorithms.bfs import bfs as search
     from oocgraph.runtime.local import LocalRuntime
 
-    source = sources[0] if len(sources) == 1 else sources
-    with (
-        progress_bars() as progress,
-        LocalRuntime.open(store, memory_budget=memory, threads=threads, check_pages=check_pages, progress=progress) as runtime,
-    ):
-        return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit)
+    with LocalRuntime.open(store, memory_budget=memory, threads=threads, check_pages=check_pages, progress=progress) as runtime:
+        return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit, progress=progress)
+
+
+def _search_on_cluster(store: CSRStore, source: Any, memory: str | None, progress: Progress, **options: Any) -> BFSResult:
+    from oocgraph.algorithms.bfs import bfs as search
+
+    return search(store, source, memory_budget=memory, progress=progress, **options)
 
 
 def _write(result: BFSResult, path: Path | None) -> float:

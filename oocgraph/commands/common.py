@@ -31,7 +31,7 @@ def json_option(command: Command) -> Command:
 def memory_option(command: Command) -> Command:
     """Add ``--memory``, checked where it is given."""
     text = "Memory the process may hold, such as 640M or 2G.  [default: what the machine leaves]"
-    return click.option("--memory", metavar="SIZE", callback=_check_size, help=text)(command)
+    return click.option("--memory", metavar="SIZE", callback=check_size, help=text)(command)
 
 
 def threads_option(command: Command) -> Command:
@@ -44,7 +44,8 @@ def overwrite_option(command: Command) -> Command:
     return click.option("--overwrite", is_flag=True, help="Replace an output that exists.")(command)
 
 
-def _check_size(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+def check_size(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a text that is no size (a callback of click)."""
     if value is not None:
         parse_bytes(value)
     return value

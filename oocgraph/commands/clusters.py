@@ -1,0 +1,105 @@
+"""Options of commands that can run on a Dask cluster, and the client that they name.
+
+Without any of them a command runs in this process and imports nothing of Dask's scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oocgraph.commands.common import check_size
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_CLIENT = ("scheduler", "cluster", "workers", "threads_per_worker", "worker_memory")
+"""Options that say which cluster; the others say what is done there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a command runs: the cluster options as given; None where not."""
+
+    scheduler: str | None
+    cluster: Any
+    workers: int | None
+    threads_per_worker: int | None
+    worker_memory: str | None
+    partitions: int | None
+    result_store: str | None
+    resume: str | None
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, before anything is read or started.
+
+        Raises
+        ------
+        click.UsageError
+            A cluster's options without a cluster, or two places for the result.
+        ClusterError
+            See `oocgraph.runtime.cluster.check_options`.
+        """
+        given = [f"--{field.name.replace('_', '-')}" for field in fields(self) if getattr(self, field.name) is not None]
+        if not self._is_cluster:
+            if given:
+                raise click.UsageError(f"{given[0]} is for a search on a cluster; add --cluster local, --cluster cuda or --scheduler")
+            return
+        if self.result_store is not None and self.resume is not None:
+            raise click.UsageError("--resume names the result store itself; leave --result-store out")
+        from oocgraph.runtime.cluster import check_options
+
+        check_options(**self._client_options())
+
+    @contextmanager
+    def client(self) -> Iterator[Client | None]:
+        """Connect to the cluster or start it, which then ends with the context; None when the command runs in this process."""
+        if not self._is_cluster:
+            yield None
+            return
+        from oocgraph.runtime.cluster import open_client
+
+        with open_client(**self._client_options()) as client:
+            yield client
+
+    def search_options(self) -> dict[str, Any]:
+        """Return arguments of `oocgraph.bfs` that only a search on a cluster has."""
+        return {"num_partitions": self.partitions, "result_store": self.result_store, "resume": self.resume}
+
+    @property
+    def _is_cluster(self) -> bool:
+        return self.scheduler is not None or self.cluster is not None
+
+    def _client_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _CLIENT}
+
+
+_OPTIONS = [
+    click.option("--scheduler", metavar="ADDRESS|FILE", help="Search on the workers of a running Dask scheduler, or its scheduler file."),
+    click.option("--cluster", type=click.Choice(["local", "cuda"]), help="Start workers on this machine: processes, or one for each GPU."),
+    click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for.  [default: one for each core or GPU]"),
+    click.option("--threads-per-worker", type=click.IntRange(min=1), help="Cores of each worker to start.  [default: an equal share]"),
+    click.option("--worker-memory", metavar="SIZE", callback=check_size, help="Limit of each worker to start.  [default: an equal share]"),
+    click.option("--partitions", type=click.IntRange(min=1), help="Parts to deal the vertices to.  [default: one for each worker]"),
+    click.option("--result-store", metavar="DIR", help="Folder for what the workers find; all must see it.  [default: beside the graph]"),
+    click.option("--resume", metavar="DIR", help="Go on with the search in this result store; if there is none yet, start it there."),
+]
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options; the command takes them together, as `place`."""
+
+    @wraps(command)
+    def call(**options: Any) -> Any:
+        place = Place(**{field.name: options.pop(field.name) for field in fields(Place)})
+        return command(place=place, **options)
+
+    decorated: Callable[..., Any] = call
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
