@@ -19,7 +19,7 @@ def test_defaults_are_those_of_the_packaged_file():
     """Nothing configured: GAPBS's thresholds, one thread per core, no budget."""
     found = settings()
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
-    assert (found.worker_timeout, found.steps_ahead, found.result_folder, found.dashboard_address) == (30, 4, None, None)
+    assert (found.worker_timeout, found.steps_ahead, found.result_folder, found.dashboard_address) == (30, 8, None, None)
 
 
 @pytest.mark.parametrize("key", ["oocgraph.io-threads", "oocgraph.io_threads"])

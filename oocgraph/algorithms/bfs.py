@@ -21,7 +21,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
-from oocgraph.progress import watched
+from oocgraph.progress import LEVEL, REACHED, watched
 from oocgraph.result import BFSResult, Search
 from oocgraph.runtime.engine import Engine
 from oocgraph.runtime.local import LocalRuntime
@@ -233,7 +233,8 @@ def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_l
             oracle_seconds, oracle_bytes = oracle_seconds + seconds, oracle_bytes + num_bytes
         if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
             iterate(runtime, state, direction)
-            progress("level", state.level, 0)
+            progress(LEVEL, state.level, 0)
+            progress(REACHED, state.num_reached, state.num_vertices)
     runtime.finish(state)
     seconds = time.perf_counter() - began - oracle_seconds
     device = device_bytes_read() - device_began - oracle_bytes

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError
+from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
@@ -467,7 +468,8 @@ class _Driver:
         if epoch.done[step] < len(self.runtime.placement):
             return epoch.spec.last_step
         self.num_hops += 1
-        self.progress("level", int(message["level"]), 0)
+        self.progress(LEVEL, int(message["level"]), 0)
+        self.progress(REACHED, self.figures.num_reached, self.runtime.store.num_vertices)
         self.ahead = min(MOST_AHEAD, max(self.ahead, 2 * (step - epoch.spec.last_step)))
         while len(epoch.steps) > self.ahead + KEPT_STEPS:
             epoch.steps.popleft()

@@ -5,6 +5,7 @@ In: one event for each step and partition. Out: an `Iteration` for each level, w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,11 +30,13 @@ class Figures:
     def __init__(self, num_partitions: int) -> None:
         self.num_partitions = num_partitions
         self._events: dict[tuple[int, int], dict[str, Any]] = {}
+        self._arrived: dict[int, float] = {-1: time.perf_counter()}
         self.device_bytes = 0
 
     def add(self, event: dict[str, Any]) -> None:
         """Take an event; of a step taken again the later one counts."""
         self._events[int(event["step"]), int(event["partition"])] = event
+        self._arrived[int(event["step"])] = time.perf_counter()
         self.device_bytes += int(event["device_bytes"])
 
     @property
@@ -54,8 +57,9 @@ class Figures:
         return busy
 
     def iterations(self) -> tuple[Iteration, ...]:
-        """Figures of each level, in order."""
-        out = []
+        """Figures of each level, in order; one that was exchanged takes from its step's begin to the last of its events."""
+        walls = self._wall_seconds()
+        out: list[Iteration] = []
         for level, rows in sorted(self._rows().items()):
             directions = {row[1] for row in rows}
             parts = tuple(PartFigures(p, worker, direction, seconds, num_bytes, sent, found)
@@ -68,12 +72,26 @@ class Figures:
                     reason=reason,
                     frontier=max(row[8] for row in rows),
                     undecided=sum(row[9] for row in rows),
-                    seconds=max(part.seconds for part in parts),
+                    seconds=max(*(part.seconds for part in parts), walls.get(level, 0.0)),
                     bytes_read=sum(part.bytes_read for part in parts),
                     parts=parts,
                 )
             )
         return tuple(out)
+
+    def _wall_seconds(self) -> dict[int, float]:
+        """By level that was exchanged: the time of its step, less that of the tiny levels before."""
+        walls: dict[int, float] = {}
+        last = self._arrived[-1]
+        for step in sorted({step for step, _ in self._events}):
+            events = [event for (s, _), event in self._events.items() if s == step]
+            tiny = max(
+                sum(np.frombuffer(one).reshape(-1, 5)[:, 4].sum() for one in e["iterations"] if isinstance(one, bytes)) for e in events
+            )
+            wall = self._arrived[step] - last - float(tiny) / 1e9
+            walls |= {int(one[0]): wall for event in events for one in event["iterations"] if not isinstance(one, bytes)}
+            last = self._arrived[step]
+        return walls
 
     def _rows(self) -> dict[int, list[tuple[Any, ...]]]:
         """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided) of each partition."""

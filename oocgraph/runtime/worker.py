@@ -45,6 +45,9 @@ SPILL_MARGIN = 0.05
 SPILL_SHARE = 0.7
 """That share where Dask's configuration does not name one."""
 
+EVENT_SECONDS = 0.001
+"""How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
+
 phase_hook: Callable[[str, int, int], None] | None = None
 """For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
 
@@ -373,8 +376,13 @@ class Holdings:
             "iterations": [_row(one) for one in state.drain()],
         }
         if not had_ended:
-            self.worker.log_event(topic_of(spec.search), event)
+            self._tell(topic_of(spec.search), event)
         return part
+
+    def _tell(self, topic: str, event: dict[str, Any]) -> None:
+        """Send an event a moment later: the stream to the scheduler pauses after each message, and the end of the task comes first."""
+        loop = self.worker.loop
+        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, topic, event)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
