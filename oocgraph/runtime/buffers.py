@@ -34,6 +34,10 @@ class BufferPool:
     def __init__(self) -> None:
         self._free: dict[int, list[Array]] = {}
 
+    def clear(self) -> None:
+        """Give back what nobody has borrowed."""
+        self._free.clear()
+
     def take(self, num_bytes: int) -> Array:
         """Return a buffer of `num_bytes` with any content: (num_bytes,) uint8, writable."""
         if not num_bytes:

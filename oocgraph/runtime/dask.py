@@ -227,6 +227,7 @@ class ClusterRuntime:
         driver = _Driver(self, name, progress)
         spec = SearchSpec(
             search=name,
+            lease=self._lease,
             result_store=os.path.abspath(result_store.path),
             sources=sources,
             options=options,

@@ -10,6 +10,7 @@ the same graph share what is loaded of it; where another graph comes, those that
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import time
@@ -92,8 +93,8 @@ class SearchSpec:
 
     Attributes
     ----------
-    search
-        Its name, unique.
+    search, lease
+        Its name, unique; and whose memory it uses.
     result_store
         Where logs and result are written.
     sources : (num_sources,) int64
@@ -109,6 +110,7 @@ class SearchSpec:
     """
 
     search: str
+    lease: str
     result_store: str
     sources: Array
     options: SearchOptions
@@ -168,10 +170,12 @@ class Holdings:
 
     def __init__(self, worker: Any) -> None:
         self.worker = worker
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of parts and charges; taken before a part's own
+        self._searches_lock = threading.Lock()  # taken last
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
         self._searches: dict[tuple[str, int], RunningSearch] = {}
+        self._baseline = 0
         self._dealings: dict[tuple[str, int], tuple[CSRStore, Dealing]] = {}
 
     # Memory: who holds how much.
@@ -243,8 +247,9 @@ class Holdings:
         limit = self.limit_bytes(spec)
         held = sum(residency_bytes(part.residency) for part in self._parts.values())
         searches = sum({**self._charges, **charges}.values())
-        baseline = max(0, host_bytes() - held - sum(self._charges.values())) if self._parts else host_bytes()
-        free = limit - baseline - searches
+        if not self._parts:  # later it cannot be told from what is reserved and not yet touched
+            self._baseline = host_bytes()
+        free = limit - self._baseline - searches
         if not plans and held <= free:
             return {}
         try:
@@ -327,7 +332,7 @@ class Holdings:
             logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(held.spec.num_partitions)]
             state = runtime.resume(logs)
         running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step)
-        with self._lock:
+        with self._searches_lock:
             self._searches[spec.search, partition] = running
         return running
 
@@ -415,18 +420,22 @@ class Holdings:
                 self._forget(name, partition)
 
     def _forget(self, search: str, partition: int) -> None:
-        with self._lock:
+        with self._searches_lock:
             running = self._searches.pop((search, partition), None)
         if running is not None:
             running.log.close()
 
     def release(self, lease: str) -> None:
         """Give back what a lease holds; what nobody else uses is closed."""
+        for (name, partition), running in list(self._searches.items()):
+            if running.spec.lease == lease:
+                self._forget(name, partition)
         with self._lock:
             for key in [key for key in self._charges if key[0] == lease]:
                 del self._charges[key]
             for part_key, part in list(self._parts.items()):
                 part.leases.discard(lease)
+                part.runtime.buffers.clear()
                 if not part.leases:
                     del self._parts[part_key]
                     with part.lock:
@@ -498,16 +507,16 @@ def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any
 # Called at once on every worker, apart from tasks.
 
 
-def forget(search: str, dask_worker: Any = None) -> None:
+async def forget(search: str, dask_worker: Any = None) -> None:
     """Drop the states of a search."""
     if PLUGIN in dask_worker.plugins:
-        dask_worker.plugins[PLUGIN].holdings.forget(search)
+        await asyncio.to_thread(dask_worker.plugins[PLUGIN].holdings.forget, search)
 
 
-def release(lease: str, dask_worker: Any = None) -> None:
-    """Give back what a lease holds."""
+async def release(lease: str, dask_worker: Any = None) -> None:
+    """Give back what a lease holds; waits for the steps that run."""
     if PLUGIN in dask_worker.plugins:
-        dask_worker.plugins[PLUGIN].holdings.release(lease)
+        await asyncio.to_thread(dask_worker.plugins[PLUGIN].holdings.release, lease)
 
 
 def inventory(dask_worker: Any = None) -> dict[str, Any]:
