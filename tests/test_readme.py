@@ -20,11 +20,12 @@ def blocks(language):
 
 @pytest.fixture
 def shell(tmp_path):
-    """Run a script in an empty folder where ``oocgraph`` is the command line of this checkout."""
+    """Run a script in an empty folder where ``oocgraph`` and ``dask`` are those of this checkout."""
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "oocgraph").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m oocgraph "$@"\n')
-    (tools / "oocgraph").chmod(0o755)
+    for tool in ("oocgraph", "dask"):
+        (tools / tool).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {tool} "$@"\n')
+        (tools / tool).chmod(0o755)
     folder = tmp_path / "work"
     folder.mkdir()
     env = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
