@@ -126,7 +126,7 @@ def local_cluster(
     if workers is None:
         workers = max(1, num_cores() // (threads_per_worker or 1))
     threads_per_worker = threads_per_worker or max(1, num_cores() // workers)
-    with _started(distributed.LocalCluster, workers, threads_per_worker, worker_memory) as client:
+    with _started(distributed.LocalCluster, workers, threads_per_worker, worker_memory, remedy="") as client:
         yield client
 
 
@@ -161,7 +161,8 @@ def cuda_cluster(
     if workers is not None and workers > num_gpus:
         raise ClusterError(f"--workers {workers} asks for more GPUs than the {num_gpus} that can be seen; there is one worker for each GPU")
     workers = workers or num_gpus
-    with _started(LocalCUDACluster, workers, threads_per_worker or max(1, num_cores() // workers), worker_memory) as client:
+    threads_per_worker = threads_per_worker or max(1, num_cores() // workers)
+    with _started(LocalCUDACluster, workers, threads_per_worker, worker_memory, remedy=f"; {WITHOUT_GPU}") as client:
         yield client
 
 
@@ -183,7 +184,9 @@ def _num_gpus() -> int:
 
 
 @contextmanager
-def _started(make: Callable[..., Any], workers: int, threads_per_worker: int, worker_memory: str | int | None) -> Iterator[Client]:
+def _started(
+    make: Callable[..., Any], workers: int, threads_per_worker: int, worker_memory: str | int | None, *, remedy: str
+) -> Iterator[Client]:
     """Start a cluster, yield its client, stop it."""
     import distributed
 
@@ -197,12 +200,12 @@ def _started(make: Callable[..., Any], workers: int, threads_per_worker: int, wo
         "scheduler_kwargs": {} if dashboard else {"dashboard_address": "127.0.0.1:0"},
         "silence_logs": False if logging_is_configured() else logging.CRITICAL,
     }
-    with quiet(), _start(make, options) as cluster, distributed.Client(cluster, timeout=settings().worker_timeout) as client:
+    with quiet(), _start(make, options, remedy) as cluster, distributed.Client(cluster, timeout=settings().worker_timeout) as client:
         yield client
 
 
 @contextmanager
-def _start(make: Callable[..., Any], options: dict[str, Any]) -> Iterator[Any]:
+def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> Iterator[Any]:
     """Start a cluster whose processes leave Ctrl-C to this one, which then stops them.
 
     It is made in a thread that blocks SIGINT: its event loop and the worker processes, also those restarted later, inherit that.
@@ -218,7 +221,7 @@ def _start(make: Callable[..., Any], options: dict[str, Any]) -> Iterator[Any]:
         try:
             cluster = starting.result()
         except Exception as error:
-            raise ClusterError(f"the workers did not start: {reason(error)}") from error
+            raise ClusterError(f"the workers did not start: {reason(error)}{remedy}") from error
         except BaseException:  # Ctrl-C: what has been started by then is stopped
             if starting.exception() is None:
                 starting.result().close()

@@ -1,0 +1,130 @@
+"""One worker for each GPU, on a machine without any: `fake_nvml.c` stands in for the driver's management library.
+
+dask-cuda comes with a Dask of its own choice, so that CI runs these tests in a second virtual environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.fake_gpu,
+    pytest.mark.skipif(find_spec("dask_cuda") is None, reason="dask-cuda is not installed"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
+]
+
+SEARCH = """
+import json, os, sys
+import oocgraph
+from oocgraph.runtime.cluster import open_client
+
+def look():
+    return {
+        "devices": os.environ["CUDA_VISIBLE_DEVICES"].split(","),
+        "pid": os.getpid(),
+        "gpu_kernels": "cupy" in sys.modules or "oocgraph.kernels.gpu" in sys.modules,
+    }
+
+with open_client(cluster="cuda") as client:
+    result = oocgraph.bfs(sys.argv[1], 3, client=client)
+    report = oocgraph.verify_bfs(sys.argv[1], result)
+    parts = [[(part.partition, part.worker) for part in one.parts] for one in result.iterations if one.parts]
+    print(json.dumps({"workers": client.run(look), "parts": parts, "num_reached": result.num_reached}))
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    """Folder of the fake library."""
+    folder = tmp_path_factory.mktemp("driver")
+    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def graph(tmp_path_factory):
+    """Build a store of 2**12 vertices."""
+    path = tmp_path_factory.mktemp("graph") / "kron12.zarr"
+    subprocess.run([sys.executable, "-m", "oocgraph", "generate", "kronecker", path, "--scale", "12"], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def run(driver):
+    """Run Python where a driver shows GPUs; `gpus=None`: where there is no driver."""
+
+    def call(*arguments, gpus, **variables):
+        env = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+        if gpus is not None:
+            env |= {"LD_LIBRARY_PATH": str(driver), "FAKE_NVML_GPUS": str(gpus)}
+        return subprocess.run([sys.executable, *map(str, arguments)], env=env, capture_output=True, text=True, check=False, timeout=180)
+
+    return call
+
+
+@pytest.fixture
+def bfs(run, graph):
+    """Search with the command line on a cluster of GPUs."""
+    return lambda *options, **where: run("-m", "oocgraph", "bfs", graph, "--source", 3, "--cluster", "cuda", *options, **where)
+
+
+@pytest.mark.parametrize("gpus", [2, 3])
+def test_each_gpu_has_a_worker_and_each_worker_a_partition(run, graph, gpus):
+    """Every worker sees its own GPU first, holds one partition, and searches with the kernels for the CPU."""
+    done = run("-c", SEARCH, graph, gpus=gpus)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    workers = found["workers"]
+    assert sorted(worker["devices"][0] for worker in workers.values()) == [str(gpu) for gpu in range(gpus)]
+    assert len({worker["pid"] for worker in workers.values()}) == gpus
+    assert not any(worker["gpu_kernels"] for worker in workers.values())
+    assert found["parts"]
+    for parts in found["parts"]:
+        assert {partition for partition, _ in parts} == set(range(gpus))
+        assert {worker for _, worker in parts} == set(workers)
+
+
+@pytest.mark.parametrize(("variables", "workers"), [({}, 1), ({"CUDA_VISIBLE_DEVICES": "2,0"}, 2)])
+def test_some_of_the_gpus(bfs, variables, workers):
+    """--workers takes the first of them, CUDA_VISIBLE_DEVICES those that it names."""
+    options = ["--workers", 1] if not variables else []
+    done = bfs(*options, "--validate", "--json", gpus=3, **variables)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["valid"]
+    assert sorted(worker["partitions"] for worker in result["workers"].values()) == [[partition] for partition in range(workers)]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "variables", "options", "words"),
+    [
+        (None, {}, [], ["needs a GPU with NVIDIA's driver", "Library Not Found"]),
+        (0, {}, [], ["needs a GPU: the driver finds none"]),
+        (2, {"CUDA_VISIBLE_DEVICES": ""}, [], ["needs a GPU: CUDA_VISIBLE_DEVICES is ''"]),
+        (2, {"CUDA_VISIBLE_DEVICES": "7"}, [], ["the workers did not start", "Invalid device index", "7"]),
+        (2, {"CUDA_VISIBLE_DEVICES": "gpu"}, [], ["the workers did not start", "CUDA_VISIBLE_DEVICES must be"]),
+        (2, {}, ["--workers", 3], ["--workers 3 asks for more GPUs than the 2"]),
+        (2, {}, ["--worker-memory", "1M"], ["--worker-memory is 1.0 MiB"]),
+    ],
+)
+def test_what_is_missing_is_told(bfs, gpus, variables, options, words):
+    """Exit code 2 and one message; where there is no GPU it names the way without one."""
+    done = bfs(*options, gpus=gpus, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+    if not options:
+        assert "--cluster local works without a GPU" in done.stderr
