@@ -93,7 +93,7 @@ class ClusterRuntime:
         self.client, self.store, self.spec = client, store, spec
         self.placement = placement
         self._nannies = nannies
-        self._lease = f"lease-{uuid.uuid4().hex[:12]}"
+        self._lease = f"lease-{uuid.uuid4().hex}"
         self._graph = (spec.fingerprint, spec.num_partitions)
         self.parts: list[dict[str, Any]] = [{} for _ in placement]
         self.load_seconds = 0.0
@@ -223,7 +223,7 @@ class ClusterRuntime:
             What a lost worker held does not fit on those that are left.
         """
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit)
-        name = f"bfs-{uuid.uuid4().hex[:12]}"
+        name = uuid.uuid4().hex
         driver = _Driver(self, name, progress)
         spec = SearchSpec(
             search=name,
@@ -254,7 +254,7 @@ class ClusterRuntime:
         futures = {}
         for address in workers:
             mine = [p for p, at in enumerate(self.placement) if at == address]
-            key = f"load-partitions-{self._lease}-{uuid.uuid4().hex[:8]}"
+            key = f"load-partitions-{uuid.uuid4().hex}"
             futures[address] = self._submit(key, address, tasks.acquire, self._lease, self.spec, mine)
         for figures in self._gather(futures.values(), watch):
             for part in figures:
@@ -452,7 +452,7 @@ class _Driver:
         spec: SearchSpec | str = epoch.spec.search if before else epoch.spec
         futures = []
         for p, address in enumerate(runtime.placement):
-            key = (f"{self.name}-epoch-{epoch.spec.epoch}", index, p)
+            key = (f"bfs-step-{self.name}-{epoch.spec.epoch}", index, p)  # on the dashboard: bfs-step
             future = runtime._submit(key, address, tasks.step, spec, runtime._graph, p, index, *before)
             future.add_done_callback(lambda done: watch.put("done", done) if done.status != "finished" else None)
             futures.append(future)
@@ -481,6 +481,6 @@ class _Driver:
         runtime = self.runtime
         futures = []
         for p, address in enumerate(runtime.placement):
-            key = (f"{self.name}-write-{uuid.uuid4().hex[:8]}", p)
+            key = (f"bfs-write-{uuid.uuid4().hex}", p)
             futures.append(runtime._submit(key, address, tasks.finish, self.name, runtime._graph, p))
         return runtime._gather(futures, watch)
