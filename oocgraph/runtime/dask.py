@@ -385,6 +385,7 @@ class _Epoch:
     submitted: int
     steps: deque[list[Any]] = field(default_factory=deque)
     done: dict[int, int] = field(default_factory=dict)
+    found: dict[int, int] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
 
 
@@ -464,10 +465,13 @@ class _Driver:
         step = int(message["step"])
         self.figures.add(message)
         epoch.done[step] = epoch.done.get(step, 0) + 1
+        epoch.found[step] = epoch.found.get(step, 0) + int(message["num_found"])
         if message["ended"]:
             epoch.ended.add(int(message["partition"]))
         if epoch.done[step] < len(self.runtime.placement):
             return epoch.spec.last_step
+        if not epoch.found[step] or int(message["level"]) >= epoch.spec.options.last_level:
+            epoch.ended |= set(range(len(self.runtime.placement)))  # the next step would find it out
         self.num_hops += 1
         self.progress(LEVEL, int(message["level"]), 0)
         self.progress(REACHED, self.figures.num_reached, self.runtime.store.num_vertices)

@@ -393,12 +393,15 @@ class Holdings:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
         with self._lock:
             held, running = self._parts.get((*graph, partition)), self._searches.get((search, partition))
-        if held is None or running is None or not running.state.ended:
-            raise StateLostError(f"worker {self.worker.address} holds no finished search of partition {partition}")
+        if held is None or running is None:
+            raise StateLostError(f"worker {self.worker.address} holds no search of partition {partition}")
         with held.lock:
             if phase_hook is not None:
                 phase_hook("finish", running.step, partition)
             state, runtime = running.state, held.runtime
+            if not state.ended:  # nothing was found in the last step, which the driver has seen first
+                state.ended = True
+                runtime.finish(state)
             SearchStore.open(running.spec.result_store).write_part(partition, state.levels, state.parent)
             reached = state.visited
             levels = state.levels
