@@ -287,7 +287,7 @@ class ClusterRuntime:
             kind, message = watch.queue.get(timeout=POLL_SECONDS)
         except queue.Empty:
             self._check_scheduler()
-            alive = self.client.scheduler_info()["workers"]  # a worker may have gone before anybody listened
+            alive = self.client.scheduler_info(n_workers=-1)["workers"]  # a worker may have gone before anybody listened
             if gone := sorted(set(self.placement) - set(alive)):
                 raise WorkersLostError(f"worker {gone[0]} was lost") from None
             return "nothing", None
@@ -335,7 +335,7 @@ class ClusterRuntime:
         began, refused = time.monotonic(), None
         while True:
             self._check_scheduler()
-            alive = self.client.scheduler_info()["workers"]
+            alive = self.client.scheduler_info(n_workers=-1)["workers"]
             self._nannies |= {address: bool(info.get("nanny")) for address, info in alive.items()}
             lost = [p for p, address in enumerate(self.placement) if address not in alive]
             if alive:

@@ -39,7 +39,7 @@ def wait_for_workers(client: Any, seconds: float) -> None:
     ClusterError
         None comes in time.
     """
-    if client.scheduler_info()["workers"]:
+    if client.scheduler_info(n_workers=-1)["workers"]:
         return
     try:
         client.wait_for_workers(1, timeout=seconds)
