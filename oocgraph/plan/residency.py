@@ -134,9 +134,16 @@ def part_state_bytes(num_vertices: int, num_owned: int, itemsize: int) -> int:
 
 
 def plan_residency(
-    sizes: GraphSizes, *, available_bytes: int, limit_bytes: int, io_threads: int, buffer_bytes: int, max_planes: int | None
+    sizes: GraphSizes,
+    *,
+    available_bytes: int,
+    limit_bytes: int,
+    io_threads: int,
+    buffer_bytes: int,
+    max_planes: int | None,
+    shares: int = 1,
 ) -> Residency:
-    """Divide `available_bytes` among planes, rows and caches.
+    """Divide `available_bytes`, which is one of several equal shares, among planes, rows and caches.
 
     Raises
     ------
@@ -159,11 +166,13 @@ def plan_residency(
     left -= staging
     minimum = 2 * MIN_CACHE_SLOTS * SLOT_BYTES
     if left < minimum:
-        need = limit_bytes - left + minimum
+        need = limit_bytes + shares * (minimum - left)
+        others = f", in each of {shares} partitions" if shares > 1 else ""
         raise BudgetError(
             f"the memory budget {format_bytes(limit_bytes)} is too small: the state of {sizes.num_vertices:,} vertices takes "
-            f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}, and "
-            f"{format_bytes(limit_bytes - available_bytes)} are in use already; set --memory (memory_budget) to at least {-(-need >> 20)}M"
+            f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}{others}, "
+            f"and {format_bytes(limit_bytes - shares * available_bytes)} are in use already; "
+            f"set --memory (memory_budget) to at least {-(-need >> 20)}M"
         )
     share = ROAD_CACHE_SHARE if road else CACHE_SHARE
     slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, share * left // SLOT_BYTES)))

@@ -68,11 +68,15 @@ class PartState(SearchState):
         super().__init__(part.num_owned, part.store.index_dtype, part.buffers, num_kept=num_kept, wide=wide)
         words = max(1, -(-part.store.num_vertices // 64))
         self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
-        self._owners = (part.owned, part.rank)
+        self.set_owners(part.owned, part.rank)
         self.queued = False
         self.num_own_visited = 0
         self.entered = np.zeros(self.num_words, np.uint64)
         self.is_new, self.ended = False, False
+
+    def set_owners(self, owned: Array, rank: Array) -> None:
+        """Say which vertices are the partition's: see `owners`."""
+        self._owners = (owned, rank)
 
     @property
     def closed(self) -> Array:
@@ -182,6 +186,11 @@ class PartRuntime(Engine):
             positions = marked
         if positions.size:
             bits.scatter_bits(*self.blocks[partition], positions, rows)
+
+    def adopt(self, state: PartState) -> None:
+        """Take over a state that was made while the partition was loaded otherwise: the tails it keeps begin elsewhere."""
+        state.kept[:] = 0
+        state.set_owners(self.owned, self.rank)
 
     def _new_state(self, *, wide: bool) -> PartState:
         residency = self.graph.residency

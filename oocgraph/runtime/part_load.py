@@ -83,8 +83,8 @@ class PartPlan:
         """Whether pages are compared as they are read."""
         return self.loading.check_pages and all(isinstance(array, PlainArray) for array in self.indices)
 
-    def residency(self, *, available_bytes: int, limit_bytes: int) -> Residency:
-        """Divide `available_bytes`.
+    def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1) -> Residency:
+        """Divide `available_bytes`, which is one of several equal shares of what there is.
 
         Raises
         ------
@@ -98,6 +98,7 @@ class PartPlan:
             io_threads=self.loading.io_threads,
             buffer_bytes=self.loading.buffer_bytes,
             max_planes=self.loading.max_planes,
+            shares=shares,
         )
 
     def load(self, residency: Residency, limit_bytes: int) -> ResidentGraph:

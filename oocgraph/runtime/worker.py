@@ -14,6 +14,7 @@ import asyncio
 import gc
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -48,6 +49,9 @@ SPILL_SHARE = 0.7
 
 EVENT_SECONDS = 0.001
 """How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
+
+REMEMBERED = 1024
+"""Searches and leases that have left, the last ones, so that a task of theirs that comes late finds the door shut."""
 
 phase_hook: Callable[[str, int, int], None] | None = None
 """For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
@@ -121,24 +125,26 @@ class SearchSpec:
 
 @dataclass(slots=True)
 class HeldPart:
-    """A partition that is loaded, and who uses it."""
+    """A partition that is loaded, and who uses it; `runtime` is None when it is not loaded any more. `lock` is held by a step."""
 
     spec: GraphSpec
     plan: PartPlan
     residency: Residency
-    runtime: PartRuntime
+    runtime: PartRuntime | None
+    num_loads: int = 1
     lock: threading.RLock = field(default_factory=threading.RLock)
     leases: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
 class RunningSearch:
-    """The state of a search in a partition."""
+    """The state of a search in a partition, and the load of it (the n-th) that made or last used the state."""
 
     spec: SearchSpec
     state: PartState
     log: LogWriter
     step: int
+    num_loads: int
 
 
 class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
@@ -166,12 +172,17 @@ def holdings() -> Holdings:
 
 
 class Holdings:
-    """The partitions and searches of one worker, and the memory they take."""
+    """The partitions and searches of one worker, and the memory they take.
+
+    Locks are taken in this order: that of what is held (while it is loaded), that of a partition (while it takes a step), that of
+    the searches (never for long).
+    """
 
     def __init__(self, worker: Any) -> None:
         self.worker = worker
-        self._lock = threading.RLock()  # of parts and charges; taken before a part's own
-        self._searches_lock = threading.Lock()  # taken last
+        self._lock = threading.RLock()
+        self._searches_lock = threading.Lock()
+        self._left: deque[str] = deque(maxlen=REMEMBERED)
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
         self._searches: dict[tuple[str, int], RunningSearch] = {}
@@ -207,6 +218,7 @@ class Holdings:
             They do not fit beside what is here; nothing has changed then.
         """
         with self._lock:
+            self._refuse_late(lease)
             store, dealing = self._deal(spec)
             warm.load_search_kernels(store.attributes.index_dtype, parts=True)
             new = [p for p in partitions if (spec.fingerprint, spec.num_partitions, p) not in self._parts]
@@ -216,19 +228,26 @@ class Holdings:
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
             loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, spec.check_pages)
             plans = {(spec.fingerprint, spec.num_partitions, p): PartPlan(store, dealing, p, loading) for p in new}
-            residencies = self._share_out(spec, plans, charges)
+            try:
+                residencies = self._share_out(spec, plans, charges)
+            except BudgetError as error:
+                raise BudgetError(
+                    f"worker {self.worker.address} cannot take partition {', '.join(map(str, partitions))} of {spec.num_partitions}: "
+                    f"{error}; or use more workers (--workers) or more memory for each (--worker-memory)"
+                ) from error
             self._shrink({key: r for key, r in residencies.items() if key in self._parts})
             self._charges.update(charges)
-            limit = self.limit_bytes(spec)
             for key, plan in plans.items():
-                graph = plan.load(residencies[key], limit)
-                runtime = PartRuntime(
-                    store, dealing, plan.partition, graph, threads=threads, io_threads=loading.io_threads, knobs=spec.settings
-                )
-                self._parts[key] = HeldPart(spec, plan, residencies[key], runtime)
+                self._parts[key] = HeldPart(spec, plan, residencies[key], self._load(spec, plan, residencies[key]))
+                self._refuse_late(lease)
             for p in partitions:
                 self._parts[spec.fingerprint, spec.num_partitions, p].leases.add(lease)
             return [self._figures(self._parts[spec.fingerprint, spec.num_partitions, p], p) for p in partitions]
+
+    def _refuse_late(self, name: str) -> None:
+        """Refuse a task of a lease or a search that has left: it was on its way when the client went."""
+        if name in self._left:
+            raise StateLostError(f"{name} has left worker {self.worker.address}")
 
     def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
         key = spec.fingerprint, spec.num_partitions
@@ -247,51 +266,59 @@ class Holdings:
         limit = self.limit_bytes(spec)
         held = sum(residency_bytes(part.residency) for part in self._parts.values())
         searches = sum({**self._charges, **charges}.values())
-        if not self._parts:  # later it cannot be told from what is reserved and not yet touched
-            self._baseline = host_bytes()
+        here = host_bytes()  # later it cannot be told from what is reserved and not yet touched, so it never falls
+        self._baseline = max(self._baseline, here - held - sum(self._charges.values())) if self._parts else here
         free = limit - self._baseline - searches
-        if not plans and held <= free:
-            return {}
-        try:
-            return {key: plan.residency(available_bytes=(free - held) // len(plans), limit_bytes=limit) for key, plan in plans.items()}
-        except (BudgetError, ZeroDivisionError) as error:
-            everything = {**{key: part.plan for key, part in self._parts.items()}, **plans}
+        if held <= free:
             try:
-                return {key: plan.residency(available_bytes=free // len(everything), limit_bytes=limit) for key, plan in everything.items()}
+                return _equal_shares(plans, free - held, limit)
             except BudgetError:
-                raise BudgetError(
-                    f"worker {self.worker.address} cannot take partition {', '.join(str(plan.partition) for plan in plans.values())} of "
-                    f"{spec.num_partitions}: {error}; or use more workers (--workers) or more memory for each (--worker-memory)"
-                ) from error
+                if not self._parts:
+                    raise
+        everything = {**{key: part.plan for key, part in self._parts.items()}, **plans}
+        shares = _equal_shares(everything, free, limit)
+        grown = {key for key, part in self._parts.items() if residency_bytes(shares[key]) >= residency_bytes(part.residency)}
+        return {key: residency for key, residency in shares.items() if key not in grown}
 
     def _shrink(self, residencies: dict[Any, Residency]) -> None:
         """Load what is here anew with less."""
         for key, residency in residencies.items():
             part = self._parts[key]
             with part.lock:
-                old = part.runtime
-                old.close()
-                part.runtime = None  # type: ignore[assignment]
-                dealing, store, knobs, loading = old.dealing, old.store, old.knobs, part.plan.loading
-                del old
-                gc.collect()
-                graph = part.plan.load(residency, self.limit_bytes(part.spec))
-                part.runtime = PartRuntime(
-                    store, dealing, part.plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs
-                )
+                self._close_part(part)
+                try:
+                    part.runtime = self._load(part.spec, part.plan, residency)
+                except BaseException:
+                    del self._parts[key]
+                    raise
                 part.residency = residency
+                part.num_loads += 1
+
+    def _load(self, spec: GraphSpec, plan: PartPlan, residency: Residency) -> PartRuntime:
+        graph, loading = plan.load(residency, self.limit_bytes(spec)), plan.loading
+        return PartRuntime(
+            plan.store, plan.dealing, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=spec.settings
+        )
+
+    def _close_part(self, part: HeldPart) -> None:
+        """Give back the memory of a partition whose lock is held."""
+        runtime, part.runtime = part.runtime, None
+        if runtime is not None:
+            runtime.close()
+        del runtime
+        gc.collect()
 
     def _figures(self, part: HeldPart, partition: int) -> dict[str, Any]:
-        dealing = part.runtime.dealing
+        runtime = _loaded(part)
         return {
             "partition": partition,
             "worker": self.worker.address,
-            "planes_resident": part.runtime.planes_resident,
+            "planes_resident": runtime.planes_resident,
             "memory_budget": self.limit_bytes(part.spec),
             "resident_bytes": residency_bytes(part.residency),
-            "load_seconds": part.runtime.graph.load_seconds,
-            "num_owned": int(dealing.num_owned[partition]),
-            "num_edges": int(dealing.num_edges[partition]),
+            "load_seconds": runtime.graph.load_seconds,
+            "num_owned": int(runtime.dealing.num_owned[partition]),
+            "num_edges": int(runtime.dealing.num_edges[partition]),
         }
 
     # Searches.
@@ -306,32 +333,40 @@ class Holdings:
         StateLostError
             The search, in this epoch and at this step, is not here.
         """
-        with self._lock:
-            held = self._parts.get((*graph, partition))
-        if held is None:
-            raise StateLostError(f"worker {self.worker.address} does not hold partition {partition}")
+        held = self._held(graph, partition)
         with held.lock:
+            runtime = _loaded(held)
             began, device_began = time.perf_counter(), device_bytes_read()
             if isinstance(spec, SearchSpec):
-                running = self._begin(spec, held, partition)
+                running = self._begin(spec, runtime, partition, held.num_loads)
             else:
                 found = self._searches.get((spec, partition))
                 if found is None or found.step != index - 1:
                     raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
                 running = found
-            return self._take(running, held.runtime, partition, index, parts, began, device_began)
+            if running.num_loads != held.num_loads:
+                runtime.adopt(running.state)
+                running.num_loads = held.num_loads
+            return self._take(running, runtime, partition, index, parts, began, device_began)
 
-    def _begin(self, spec: SearchSpec, held: HeldPart, partition: int) -> RunningSearch:
+    def _held(self, graph: tuple[str, int], partition: int) -> HeldPart:
+        held = self._parts.get((*graph, partition))
+        if held is None:
+            raise StateLostError(f"worker {self.worker.address} does not hold partition {partition}")
+        return held
+
+    def _begin(self, spec: SearchSpec, runtime: PartRuntime, partition: int, num_loads: int) -> RunningSearch:
         """Start, or make again from the logs, the state of a search in a partition."""
+        self._refuse_late(spec.lease)
+        self._refuse_late(spec.search)
         self._forget(spec.search, partition)
         store = SearchStore.open(spec.result_store)
-        runtime = held.runtime
         if spec.last_step < 0:
             state = runtime.start(spec.sources)
         else:
-            logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(held.spec.num_partitions)]
+            logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(runtime.dealing.num_partitions)]
             state = runtime.resume(logs)
-        running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step)
+        running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step, num_loads)
         with self._searches_lock:
             self._searches[spec.search, partition] = running
         return running
@@ -349,6 +384,7 @@ class Holdings:
         state, spec = running.state, running.spec
 
         def at(phase: str) -> None:
+            self._refuse_late(spec.search)
             if phase_hook is not None:
                 phase_hook(phase, index, partition)
 
@@ -391,14 +427,14 @@ class Holdings:
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
-        with self._lock:
-            held, running = self._parts.get((*graph, partition)), self._searches.get((search, partition))
-        if held is None or running is None:
-            raise StateLostError(f"worker {self.worker.address} holds no search of partition {partition}")
+        held = self._held(graph, partition)
         with held.lock:
+            running, runtime = self._searches.get((search, partition)), _loaded(held)
+            if running is None:
+                raise StateLostError(f"worker {self.worker.address} holds no search of partition {partition}")
             if phase_hook is not None:
                 phase_hook("finish", running.step, partition)
-            state, runtime = running.state, held.runtime
+            state = running.state
             if not state.ended:  # nothing was found in the last step, which the driver has seen first
                 state.ended = True
                 runtime.finish(state)
@@ -417,7 +453,11 @@ class Holdings:
     # Leaving.
 
     def forget(self, search: str) -> None:
-        """Drop the states of a search."""
+        """Drop the states of a search; a step that runs ends first, soon, and none begins after."""
+        self._left.append(search)
+        for part in list(self._parts.values()):
+            with part.lock:
+                pass
         for name, partition in list(self._searches):
             if name == search:
                 self._forget(name, partition)
@@ -430,30 +470,33 @@ class Holdings:
 
     def release(self, lease: str) -> None:
         """Give back what a lease holds; what nobody else uses is closed."""
+        self._left.append(lease)
         for (name, partition), running in list(self._searches.items()):
             if running.spec.lease == lease:
                 self._forget(name, partition)
         with self._lock:
-            for key in [key for key in self._charges if key[0] == lease]:
-                del self._charges[key]
-            for part_key, part in list(self._parts.items()):
+            for charge in [charge for charge in self._charges if charge[0] == lease]:
+                del self._charges[charge]
+            for key, part in list(self._parts.items()):
                 part.leases.discard(lease)
-                part.runtime.buffers.clear()
-                if not part.leases:
-                    del self._parts[part_key]
-                    with part.lock:
-                        part.runtime.close()
+                with part.lock:
+                    if part.runtime is not None:
+                        part.runtime.buffers.clear()
+                    if not part.leases:
+                        del self._parts[key]
+                        self._close_part(part)
             used = {key[:2] for key in self._parts}
             self._dealings = {key: value for key, value in self._dealings.items() if key in used}
-        gc.collect()
 
     def close(self) -> None:
-        """Close everything."""
+        """Close everything; a step that runs ends first, soon."""
+        self._left.extend(name for name, _ in list(self._searches))
         for name, partition in list(self._searches):
             self._forget(name, partition)
         with self._lock:
             for part in self._parts.values():
-                part.runtime.close()
+                with part.lock:
+                    self._close_part(part)
             self._parts.clear()
             self._charges.clear()
 
@@ -462,12 +505,24 @@ class Holdings:
 
     def inventory(self) -> dict[str, Any]:
         """Say what is held, for tests and messages."""
-        with self._lock:
-            return {
-                "parts": [list(key) for key in self._parts],
-                "searches": [list(key) for key in self._searches],
-                "reserved_bytes": sum(self._charges.values()) + sum(residency_bytes(part.residency) for part in self._parts.values()),
-            }
+        parts = list(self._parts.items())
+        return {
+            "parts": [list(key) for key, _ in parts],
+            "searches": [list(key) for key in list(self._searches)],
+            "reserved_bytes": sum(list(self._charges.values())) + sum(residency_bytes(part.residency) for _, part in parts),
+        }
+
+
+def _equal_shares(plans: dict[Any, PartPlan], available_bytes: int, limit_bytes: int) -> dict[Any, Residency]:
+    k = len(plans)
+    return {key: plan.residency(available_bytes=available_bytes // k, limit_bytes=limit_bytes, shares=k) for key, plan in plans.items()}
+
+
+def _loaded(part: HeldPart) -> PartRuntime:
+    """Return what is loaded of a partition whose lock is held."""
+    if part.runtime is None:
+        raise StateLostError(f"partition {part.plan.partition} is not loaded any more")
+    return part.runtime
 
 
 def residency_bytes(residency: Residency) -> int:
@@ -507,7 +562,7 @@ def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any
     return holdings().finish(search, graph, partition)
 
 
-# Called at once on every worker, apart from tasks.
+# Called at once on every worker, apart from tasks; in a thread, because a step has to end first and the worker's loop may not wait.
 
 
 async def forget(search: str, dask_worker: Any = None) -> None:
