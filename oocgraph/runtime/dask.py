@@ -237,7 +237,7 @@ class ClusterRuntime:
         )
         with self.searching:  # memory is reserved for one search at a time
             try:
-                with Watch(self.client, tasks.topic_of(name)) as watch:
+                with Watch(self.client, name) as watch:
                     return driver.run(spec, result_store, watch)
             finally:
                 self._on_all(tasks.forget, name)

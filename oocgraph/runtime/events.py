@@ -1,7 +1,7 @@
 """What happens on a cluster, as a stream: events of searches, workers that leave, tasks that fail.
 
 In: a Dask client. Out: a `Watch`, a queue that a driver reads. Dask lets a client have one handler for a topic, so all
-watches of a client share the handler of the topic on which the scheduler tells of workers.
+watches of a client share theirs.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ from typing import Any, Self
 ALL = "all"
 """Topic on which the scheduler tells of workers that come and go."""
 
+SEARCHES = "oocgraph"
+"""Topic of the events of all searches: the scheduler keeps the last events of every topic that there ever was, so it gets one."""
+
 
 class Watch:
-    """Events of a topic, and of all workers; use it in a ``with`` statement.
+    """Events of a search, and of all workers; use it in a ``with`` statement.
 
     Attributes
     ----------
+    search
+        Whose events.
     queue
-        ``("event", message)`` of the topic, ``("workers", message)``, or what `put` was given.
+        ``("event", message)`` of the search, ``("workers", message)``, or what `put` was given.
     """
 
-    def __init__(self, client: Any, topic: str) -> None:
-        self._client, self._topic = client, topic
+    def __init__(self, client: Any, search: str) -> None:
+        self._client, self.search = client, search
         self.queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
     def put(self, kind: str, message: Any) -> None:
@@ -35,51 +40,62 @@ class Watch:
         self.queue.put((kind, message))
 
     def __enter__(self) -> Self:
-        _hub(self._client).add(self)
-        self._client.subscribe_topic(self._topic, lambda event: self.put("event", event[1]))
+        _hub(self._client).add(self, self._client)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        _hub(self._client).remove(self)
-        if self._client.status == "running":
-            self._client.unsubscribe_topic(self._topic)
-        # the handler stays: an event may be on its way
+        _hub(self._client).remove(self, self._client)
 
 
 class _Hub:
-    """The one handler of a client for the events of workers."""
+    """The one handler of a client for each of the two topics; a handler that the user had there goes on hearing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watches: set[Watch] = set()
-        self._before: Callable[[Any], Any] | None = None
+        self._handlers = {ALL: self._on_workers, SEARCHES: self._on_search}
+        self._before: dict[str, Callable[[Any], Any] | None] = {}
 
-    def add(self, watch: Watch) -> None:
+    def add(self, watch: Watch, client: Any) -> None:
         with self._lock:
             if not self._watches:
-                client = watch._client
-                before = client._event_handlers.get(ALL)  # the user's, if any: Dask has no public way to ask
-                self._before = before if before != self._handle else self._before
-                client.subscribe_topic(ALL, self._handle)
+                for topic, handler in self._handlers.items():
+                    before = client._event_handlers.get(topic)  # Dask has no public way to ask
+                    self._before[topic] = before if before is not handler else self._before.get(topic)
+                    client.subscribe_topic(topic, handler)
             self._watches.add(watch)
 
-    def remove(self, watch: Watch) -> None:
+    def remove(self, watch: Watch, client: Any) -> None:
         with self._lock:
             self._watches.discard(watch)
-            client = watch._client
-            if not self._watches and client.status == "running":
-                if self._before is None:
-                    client.unsubscribe_topic(ALL)  # or the scheduler would tell a client that leaves of its leaving
+            if self._watches or client.status != "running":
+                return
+            for topic, before in self._before.items():
+                if before is None:
+                    client.unsubscribe_topic(topic)  # or the scheduler would tell a client that leaves of its leaving
                 else:
-                    client.subscribe_topic(ALL, self._before)
+                    client.subscribe_topic(topic, before)
 
-    def _handle(self, event: tuple[float, Any]) -> Any:
+    def _on_workers(self, event: tuple[float, Any]) -> Any:
         message = event[1]
         if isinstance(message, dict) and message.get("action") in ("remove-worker", "add-worker"):
             with self._lock:
                 for watch in self._watches:
                     watch.put("workers", message)
-        return self._before(event) if self._before is not None else None
+        return self._pass_on(ALL, event)
+
+    def _on_search(self, event: tuple[float, Any]) -> Any:
+        message = event[1]
+        if isinstance(message, dict):
+            with self._lock:
+                for watch in self._watches:
+                    if watch.search == message.get("search"):
+                        watch.put("event", message)
+        return self._pass_on(SEARCHES, event)
+
+    def _pass_on(self, topic: str, event: tuple[float, Any]) -> Any:
+        before = self._before.get(topic)
+        return before(event) if before is not None else None
 
 
 _hubs: weakref.WeakKeyDictionary[Any, _Hub] = weakref.WeakKeyDictionary()

@@ -32,6 +32,7 @@ from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.plan.residency import Residency, part_state_bytes
 from oocgraph.result import Iteration
 from oocgraph.runtime.engine import BUFFER_BYTES
+from oocgraph.runtime.events import SEARCHES
 from oocgraph.runtime.part import PartRuntime, PartState, SearchOptions
 from oocgraph.runtime.part_load import Loading, PartPlan
 from oocgraph.store.graph import CSRStore, open_graph
@@ -402,6 +403,7 @@ class Holdings:
                 runtime.finish(state)
         at("transfer")
         event = {
+            "search": spec.search,
             "step": index,
             "epoch": spec.epoch,
             "partition": partition,
@@ -417,13 +419,13 @@ class Holdings:
             "iterations": [_row(one) for one in state.drain()],
         }
         if not had_ended:
-            self._tell(topic_of(spec.search), event)
+            self._tell(event)
         return part
 
-    def _tell(self, topic: str, event: dict[str, Any]) -> None:
+    def _tell(self, event: dict[str, Any]) -> None:
         """Send an event a moment later: the stream to the scheduler pauses after each message, and the end of the task comes first."""
         loop = self.worker.loop
-        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, topic, event)
+        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, SEARCHES, event)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
@@ -528,11 +530,6 @@ def _loaded(part: HeldPart) -> PartRuntime:
 def residency_bytes(residency: Residency) -> int:
     """Bytes that a residency takes in all."""
     return residency.vertex_bytes + residency.plane_bytes + residency.resident_bytes + residency.staging_bytes + residency.cache_bytes
-
-
-def topic_of(search: str) -> str:
-    """Topic of the events of a search."""
-    return f"oocgraph-{search}"
 
 
 def _row(figures: Iteration | Array) -> tuple[Any, ...] | bytes:
