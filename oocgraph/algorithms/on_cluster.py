@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import OocGraphError, OutputError
 from oocgraph.memory import PeakSampler
 from oocgraph.partition.dealing import deal
 from oocgraph.partition.store_order import StoreOrder
@@ -67,7 +67,9 @@ def bfs_on_cluster(
         stored = SearchStore.open(resume)
         _check_same(stored, asked, num_partitions, os.fspath(resume))
         num_partitions = int(stored.fields["num_partitions"])
-    path, owned = _place(store, resume if resume is not None else result_store)
+    if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
+        raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
+    path, owned = (stored.path, False) if stored is not None else _place(store, resume if resume is not None else result_store)
     with PeakSampler() as sampler:
         opened = (
             nullcontext(runtime)
@@ -123,9 +125,12 @@ def _search(
             stored.finish(
                 depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
             )
-    except BaseException:
+    except BaseException as error:
         if owned:
-            stored.remove()
+            try:
+                stored.remove()
+            except OutputError as left:
+                error.add_note(str(left))
         raise
     dealing = deal(runtime.store, runtime.spec.num_partitions)
     fields = stored.fields
@@ -147,7 +152,7 @@ def _search(
 def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
     """Where the result store is, and whether it goes with the result."""
     if path is not None:
-        return Path(os.path.abspath(os.fspath(path))), False
+        return SearchStore.new_place(path), False
     folder = settings().result_folder
     if folder is None and "://" in store.url:
         raise OocGraphError(

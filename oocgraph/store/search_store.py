@@ -84,13 +84,7 @@ class SearchStore:
         OutputError
             The path exists, its parent folder does not, or it cannot be written.
         """
-        if "://" in os.fspath(path):
-            raise OutputError(f"{os.fspath(path)}: a result store is a folder that every worker sees; give a path, not a URL")
-        place = Path(os.path.abspath(path))
-        if place.exists():
-            raise OutputError(f"{place}: exists already; go on with its search with --resume {place}, or choose another name")
-        if not place.parent.is_dir():
-            raise OutputError(f"{place}: there is no folder {place.parent}; make it first, or choose another that every worker sees")
+        place = SearchStore.new_place(path)
         own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
         store = cls(place, _plain({**fields, **own}))
         with Staging(place) as staged:
@@ -100,6 +94,24 @@ class SearchStore:
             _write_group(staged.path, {SEARCH_KEY: store.fields})
             staged.publish()
         return store
+
+    @staticmethod
+    def new_place(path: str | os.PathLike[str]) -> Path:
+        """Return where `create` would make a store, absolute.
+
+        Raises
+        ------
+        OutputError
+            The path exists, or its parent folder does not.
+        """
+        if "://" in os.fspath(path):
+            raise OutputError(f"{os.fspath(path)}: a result store is a folder that every worker sees; give a path, not a URL")
+        place = Path(os.path.abspath(path))
+        if place.exists():
+            raise OutputError(f"{place}: exists already; go on with its search with --resume {place}, or choose another name")
+        if not place.parent.is_dir():
+            raise OutputError(f"{place}: there is no folder {place.parent}; make it first, or choose another that every worker sees")
+        return place
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> SearchStore:
