@@ -63,6 +63,18 @@ def connect(scheduler: str | os.PathLike[str]) -> Iterator[Client]:
             yield client
 
 
+def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+    """Return what the scheduler knows of each worker, by address.
+
+    A client asks the scheduler for no workers every two seconds, and keeps one answer: ours may have been replaced by that one.
+    """
+    while True:
+        info = client.scheduler_info(n_workers=-1)
+        workers: dict[str, dict[str, Any]] = info["workers"]
+        if len(workers) == info.get("n_workers", len(workers)):
+            return workers
+
+
 class _NotYetError(Exception):
     """No scheduler answers so far; the text says why."""
 

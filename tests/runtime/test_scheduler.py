@@ -8,11 +8,11 @@ import threading
 
 import dask
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from oocgraph.errors import ClusterError
 from oocgraph.runtime import scheduler
-from oocgraph.runtime.scheduler import connect
+from oocgraph.runtime.scheduler import connect, workers_of
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +182,9 @@ def test_worker_instead_of_its_scheduler_is_told(refused, running):
     """The message gives the scheduler's address."""
     (worker,) = running.workers.values()
     refused(worker.address, "is a Dask Worker, not a scheduler", f"its scheduler is {running.scheduler_address}")
+
+
+def test_all_workers_are_known_at_any_moment(running):
+    """Dask's client keeps one answer about its scheduler, which a periodic question for no workers may replace."""
+    with dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}), Client(running.scheduler_address) as client:
+        assert all(len(workers_of(client)) == 1 for _ in range(1000))
