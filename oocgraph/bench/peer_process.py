@@ -6,13 +6,13 @@ In, on stdin: one row number of the exported graph a line. Out, on stdout: one J
 
 from __future__ import annotations
 
-import json
 import resource
 import sys
 from time import perf_counter
 
 import numpy as np
 
+from oocgraph.bench.child import tell
 from oocgraph.bench.engines import open_engine
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import open_graph
@@ -39,8 +39,7 @@ def main() -> None:
 
 def answer(**fields: object) -> None:
     """Print one line."""
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({**fields, "peak_bytes": peak_bytes}), flush=True)
+    tell(**fields, peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 if __name__ == "__main__":

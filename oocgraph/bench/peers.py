@@ -5,17 +5,16 @@ In: a store, a source as a row of the exported graph. Out: seconds of the peer's
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import statistics
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
+from oocgraph.bench.child import Child
 from oocgraph.bench.engines import ENGINES
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import CSRStore
@@ -59,40 +58,22 @@ class ProcessPeer:
 
     def __init__(self, name: str, store: CSRStore, threads: int) -> None:
         self.name, self.peak_bytes = name, 0
-        command = [sys.executable, "-m", "oocgraph.bench.peer_process", name, store.url, str(threads)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._child = Child("oocgraph.bench.peer_process", name, store.url, str(threads), who=f"--peer {name}")
         try:
-            self.load_seconds = float(self._answer()["load_seconds"])
+            self.load_seconds = float(self._child.answer()["load_seconds"])
         except BaseException:
             self.close()
             raise
 
     def search(self, row: int) -> PeerSearch:
         """Search from a row of the exported graph."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{row}\n")
-        self._process.stdin.flush()
-        answer = self._answer()
-        return PeerSearch(float(answer["seconds"]), int(answer["num_reached"]))
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise OocGraphError(f"--peer {self.name}: its process ended with code {self._process.wait()}; it may need more memory")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise OocGraphError(str(answer["error"]))
+        answer = self._child.ask(row)
         self.peak_bytes = int(answer["peak_bytes"])
-        return answer
+        return PeerSearch(float(answer["seconds"]), int(answer["num_reached"]))
 
     def close(self) -> None:
         """End the process."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._process.terminate()
-        self._process.wait()
+        self._child.close()
 
 
 class GapbsPeer:

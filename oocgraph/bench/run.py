@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from oocgraph.algorithms.bfs import bfs
+from oocgraph.bench.judge import broken_rule
 from oocgraph.bench.peers import Peer, Peers
 from oocgraph.bench.sources import draw_sources
 from oocgraph.bench.spool import ResultSpool
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError, ValidationError
+from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.result import BFSResult
 from oocgraph.runtime.local import LocalRuntime
@@ -26,7 +27,6 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import input_positions
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress
-from oocgraph.verify import verify_bfs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,15 +250,7 @@ def _validate_all(
     for i, (first, second) in enumerate(times):
         result = spool.take(i)
         searches.append(
-            Measured(result=result.summary(), invalid=_broken_rule(store, result), peer_seconds=first, peer_degree_ordered_seconds=second)
+            Measured(result=result.summary(), invalid=broken_rule(store, result), peer_seconds=first, peer_degree_ordered_seconds=second)
         )
         progress("validating", i + 1, len(times))
     return tuple(searches)
-
-
-def _broken_rule(store: CSRStore, result: BFSResult) -> str | None:
-    try:
-        verify_bfs(store, result)
-    except ValidationError as error:
-        return str(error)
-    return None

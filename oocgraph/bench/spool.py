@@ -54,6 +54,22 @@ class ResultSpool:
         return replace(result, search=replace(result.search, parent=parent, level=level))
 
 
+def leave_page_cache(folder: Path) -> None:
+    """Write what is in a folder to the disk, and let its pages go."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDWR)
+            try:
+                _leave(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+def _leave(descriptor: int) -> None:
+    os.fdatasync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def _read(path: Path, dtype: np.dtype[Any]) -> Array:
     values = np.fromfile(path, dtype)
     path.unlink()
@@ -67,7 +83,6 @@ def _write(path: Path, values: Array) -> None:
         start = 0
         while start < raw.size:
             start += os.write(descriptor, raw[start : start + _PIECE_BYTES].data)
-            os.fdatasync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            _leave(descriptor)
     finally:
         os.close(descriptor)

@@ -104,7 +104,7 @@ def test_one_invalid_result_is_exit_code_1(kron, monkeypatch):
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")
 
-    monkeypatch.setattr("oocgraph.bench.run.verify_bfs", judge)
+    monkeypatch.setattr("oocgraph.bench.judge.verify_bfs", judge)
     outcome = CliRunner().invoke(cli, ["bench", "bfs", kron.url, "--num-sources", "3", "--memory", "1G", "--json"])
     assert outcome.exit_code == 1
     assert len(calls) == 3

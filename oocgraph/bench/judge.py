@@ -1,0 +1,17 @@
+"""Whether a result is valid, as a benchmark tells it: the rule that it breaks, or none."""
+
+from __future__ import annotations
+
+from oocgraph.errors import ValidationError
+from oocgraph.result import BFSResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.verify import verify_bfs
+
+
+def broken_rule(store: CSRStore, result: BFSResult) -> str | None:
+    """Return the rule that `result` breaks, with the vertices; None when it is valid."""
+    try:
+        verify_bfs(store, result)
+    except ValidationError as error:
+        return str(error)
+    return None
