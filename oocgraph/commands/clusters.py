@@ -32,8 +32,8 @@ class Place:
     threads_per_worker: int | None
     worker_memory: str | None
     partitions: int | None
-    result_store: str | None
-    resume: str | None
+    result_store: str | None = None
+    resume: str | None = None
 
     def check(self) -> None:
         """Refuse options that contradict each other, before anything is read or started.
@@ -79,13 +79,16 @@ class Place:
         return {name: getattr(self, name) for name in _CLIENT}
 
 
-_OPTIONS = [
+_PLACE_OPTIONS = [
     click.option("--scheduler", metavar="ADDRESS|FILE", help="Search on the workers of a running Dask scheduler, or its scheduler file."),
     click.option("--cluster", type=click.Choice(["local", "cuda"]), help="Start workers on this machine: processes, or one for each GPU."),
     click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for.  [default: one for each core or GPU]"),
     click.option("--threads-per-worker", type=click.IntRange(min=1), help="Cores of each worker to start.  [default: an equal share]"),
     click.option("--worker-memory", metavar="SIZE", callback=check_size, help="Limit of each worker to start.  [default: an equal share]"),
     click.option("--partitions", type=click.IntRange(min=1), help="Parts to deal the vertices to.  [default: one for each worker]"),
+]
+
+_RESULT_OPTIONS = [
     click.option("--result-store", metavar="DIR", help="Folder for what the workers find; all must see it.  [default: beside the graph]"),
     click.option("--resume", metavar="DIR", help="Go on with the search in this result store; if there is none yet, start it there."),
 ]
@@ -93,13 +96,21 @@ _OPTIONS = [
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options; the command takes them together, as `place`."""
+    return _with_place(command, [*_PLACE_OPTIONS, *_RESULT_OPTIONS])
 
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options but those that say where a result goes, for a command that has many; it takes them as `place`."""
+    return _with_place(command, _PLACE_OPTIONS)
+
+
+def _with_place(command: Callable[..., Any], choices: list[Callable[..., Any]]) -> Callable[..., Any]:
     @wraps(command)
     def call(**options: Any) -> Any:
-        place = Place(**{field.name: options.pop(field.name) for field in fields(Place)})
+        place = Place(**{field.name: options.pop(field.name) for field in fields(Place) if field.name in options})
         return command(place=place, **options)
 
     decorated: Callable[..., Any] = call
-    for option in reversed(_OPTIONS):
+    for option in reversed(choices):
         decorated = option(decorated)
     return decorated
