@@ -80,7 +80,7 @@ def human(name: str, value: Any) -> str:
         return "-"
     if isinstance(value, bool | str):
         return str(value)
-    if name.endswith(("_bytes", "bytes_read", "bytes_requested")) or name == "memory_budget":
+    if name.endswith(("_bytes", "bytes_read", "bytes_requested", "memory_budget")):
         return format_bytes(value)
     if name.endswith("seconds"):
         return f"{value:.4g} s"
