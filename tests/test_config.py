@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import dask.config
 import pytest
@@ -61,15 +60,6 @@ def test_wrong_setting_is_refused_by_name(changes, words):
     """The message names the key and the value."""
     with dask.config.set(changes), pytest.raises(OocGraphError, match=words):
         settings()
-
-
-def test_packaged_example_loads():
-    """configs/laptop.yaml holds settings that are known and accepted."""
-    folder = Path(__file__).parents[1] / "configs"
-    (example,) = dask.config.collect_yaml([str(folder / "laptop.yaml")])
-    with dask.config.set(example):
-        found = settings()
-    assert (found.memory_budget, found.threads, found.io_threads) == ("2G", 2, 16)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("2 minutes", 120), ("500ms", 0.5), (7, 7), (0.25, 0.25)])
