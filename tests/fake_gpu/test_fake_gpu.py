@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.fake_gpu.driver import build_driver, needs_fake_gpus
+
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [
-    pytest.mark.fake_gpu,
-    pytest.mark.skipif(find_spec("dask_cuda") is None, reason="dask-cuda is not installed"),
-    pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
-]
+pytestmark = needs_fake_gpus
 
 SEARCH = """
 import json, os, sys
@@ -46,10 +42,7 @@ with open_client(cluster="cuda") as client:
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory):
     """Folder of the fake library."""
-    folder = tmp_path_factory.mktemp("driver")
-    source, library = Path(__file__).with_name("fake_nvml.c"), folder / "libnvidia-ml.so.1"
-    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
-    return folder
+    return build_driver(tmp_path_factory.mktemp("driver"))
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +97,25 @@ def test_some_of_the_gpus(bfs, variables, workers):
     result = json.loads(done.stdout)
     assert result["valid"]
     assert sorted(worker["partitions"] for worker in result["workers"].values()) == [[partition] for partition in range(workers)]
+
+
+def test_workers_started_by_hand(driver, run, graph, tmp_path):
+    """`dask scheduler` and `dask cuda worker`, as at the end of configs/cuda-workstation.yaml; the search waits for them."""
+    file = tmp_path / "cluster.json"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "LD_LIBRARY_PATH": str(driver), "FAKE_NVML_GPUS": "2"}
+    programs = [["scheduler", "--port", "0", "--dashboard-address", ":0"], ["cuda", "worker"]]
+    started = []
+    try:
+        for program in programs:
+            command = [sys.executable, "-m", "dask", *program, "--scheduler-file", str(file)]
+            started.append(subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+        done = run("-m", "oocgraph", "bfs", graph, "--source", 3, "--scheduler", file, "--workers", 2, "--validate", "--json", gpus=2)
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(60)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["workers"]) == 2
 
 
 @pytest.mark.parametrize(
