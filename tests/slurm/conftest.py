@@ -13,7 +13,7 @@ import oocgraph
 from tests.slurm.cluster import missing, slurm_cluster
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SOURCE = 4
+SOURCE = 3
 
 
 @pytest.fixture(scope="session")
@@ -29,13 +29,13 @@ def slurm():
 @pytest.fixture(scope="session")
 def graph(tmp_path_factory):
     """Make a Kronecker graph, large enough that its levels are exchanged."""
-    return oocgraph.generate_kronecker(14, tmp_path_factory.mktemp("slurm") / "kron.zarr", memory_budget="1G")
+    return oocgraph.generate_kronecker(16, tmp_path_factory.mktemp("slurm") / "kron.zarr", memory_budget="1G")
 
 
 @pytest.fixture(scope="session")
 def levels(graph):
-    """Level of every vertex, found in this process."""
-    return oocgraph.bfs(graph, SOURCE, memory_budget="1G").to_pandas().set_index("vertex")["level"]
+    """Find the level of every vertex in this process."""
+    return oocgraph.bfs(graph, SOURCE, memory_budget="1G").level
 
 
 @pytest.fixture

@@ -1,0 +1,34 @@
+"""A preload for workers: it writes down each step they take, and holds a search at one of them.
+
+``OOCGRAPH_TEST_HOLD`` names a folder. Each step is a file ``<start of the job>.<step>.<partition>`` in it. While the folder holds a file
+``hold``, step `HELD_STEP` does not go on; nothing is left of a worker that Slurm ends there but what it has logged.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+HELD_STEP = 1
+
+
+def dask_setup(worker):
+    """Watch the steps of a worker; Dask calls this as the worker starts."""
+    from oocgraph.runtime import worker as oocgraph_worker
+
+    oocgraph_worker.phase_hook = _at_phase
+
+
+def _at_phase(phase, step, partition):
+    folder = Path(os.environ["OOCGRAPH_TEST_HOLD"])
+    if phase != "kernel":
+        return
+    (folder / f"{os.environ.get('SLURM_RESTART_COUNT', '0')}.{step}.{partition}").touch()
+    while step == HELD_STEP and (folder / "hold").exists():
+        time.sleep(0.05)
+
+
+def steps_taken(folder, start):
+    """Return the steps of all partitions that a start of the job (0, 1, ...) has begun."""
+    return {int(path.name.split(".")[1]) for path in folder.glob(f"{start}.*.*")}
