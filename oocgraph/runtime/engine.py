@@ -100,16 +100,20 @@ class Engine:
 
     # The steps, in the order in which an iteration takes them.
 
-    def push_levels(self, state: SearchState, last_level: int) -> bool:
-        """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left."""
+    def push_levels(self, state: SearchState, last_level: int, *, few_edges: int | None = None) -> bool:
+        """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left.
+
+        Where `few_edges` is given, that number alone says what is tiny; else what is in memory counts too.
+        """
         push = self.graph.push
-        if max(state.frontier_size, state.frontier_edges) > QUEUE_CAPACITY or (push.files is None and not push.all_resident):
+        most = QUEUE_CAPACITY if few_edges is None else few_edges
+        if max(state.frontier_size, state.frontier_edges) > most or (push.files is None and not push.all_resident):
             return True
         self._to_queue(state)
         if self.oracle is not None:
             last_level = min(last_level, state.level + 1)
         last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
-        limits = np.array([last_level, QUEUE_CAPACITY, SERIAL_MISSES, last_of_form, SERIAL_MISSES], np.int64)
+        limits = np.array([last_level, most, SERIAL_MISSES, last_of_form, SERIAL_MISSES], np.int64)
         log = np.empty((LOG_LEVELS, 4), np.int64)
         fetched, fetch_seconds = 0, 0.0
         while True:
@@ -122,7 +126,7 @@ class Engine:
                 raise push.files.error(error)
             state.take_log(log, fetched, fetch_seconds)
             limits[2], fetched, fetch_seconds = SERIAL_MISSES, 0, 0.0
-            if status == cpu.STATUS_MISSES and state.counts[5] < PREFETCH_MISSES:
+            if status == cpu.STATUS_MISSES and (few_edges is not None or state.counts[5] < PREFETCH_MISSES):
                 began = time.perf_counter()
                 fetched = self._fill_cache(int(state.counts[5]))
                 fetch_seconds = time.perf_counter() - began

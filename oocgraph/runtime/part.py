@@ -23,14 +23,19 @@ from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.direction import Choice
+from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.runtime.buffers import BufferPool
-from oocgraph.runtime.engine import Engine
+from oocgraph.runtime.engine import PREFETCH_MISSES, Engine
 from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
+from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_log import Record
 from oocgraph.types import Array, Direction
+
+FEW_EDGES = PREFETCH_MISSES
+"""Edges of a frontier whose rows may have to be read, a page for each: as many as are read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,29 @@ class SearchOptions:
         Rule that chooses push or pull.
     last_level
         Last level to find.
+    few_edges
+        As of `few_edges`.
     """
 
     direction: Direction
     last_level: int
+    few_edges: int
+
+
+def few_edges(store: CSRStore, *, in_memory: bool) -> int:
+    """Return up to how many edges a frontier has that every partition pushes alike: 0 where none is.
+
+    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they are told this number, and what
+    one of them holds, or loses to another graph, only makes it slower.
+
+    Parameters
+    ----------
+    in_memory
+        Whether every partition holds all edges.
+    """
+    if not isinstance(store.array("out/indices"), PlainArray):
+        return 0
+    return QUEUE_CAPACITY if in_memory else FEW_EDGES
 
 
 class PartState(SearchState):
@@ -257,7 +281,7 @@ class PartRuntime(Engine):
             self._join(state, parts)
         going = not self._ends(state, options)
         if going and options.direction in ("auto", "push"):
-            going = self._tiny_levels(state, options.last_level) and not self._ends(state, options)
+            going = self._tiny_levels(state, options) and not self._ends(state, options)
         if going:
             iterate(self, state, options.direction)
         else:
@@ -296,10 +320,10 @@ class PartRuntime(Engine):
         state.num_reached += state.frontier_size
         state.unvisited_edges -= state.frontier_edges
 
-    def _tiny_levels(self, state: PartState, last_level: int) -> bool:
+    def _tiny_levels(self, state: PartState, options: SearchOptions) -> bool:
         """Take the levels with few edges, as every partition does; returns whether a larger frontier is left."""
         level = state.level
-        going = self.push_levels(state, last_level)
+        going = self.push_levels(state, options.last_level, few_edges=options.few_edges)
         if state.level > level:
             bits.gather_bits(*self.own_blocks, state.reached, state.visited)
             state.before[:] = state.visited

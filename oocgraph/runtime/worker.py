@@ -315,6 +315,7 @@ class Holdings:
             "partition": partition,
             "worker": self.worker.address,
             "planes_resident": runtime.planes_resident,
+            "in_memory": runtime.graph.push.all_resident,
             "memory_budget": self.limit_bytes(part.spec),
             "resident_bytes": residency_bytes(part.residency),
             "load_seconds": runtime.graph.load_seconds,

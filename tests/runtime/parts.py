@@ -9,31 +9,40 @@ import numpy as np
 from oocgraph.algorithms.bfs import iterate
 from oocgraph.config import settings
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime.part import PartRuntime, SearchOptions
+from oocgraph.runtime.part import PartRuntime, SearchOptions, few_edges
 from oocgraph.runtime.part_load import Loading, PartPlan
 
 GENEROUS = 1 << 40
 
 
-def open_parts(store, num_partitions, *, cramp=None, threads=1):
-    """Load every partition; `cramp` (a seed) keeps a random small part of planes and edges in memory."""
+def cramped(planned, seed, whole=()):
+    """Replace `PartPlan.residency` by one that keeps a random small part of planes and edges in memory; all in partitions `whole`."""
+
+    def residency(plan, **options):
+        rng, sizes = np.random.default_rng([seed, plan.partition]), plan.sizes()
+        if plan.partition in whole:
+            return planned(plan, available_bytes=GENEROUS, limit_bytes=GENEROUS)
+        return dataclasses.replace(
+            planned(plan, **options),
+            num_planes=int(rng.integers(0, len(sizes.plane_edges))),
+            num_resident=tuple(int(rng.integers(0, m)) if m else 0 for m in sizes.num_edges),
+            cache_slots=int(rng.integers(1, 9)),
+            num_kept=int(rng.integers(0, 200)),
+            road=bool(seed % 2),  # of the graph, not of a partition
+        )
+
+    return residency
+
+
+def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
+    """Load every partition; `cramp` (a seed) keeps a random small part of planes and edges in memory, except in partitions `whole`."""
     dealing = deal(store, num_partitions)
     loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None, check_pages=False)
     parts = []
     for p in range(num_partitions):
         plan = PartPlan(store, dealing, p, loading)
-        residency = plan.residency(available_bytes=GENEROUS, limit_bytes=GENEROUS)
-        if cramp is not None:
-            rng = np.random.default_rng([cramp, p])
-            sizes = plan.sizes()
-            residency = dataclasses.replace(
-                residency,
-                num_planes=int(rng.integers(0, len(sizes.plane_edges))),
-                num_resident=tuple(int(rng.integers(0, m)) if m else 0 for m in sizes.num_edges),
-                cache_slots=int(rng.integers(1, 9)),
-                num_kept=int(rng.integers(0, 200)),
-                road=bool(rng.integers(0, 2)),
-            )
+        planned = PartPlan.residency if cramp is None else cramped(PartPlan.residency, cramp, whole)
+        residency = planned(plan, available_bytes=GENEROUS, limit_bytes=GENEROUS)
         graph = plan.load(residency, GENEROUS)
         parts.append(PartRuntime(store, dealing, p, graph, threads=threads, io_threads=2, knobs=settings()))
     return parts
@@ -41,7 +50,8 @@ def open_parts(store, num_partitions, *, cramp=None, threads=1):
 
 def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None):
     """Take steps until every partition has ended; returns states and the number of steps. `logs[p]` collects records."""
-    options = SearchOptions(direction, last_level)
+    few = few_edges(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
+    options = SearchOptions(direction, last_level, few)
     begun = states is not None
     states = states or [part.start(np.asarray(sources, np.int64)) for part in parts]
     found, step = None, -1 if not begun else max(record.step for record in logs[0])

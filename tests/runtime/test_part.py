@@ -68,6 +68,18 @@ def test_compressed_stores_are_searched_by_windows(tmp_path, codec):
         judge(store, parts, states, [1])
 
 
+def test_partitions_that_hold_more_than_others_take_the_same_levels_alone(tmp_path):
+    """A frontier of few edges on more pages than are read together; or in compressed chunks: easy for one that holds all edges."""
+    rng = np.random.default_rng(1)
+    reference_build(*rng.integers(0, 100_000, (2, 1_200_000)), tmp_path / "g.zarr", vertex_order="original")
+    stores = [open_graph(tmp_path / "g.zarr"), rewrite(tmp_path / "g.zarr", tmp_path / "coded.zarr", codec="zstd")]
+    sources = np.linspace(0, stores[0].num_vertices - 1, 2400).astype(np.int64)
+    for store in stores:
+        parts = open_parts(store, 3, cramp=7, whole=[1])
+        states, _ = run_parts(parts, sources)
+        judge(store, parts, states, sources)
+
+
 @pytest.mark.parametrize("tiny", [True, False])
 def test_state_is_made_again_from_the_logs(tmp_path, monkeypatch, tiny):
     """After any step, partitions that know the logs alone go on to the same levels."""
