@@ -15,7 +15,8 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +28,7 @@ from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
 from oocgraph.runtime.part import SearchOptions, few_edges
+from oocgraph.runtime.scheduler import workers_of
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
 from oocgraph.runtime.worker import GraphSpec, OocGraphPlugin, SearchSpec, StateLostError
 from oocgraph.store.graph import CSRStore, open_graph
@@ -167,7 +169,10 @@ class ClusterRuntime:
         client.register_plugin(OocGraphPlugin())
         try:
             with Watch(client, runtime._lease) as watch:
-                runtime._acquire(dict.fromkeys(placement), watch)
+                try:
+                    runtime._acquire(range(spec.num_partitions), watch)
+                except WorkersLostError:
+                    runtime.place_anew(watch)
         except BaseException:
             runtime.close()
             raise
@@ -255,14 +260,16 @@ class ClusterRuntime:
 
     # Which worker holds what.
 
-    def _acquire(self, workers: Iterable[str], watch: Watch) -> None:
-        """Load the partitions that `workers` are to hold."""
+    def _acquire(self, partitions: Iterable[int], watch: Watch) -> None:
+        """Have the workers of some partitions load them, as far as they do not hold them."""
+        mine: dict[str, list[int]] = {}
+        for p in partitions:
+            mine.setdefault(self.placement[p], []).append(p)
         futures = {}
-        for address in workers:
-            mine = [p for p, at in enumerate(self.placement) if at == address]
+        for address, numbers in mine.items():
             key = f"load-partitions-{uuid.uuid4().hex}"
-            futures[address] = self._submit(key, address, tasks.acquire, self._lease, self.spec, mine)
-        for figures in self._gather(futures.values(), watch):
+            futures[self._submit(key, address, tasks.acquire, self._lease, self.spec, numbers)] = address
+        for figures in self._gather(futures, watch):
             for part in figures:
                 self.parts[part["partition"]] = part
 
@@ -270,36 +277,55 @@ class ClusterRuntime:
         """Submit a task that only one worker may run."""
         return self.client.submit(task, *arguments, workers=[address], allow_other_workers=False, key=key, pure=False, retries=0)
 
-    def _gather(self, futures: Iterable[Any], watch: Watch) -> list[Any]:
-        """Wait for tasks and return their results; the first failure, of a task or of a worker, is raised."""
-        futures = list(futures)
+    def _gather(self, futures: Mapping[Any, str], watch: Watch) -> list[Any]:
+        """Wait for tasks, each with its worker, and return their results; the first failure, of a task or of a worker, is raised."""
+        addresses = set(futures.values())
         for future in futures:
             future.add_done_callback(lambda done: watch.put("done", done))
         waiting = set(futures)
         try:
             while waiting:
-                kind, message = self._next(watch)
+                kind, message = self._next(watch, addresses)
                 if kind == "done" and message in waiting:
                     self._raise_failure(message)
                     waiting.discard(message)
-            return [future.result() for future in futures]
+            return [self._result(future, watch, addresses) for future in futures]
         except BaseException:
             self._drop(futures)
             raise
 
-    def _next(self, watch: Watch) -> tuple[str, Any]:
-        """Return what happens next; a worker or the scheduler that is lost is an error."""
+    def _result(self, future: Any, watch: Watch, addresses: set[str]) -> Any:
+        """Fetch what a task has returned; until then its worker may go, and Dask would wait for another like it."""
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                self._next(watch, addresses)
+            except Exception:
+                self._check_scheduler()
+                self._raise_failure(future)
+                raise
+
+    def _next(self, watch: Watch, addresses: set[str]) -> tuple[str, Any]:
+        """Return what happens next; if the scheduler is lost, or one of the workers at `addresses`, that is an error."""
         try:
             kind, message = watch.queue.get(timeout=POLL_SECONDS)
         except queue.Empty:
-            self._check_scheduler()
-            alive = self.client.scheduler_info(n_workers=-1)["workers"]  # a worker may have gone before anybody listened
-            if gone := sorted(set(self.placement) - set(alive)):
+            if gone := sorted(addresses - set(self._workers())):  # a worker may have gone before anybody listened
                 raise WorkersLostError(f"worker {gone[0]} was lost") from None
             return "nothing", None
-        if kind == "workers" and message["action"] == "remove-worker" and message["worker"] in self.placement:
+        if kind == "workers" and message["action"] == "remove-worker" and message["worker"] in addresses:
             raise WorkersLostError(f"worker {message['worker']} was lost")
         return kind, message
+
+    def _workers(self) -> dict[str, dict[str, Any]]:
+        """Return the workers that the scheduler knows, by address."""
+        self._check_scheduler()
+        try:
+            return workers_of(self.client)
+        except ClusterError:
+            self._check_scheduler()
+            raise
 
     def _check_scheduler(self) -> None:
         if self.client.status != "running":
@@ -338,33 +364,34 @@ class ClusterRuntime:
             The workers that are left cannot hold them.
         """
         patience = self.spec.settings.worker_timeout
-        began, refused = time.monotonic(), None
+        began, attempts = time.monotonic(), 0
+        refused: OocGraphError | None = None
         while True:
-            self._check_scheduler()
-            alive = self.client.scheduler_info(n_workers=-1)["workers"]
+            alive = self._workers()
             self._nannies |= {address: bool(info.get("nanny")) for address, info in alive.items()}
             lost = [p for p, address in enumerate(self.placement) if address not in alive]
             if alive:
+                attempts += 1
                 try:
                     self._move(lost, sorted(alive), watch)
                     return
-                except WorkersLostError:
-                    continue
+                except WorkersLostError as error:
+                    if attempts < MAX_IDLE_EPOCHS:
+                        continue
+                    raise ClusterError(
+                        f"partitions were placed anew {attempts} times, in vain: {error}; look at the workers' logs"
+                    ) from error
                 except BudgetError as error:
                     refused = error
             if not any(self._nannies.get(self.placement[p], False) for p in lost):
                 patience = min(patience, NO_NANNY_SECONDS)
             if time.monotonic() - began > patience:
-                if refused is not None:
-                    raise refused
-                raise ClusterError(
+                raise refused or ClusterError(
                     f"no worker is left, and none came back within {patience:g} s; start workers and resume the search "
                     "(--resume with the search's --result-store)"
                 )
-            try:
+            with suppress(queue.Empty):
                 watch.queue.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                continue
 
     def _move(self, lost: Sequence[int], workers: Sequence[str], watch: Watch) -> None:
         """Place `lost` partitions on those of `workers` that hold fewest; try all before it is refused."""
@@ -373,7 +400,7 @@ class ClusterRuntime:
             for address in sorted(workers, key=lambda one: (self.placement.count(one), one)):
                 before, self.placement[p] = self.placement[p], address
                 try:
-                    self._acquire([address], watch)
+                    self._acquire([p], watch)
                     self.num_moves += 1
                     refused = None
                     break
@@ -381,6 +408,7 @@ class ClusterRuntime:
                     self.placement[p], refused = before, error
             if refused is not None:
                 raise refused
+        self._acquire(range(len(self.placement)), watch)  # a worker that came back under its old address holds nothing
 
 
 @dataclass(slots=True)
@@ -439,12 +467,12 @@ class _Driver:
         """Submit steps, some ahead, until every partition has ended."""
         epoch = _Epoch(spec, spec.last_step)
         partitions = len(self.runtime.placement)
-        done = spec.last_step
+        done, addresses = spec.last_step, set(self.runtime.placement)
         try:
             while len(epoch.ended) < partitions:
                 while epoch.submitted < done + self.ahead:
                     self._submit_step(epoch, watch)
-                kind, message = self.runtime._next(watch)
+                kind, message = self.runtime._next(watch, addresses)
                 if kind == "done" and any(message in step for step in epoch.steps):
                     self.runtime._raise_failure(message)
                 elif kind == "event" and message["epoch"] == spec.epoch:
@@ -489,8 +517,8 @@ class _Driver:
     def _finish(self, watch: Watch) -> list[dict[str, Any]]:
         """Have every partition write its result; returns their figures."""
         runtime = self.runtime
-        futures = []
+        futures = {}
         for p, address in enumerate(runtime.placement):
             key = (f"bfs-write-{uuid.uuid4().hex}", p)
-            futures.append(runtime._submit(key, address, tasks.finish, self.name, runtime._graph, p))
+            futures[runtime._submit(key, address, tasks.finish, self.name, runtime._graph, p)] = address
         return runtime._gather(futures, watch)

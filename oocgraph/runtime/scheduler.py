@@ -67,12 +67,18 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
     """Return what the scheduler knows of each worker, by address.
 
     A client asks the scheduler for no workers every two seconds, and keeps one answer: ours may have been replaced by that one.
+
+    Raises
+    ------
+    ClusterError
+        The client has lost the scheduler.
     """
-    while True:
+    while client.status == "running":
         info = client.scheduler_info(n_workers=-1)
         workers: dict[str, dict[str, Any]] = info["workers"]
         if len(workers) == info.get("n_workers", len(workers)):
             return workers
+    raise ClusterError(f"the connection to the scheduler was lost (client {client.status})")
 
 
 class _NotYetError(Exception):
