@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -212,21 +213,28 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
     """
     import dask
 
-    def block() -> None:
-        resource_tracker.ensure_running()  # multiprocessing's: when it starts later it lifts the block
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    made: Future[Any] = Future()
 
-    with dask.config.set(_memory_rules()), ThreadPoolExecutor(1, thread_name_prefix="oocgraph-cluster", initializer=block) as starter:
-        starting = starter.submit(make, **options)
+    def start() -> None:
+        if made.set_running_or_notify_cancel():
+            resource_tracker.ensure_running()  # multiprocessing's: when it starts later it lifts the block
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                made.set_result(make(**options))
+            except BaseException as error:
+                made.set_exception(error)
+
+    with dask.config.set(_memory_rules()):
         try:
-            cluster = starting.result()
+            threading.Thread(target=start, name="oocgraph-start-cluster", daemon=True).start()
+            made.result()
         except Exception as error:
             raise ClusterError(f"the workers did not start: {reason(error)}{remedy}") from error
-        except BaseException:  # Ctrl-C: what has been started by then is stopped
-            if starting.exception() is None:
-                starting.result().close()
+        except BaseException:  # Ctrl-C: what has begun to start is stopped
+            if not made.cancel() and made.exception() is None:
+                made.result().close()
             raise
-    with cluster:
+    with made.result() as cluster:
         yield cluster
 
 
