@@ -556,10 +556,10 @@ def push_levels(
     state : (7,) int64, changed
         0 frontier size, 1 its edges, 2 level it is on, 3 bytes read, 4 rows of `log` used, 5 pages in `missing`,
         6 which of `queues` holds the frontier.
-    limits : (5,) int64
+    limits : (6,) int64
         0 last level to find, 1 edges above which a frontier is left to others, 2 misses above which the first level's pages
         are listed in `missing` instead of being read one after the other, 3 largest level (the one-byte form ends at 254),
-        4 as 2, for the levels after the first.
+        4 as 2, for the levels after the first, 5 vertices above which a frontier is left to others.
     log : (capacity, 4) int64
         Per level: frontier size, edges, bytes read, nanoseconds.
 
@@ -583,7 +583,7 @@ def push_levels(
         classes, next_classes = queues[2 + state[6]], queues[3 - state[6]]
         if count == 0 or level >= limits[0]:
             return STATUS_DONE, 0
-        if edges > limits[1] or level >= limits[3]:
+        if edges > limits[1] or count > limits[5] or level >= limits[3]:
             return STATUS_GROWN, 0
         if state[4] == log.shape[0]:
             return STATUS_LOG_FULL, 0

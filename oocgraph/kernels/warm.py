@@ -69,7 +69,7 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False) -> None:
     cpu.pull_tails(
         0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), *entries, np.zeros(2, np.int64), frontier, visited, undecided, *marks
     )
-    queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(5, np.int64)
+    queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(6, np.int64)
     cache = np.zeros(4096, np.uint8)
     none = np.empty(0, np.int64)
     owners = (np.ones(1, np.uint64), np.zeros(1, np.uint32)) if parts else (None, None)

@@ -25,9 +25,10 @@ from oocgraph.config import settings
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker as tasks
+from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
-from oocgraph.runtime.part import SearchOptions, few_edges
+from oocgraph.runtime.part import SearchOptions, few_of
 from oocgraph.runtime.scheduler import workers_of
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
 from oocgraph.runtime.worker import GraphSpec, OocGraphPlugin, SearchSpec, StateLostError
@@ -200,9 +201,9 @@ class ClusterRuntime:
         return min((part["planes_resident"] for part in self.parts if part), default=0)
 
     @property
-    def few_edges(self) -> int:
-        """What a search that begins now is told (`oocgraph.runtime.part.few_edges`), and one that goes on later must be told again."""
-        return few_edges(self.store, in_memory=all(part["in_memory"] for part in self.parts))
+    def few(self) -> Few:
+        """What a search that begins now is told (`oocgraph.runtime.part.few_of`), and one that goes on later must be told again."""
+        return few_of(self.store, in_memory=all(part["in_memory"] for part in self.parts))
 
     def search(
         self,
@@ -232,7 +233,7 @@ class ClusterRuntime:
         BudgetError
             What a lost worker held does not fit on those that are left.
         """
-        few = int(result_store.fields.get("few_edges", self.few_edges))
+        few = Few(*result_store.fields.get("few", self.few))
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
         driver = _Driver(self, name, progress)
@@ -439,7 +440,7 @@ class _Driver:
         while True:
             epochs += 1
             spec = replace(spec, epoch=spec.epoch + 1, last_step=last_step)
-            store.update(epoch=spec.epoch, few_edges=spec.options.few_edges)
+            store.update(epoch=spec.epoch, few=list(spec.options.few))
             try:
                 self._take_steps(spec, watch)
                 seconds = time.perf_counter() - began

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,13 @@ BUFFER_BYTES = 256 << 10
 
 SPARSE_GAP_PAGES, DENSE_GAP_PAGES, DENSE_SHARE = 1, 8, 0.3
 """Pages read though not needed, to join two reads: few, or more when this share of all pages is needed anyway."""
+
+
+class Few(NamedTuple):
+    """Up to how many vertices and edges a frontier is tiny."""
+
+    vertices: int
+    edges: int
 
 
 COUNT_SHARE = 1 / 16
@@ -100,20 +107,21 @@ class Engine:
 
     # The steps, in the order in which an iteration takes them.
 
-    def push_levels(self, state: SearchState, last_level: int, *, few_edges: int | None = None) -> bool:
+    def push_levels(self, state: SearchState, last_level: int, *, few: Few | None = None) -> bool:
         """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left.
 
-        Where `few_edges` is given, that number alone says what is tiny; else what is in memory counts too.
+        Where `few` is given, it alone says what is tiny; else what has to be read counts too.
         """
         push = self.graph.push
-        most = QUEUE_CAPACITY if few_edges is None else few_edges
-        if max(state.frontier_size, state.frontier_edges) > most or (push.files is None and not push.all_resident):
+        most = few or Few(QUEUE_CAPACITY, QUEUE_CAPACITY)
+        too_large = state.frontier_size > most.vertices or state.frontier_edges > most.edges
+        if too_large or (push.files is None and not push.all_resident):
             return True
         self._to_queue(state)
         if self.oracle is not None:
             last_level = min(last_level, state.level + 1)
         last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
-        limits = np.array([last_level, most, SERIAL_MISSES, last_of_form, SERIAL_MISSES], np.int64)
+        limits = np.array([last_level, most.edges, SERIAL_MISSES, last_of_form, SERIAL_MISSES, most.vertices], np.int64)
         log = np.empty((LOG_LEVELS, 4), np.int64)
         fetched, fetch_seconds = 0, 0.0
         while True:
@@ -126,7 +134,7 @@ class Engine:
                 raise push.files.error(error)
             state.take_log(log, fetched, fetch_seconds)
             limits[2], fetched, fetch_seconds = SERIAL_MISSES, 0, 0.0
-            if status == cpu.STATUS_MISSES and (few_edges is not None or state.counts[5] < PREFETCH_MISSES):
+            if status == cpu.STATUS_MISSES and (few is not None or state.counts[5] < PREFETCH_MISSES):
                 began = time.perf_counter()
                 fetched = self._fill_cache(int(state.counts[5]))
                 fetch_seconds = time.perf_counter() - began

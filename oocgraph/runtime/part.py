@@ -26,7 +26,7 @@ from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.runtime.buffers import BufferPool
-from oocgraph.runtime.engine import PREFETCH_MISSES, Engine
+from oocgraph.runtime.engine import PREFETCH_MISSES, Engine, Few
 from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.arrays import PlainArray
@@ -34,8 +34,8 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_log import Record
 from oocgraph.types import Array, Direction
 
-FEW_EDGES = PREFETCH_MISSES
-"""Edges of a frontier whose rows may have to be read, a page for each: as many as are read together."""
+FEW_VERTICES = (PREFETCH_MISSES - QUEUE_CAPACITY // 512) // 2
+"""Vertices of a frontier whose rows may have to be read: they lie in at most as many pages (of 512 edges or more) as are read together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class SearchOptions:
         Rule that chooses push or pull.
     last_level
         Last level to find.
-    few_edges
-        As of `few_edges`.
+    few
+        As of `few_of`.
     """
 
     direction: Direction
     last_level: int
-    few_edges: int
+    few: Few
 
 
-def few_edges(store: CSRStore, *, in_memory: bool) -> int:
-    """Return up to how many edges a frontier has that every partition pushes alike: 0 where none is.
+def few_of(store: CSRStore, *, in_memory: bool) -> Few:
+    """Return up to how many vertices and edges a frontier has that every partition pushes alike: 0 where none is.
 
-    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they are told this number, and what
+    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they are told these numbers, and what
     one of them holds, or loses to another graph, only makes it slower.
 
     Parameters
@@ -69,8 +69,8 @@ def few_edges(store: CSRStore, *, in_memory: bool) -> int:
         Whether every partition holds all edges.
     """
     if not isinstance(store.array("out/indices"), PlainArray):
-        return 0
-    return QUEUE_CAPACITY if in_memory else FEW_EDGES
+        return Few(0, 0)
+    return Few(QUEUE_CAPACITY if in_memory else FEW_VERTICES, QUEUE_CAPACITY)
 
 
 class PartState(SearchState):
@@ -323,7 +323,7 @@ class PartRuntime(Engine):
     def _tiny_levels(self, state: PartState, options: SearchOptions) -> bool:
         """Take the levels with few edges, as every partition does; returns whether a larger frontier is left."""
         level = state.level
-        going = self.push_levels(state, options.last_level, few_edges=options.few_edges)
+        going = self.push_levels(state, options.last_level, few=options.few)
         if state.level > level:
             bits.gather_bits(*self.own_blocks, state.reached, state.visited)
             state.before[:] = state.visited

@@ -9,7 +9,7 @@ import numpy as np
 from oocgraph.algorithms.bfs import iterate
 from oocgraph.config import settings
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime.part import PartRuntime, SearchOptions, few_edges
+from oocgraph.runtime.part import PartRuntime, SearchOptions, few_of
 from oocgraph.runtime.part_load import Loading, PartPlan
 
 GENEROUS = 1 << 40
@@ -50,7 +50,7 @@ def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
 
 def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None):
     """Take steps until every partition has ended; returns states and the number of steps. `logs[p]` collects records."""
-    few = few_edges(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
+    few = few_of(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
     options = SearchOptions(direction, last_level, few)
     begun = states is not None
     states = states or [part.start(np.asarray(sources, np.int64)) for part in parts]
