@@ -30,7 +30,7 @@ from oocgraph.runtime.dask import ClusterRuntime, Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.traversal import Iteration
-from oocgraph.types import Progress
+from oocgraph.types import Direction, Progress
 
 
 def bench_cluster(
@@ -44,6 +44,7 @@ def bench_cluster(
     num_partitions: int | None = None,
     memory_budget: str | int | None = None,
     in_process_memory: str | int | None = None,
+    direction: Direction = "auto",
     apart: bool = False,
     scratch: str | None = None,
 ) -> ClusterReport:
@@ -65,6 +66,8 @@ def bench_cluster(
         As in `ClusterRuntime.open`.
     in_process_memory
         Bytes that the process beside the cluster may hold; by default the sum of the workers' budgets.
+    direction
+        As for `bfs`. Only ``auto`` and ``push`` let workers take levels with few edges without an exchange.
     apart
         Search all sources on the cluster, leave it, then search them in process: what both hold is never there at once.
     scratch
@@ -77,7 +80,7 @@ def bench_cluster(
     """
     vertices = _vertices(store, source, num_sources, seed)
     with tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=scratch or settings().result_folder) as folder, ExitStack() as stack:
-        cluster = stack.enter_context(ClusterSide(store, open_client, num_partitions, memory_budget, Path(folder)))
+        cluster = stack.enter_context(ClusterSide(store, open_client, num_partitions, memory_budget, direction, Path(folder)))
         if apart:
             for i, vertex in enumerate(vertices):
                 cluster.search(vertex)
@@ -88,6 +91,7 @@ def bench_cluster(
             threads=cluster.threads,
             memory_budget=cluster.memory_budget if in_process_memory is None else parse_bytes(in_process_memory),
             max_planes=cluster.planes_resident,
+            direction=direction,
             folder=Path(folder),
         )
         with peer:
@@ -105,6 +109,7 @@ def bench_cluster(
     return ClusterReport(
         url=store.url,
         seed=None if source is not None else seed,
+        direction=direction,
         apart=apart,
         threads=cluster.threads,
         num_partitions=len(cluster.parts),
@@ -170,9 +175,10 @@ class ClusterSide:
         open_client: Callable[[], AbstractContextManager[Any]],
         num_partitions: int | None,
         memory_budget: str | int | None,
+        direction: Direction,
         folder: Path,
     ) -> None:
-        self._store, self._open_client, self._folder = store, open_client, folder
+        self._store, self._open_client, self._direction, self._folder = store, open_client, direction, folder
         self._asked: dict[str, Any] = {"num_partitions": num_partitions, "memory_budget": memory_budget, "result_folder": folder}
         self._ids = VertexIds(store)
         self._found: list[tuple[BFSResult, Outcome, float]] = []
@@ -206,7 +212,7 @@ class ClusterSide:
         (source,) = self._ids.ids_of([vertex]).tolist()
         path = self._folder / f"search-{len(self._found)}.zarr"
         began = time.perf_counter()
-        result = bfs(self._store, source, runtime=self._runtime, result_store=path)
+        result = bfs(self._store, source, runtime=self._runtime, direction=self._direction, result_store=path)
         seconds = time.perf_counter() - began
         self._found.append((result, self._runtime.outcome, seconds))
         leave_page_cache(path)

@@ -115,7 +115,7 @@ class ClusterReport:
 
     Attributes
     ----------
-    url, seed, apart
+    url, seed, direction, apart
         What was measured, and how; `seed` is None when the source was given.
     threads
         Of all workers, and of the process beside them.
@@ -140,6 +140,7 @@ class ClusterReport:
 
     url: str
     seed: int | None
+    direction: str
     apart: bool
     threads: int
     num_partitions: int
@@ -182,6 +183,7 @@ class ClusterReport:
             "num_sources": len(rows),
             "num_invalid": len(self.invalid),
             "seed": self.seed,
+            "direction": self.direction,
             "apart": self.apart,
             "num_workers": len(self.workers),
             "num_partitions": self.num_partitions,

@@ -21,6 +21,7 @@ from oocgraph.memory import PeakSampler
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Direction
 
 VALIDATE = "validate"
 """What is asked last: end the searches, judge their results."""
@@ -35,6 +36,8 @@ class InProcessPeer:
         The graph.
     threads, memory_budget, max_planes
         As in `LocalRuntime.open`.
+    direction
+        As for `bfs`.
     folder
         Where results wait for their validation.
 
@@ -46,8 +49,14 @@ class InProcessPeer:
         After `validate`: from the load to the last search.
     """
 
-    def __init__(self, url: str, *, threads: int, memory_budget: int, max_planes: int, folder: Path) -> None:
-        options = {"threads": threads, "memory_budget": memory_budget, "max_planes": max_planes, "folder": str(folder)}
+    def __init__(self, url: str, *, threads: int, memory_budget: int, max_planes: int, direction: Direction, folder: Path) -> None:
+        options = {
+            "threads": threads,
+            "memory_budget": memory_budget,
+            "max_planes": max_planes,
+            "direction": direction,
+            "folder": str(folder),
+        }
         self._arguments = "oocgraph.bench.in_process", url, json.dumps(options)
         self.load: dict[str, Any] = {}
         self.peak_host_bytes = 0
@@ -90,7 +99,7 @@ def main() -> None:
         tell(error=str(error) or "out of memory")
 
 
-def serve(url: str, *, folder: Path, threads: int, memory_budget: int, max_planes: int) -> None:
+def serve(url: str, *, folder: Path, threads: int, memory_budget: int, max_planes: int, direction: Direction) -> None:
     """Load the graph, search from each vertex that is asked for, then validate."""
     store, spool = open_graph(url), ResultSpool(folder)
     ids = VertexIds(store)
@@ -103,7 +112,7 @@ def serve(url: str, *, folder: Path, threads: int, memory_budget: int, max_plane
                 if line.strip() == VALIDATE:
                     break
                 (source,) = ids.ids_of([int(line)]).tolist()
-                result = bfs(store, source, runtime=runtime)
+                result = bfs(store, source, runtime=runtime, direction=direction)
                 spool.put(result)
                 tell(**result.summary())
             else:

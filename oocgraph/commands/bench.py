@@ -21,6 +21,9 @@ _num_sources = click.option(
     "--num-sources", type=click.IntRange(min=1), default=16, show_default=True, help="Sources to draw from vertices with edges."
 )
 _seed = click.option("--seed", type=int, default=1, show_default=True, help="The same seed draws the same sources.")
+_direction = click.option(
+    "--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull."
+)
 _scratch = click.option(
     "--scratch", metavar="DIR", type=click.Path(exists=True, file_okay=False, writable=True), help="Folder for temporary files."
 )
@@ -37,7 +40,7 @@ def bench() -> None:
 @_seed
 @memory_option
 @threads_option
-@click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
+@_direction
 @click.option("--peer", metavar="NAME", help="Compare with scipy, networkit, igraph, graphblas, or gapbs:PATH (its bfs program).")
 @click.option("--oracle", is_flag=True, help="Count the exact pages that either direction would have read.")
 @_scratch
@@ -67,6 +70,7 @@ def bench_bfs(graph: str, *, as_json: bool, memory: str | None, **options: Any) 
 @place_options
 @memory_option
 @click.option("--in-process-memory", metavar="SIZE", callback=check_size, help="Memory of the one process.  [default: that of all workers]")
+@_direction
 @click.option("--apart", is_flag=True, help="All on the cluster, then, when it is gone, all in process: the memory of both is never taken.")
 @_scratch
 @json_option

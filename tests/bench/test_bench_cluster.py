@@ -125,6 +125,15 @@ def test_apart_starts_the_process_when_the_workers_hold_nothing(kron, client, mo
     assert sorted(p for one in report.workers for p in one.partitions) == [0, 1, 2]
 
 
+def test_direction_is_that_of_both_sides(kron, client):
+    """With a rule that takes every level by itself, each level is a hop, and the last finds that there is nothing left."""
+    report = bench(kron, client, direction="alpha-beta", num_sources=1)
+    (search,) = report.searches
+    assert not report.invalid
+    assert search.num_hops >= search.num_iterations
+    assert [one["direction"] for one in search.result["iterations"]] == [one["direction"] for one in search.in_process["iterations"]]
+
+
 def test_source_may_be_chosen(kron, client):
     """All searches start there."""
     (source,) = VertexIds(kron).ids_of([5]).tolist()
@@ -193,7 +202,7 @@ def test_child_that_ends_is_an_error():
 
 def test_error_of_the_process_is_told(tmp_path):
     """Its message, not its traceback."""
-    peer = InProcessPeer(str(tmp_path / "no.zarr"), threads=1, memory_budget=1 << 30, max_planes=1, folder=tmp_path)
+    peer = InProcessPeer(str(tmp_path / "no.zarr"), threads=1, memory_budget=1 << 30, max_planes=1, direction="auto", folder=tmp_path)
     with pytest.raises(OocGraphError, match=r"no\.zarr"), peer:
         pass
 
