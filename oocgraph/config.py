@@ -68,7 +68,7 @@ def settings() -> Settings:
     """
     import dask.config
 
-    stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph")}.items()}
+    stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
     names = {field.name for field in fields(Settings)}
     if unknown := sorted(set(stored) - names):
         raise OocGraphError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")

@@ -29,6 +29,19 @@ def test_code_overrides_a_default(key):
     assert settings().io_threads == 32
 
 
+def test_first_use_within_an_override():
+    """The override ends with its context; the defaults stay, although Dask takes all of the key away that was not there before."""
+    code = """if True:
+        import dask
+        from oocgraph.config import settings
+        with dask.config.set({"oocgraph.io-threads": 3}):
+            print(settings().io_threads)
+        print(settings().io_threads)
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3", "32"]
+
+
 def test_environment_overrides_a_default():
     """DASK_OOCGRAPH__... is read at first use."""
     code = "from oocgraph.config import settings; s = settings(); print(s.io_threads, s.memory_budget)"
