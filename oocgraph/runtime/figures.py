@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,13 @@ class Figures:
     ----------
     num_partitions
         Events that each step sends.
+
+    Attributes
+    ----------
+    device_bytes
+        Bytes that workers had read from block devices.
+    num_reached
+        Vertices reached before the last step known.
     """
 
     def __init__(self, num_partitions: int) -> None:
@@ -32,17 +41,14 @@ class Figures:
         self._events: dict[tuple[int, int], dict[str, Any]] = {}
         self._arrived: dict[int, float] = {-1: time.perf_counter()}
         self.device_bytes = 0
+        self.num_reached = 0
 
     def add(self, event: dict[str, Any]) -> None:
         """Take an event; of a step taken again the later one counts."""
         self._events[int(event["step"]), int(event["partition"])] = event
         self._arrived[int(event["step"])] = time.perf_counter()
         self.device_bytes += int(event["device_bytes"])
-
-    @property
-    def num_reached(self) -> int:
-        """Vertices reached before the last step known."""
-        return max((int(event["num_reached"]) for event in self._events.values()), default=0)
+        self.num_reached = max(self.num_reached, int(event["num_reached"]))
 
     @property
     def bytes_requested(self) -> int:
@@ -83,8 +89,8 @@ class Figures:
         """By level that was exchanged: the time of its step, less that of the tiny levels before."""
         walls: dict[int, float] = {}
         last = self._arrived[-1]
-        for step in sorted({step for step, _ in self._events}):
-            events = [event for (s, _), event in self._events.items() if s == step]
+        for step, group in groupby(sorted(self._events), key=itemgetter(0)):
+            events = [self._events[key] for key in group]
             tiny = max(
                 sum(np.frombuffer(one).reshape(-1, 5)[:, 4].sum() for one in e["iterations"] if isinstance(one, bytes)) for e in events
             )
