@@ -426,7 +426,10 @@ class Holdings:
     def _tell(self, event: dict[str, Any]) -> None:
         """Send an event a moment later: the stream to the scheduler pauses after each message, and the end of the task comes first."""
         loop = self.worker.loop
-        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, SEARCHES, event)
+        if event["ended"]:  # nobody waits for the task
+            self.worker.log_event(SEARCHES, event)
+        else:
+            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, SEARCHES, event)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
