@@ -30,7 +30,7 @@ from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
 from oocgraph.runtime.part import SearchOptions, few_of
 from oocgraph.runtime.scheduler import workers_of
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
 from oocgraph.runtime.worker import GraphSpec, OocGraphPlugin, SearchSpec, StateLostError
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
@@ -96,7 +96,7 @@ class ClusterRuntime:
         self.client, self.store, self.spec = client, store, spec
         self.placement = placement
         self._nannies = nannies
-        self._lease = f"lease-{uuid.uuid4().hex}"
+        self._lease = f"{client.id}/{uuid.uuid4().hex}"
         self._graph = (spec.fingerprint, spec.num_partitions)
         self.parts: list[dict[str, Any]] = [{} for _ in placement]
         self.load_seconds = 0.0
@@ -167,6 +167,7 @@ class ClusterRuntime:
         )
         addresses = sorted(workers)
         placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
+        _release_what_is_left(client)
         runtime = cls(client, store, spec, placement, {address: info["nanny"] for address, info in workers.items()})
         client.register_plugin(OocGraphPlugin())
         try:
@@ -412,6 +413,16 @@ class ClusterRuntime:
             if refused is not None:
                 raise refused
         self._acquire(range(len(self.placement)), watch)  # a worker that came back under its old address holds nothing
+
+
+def _release_what_is_left(client: Any) -> None:
+    """Give back what clients hold that are gone without having closed their runtimes."""
+    told = client.run(tasks.leases, on_error="ignore")
+    if held := {lease for leases in told.values() for lease in leases}:
+        there = clients_of(client)  # asked after the workers: who holds something and is not there has gone
+        for lease in sorted(held):
+            if lease.partition("/")[0] not in there:
+                client.run(tasks.release, lease, on_error="ignore")
 
 
 @dataclass(slots=True)

@@ -50,6 +50,16 @@ def wait_for_workers(client: Any, seconds: float) -> None:
         ) from error
 
 
+def clients_of(client: Any) -> set[str]:
+    """Return the names of the clients that the scheduler knows."""
+
+    def names(dask_scheduler: Any = None) -> list[str]:
+        """Sent by value: the scheduler may have no oocgraph."""
+        return list(dask_scheduler.clients)
+
+    return set(client.run_on_scheduler(names))
+
+
 def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str | os.PathLike[str] | None) -> dict[str, dict[str, Any]]:
     """Ask every worker for its version and whether it sees the store and the folder of results.
 

@@ -509,6 +509,12 @@ class Holdings:
     def __enter__(self) -> Self:
         return self
 
+    def leases(self) -> list[str]:
+        """Names of the leases that hold something here; does not wait for what is being loaded."""
+        return sorted(
+            {lease for lease, _ in list(self._charges)} | {lease for part in list(self._parts.values()) for lease in list(part.leases)}
+        )
+
     def inventory(self) -> dict[str, Any]:
         """Say what is held, for tests and messages."""
         parts = list(self._parts.items())
@@ -576,6 +582,12 @@ async def release(lease: str, dask_worker: Any = None) -> None:
     """Give back what a lease holds; waits for the steps that run."""
     if PLUGIN in dask_worker.plugins:
         await asyncio.to_thread(dask_worker.plugins[PLUGIN].holdings.release, lease)
+
+
+def leases(dask_worker: Any = None) -> list[str]:
+    """Say whose runtimes a worker holds something for: names that begin with that of their client."""
+    found: list[str] = dask_worker.plugins[PLUGIN].holdings.leases() if PLUGIN in dask_worker.plugins else []
+    return found
 
 
 def inventory(dask_worker: Any = None) -> dict[str, Any]:
