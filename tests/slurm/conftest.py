@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
+import dask
 import pytest
 
 import oocgraph
@@ -59,3 +61,28 @@ def submit(slurm, folder, graph):
 
     yield submit_script
     slurm.cancel_all()
+
+
+@pytest.fixture
+def configured(slurm, folder, monkeypatch):
+    """Let Slurm's commands reach the cluster from this process, and configure Dask by one of the files."""
+
+    def configure(name):
+        path = str(folder / name)
+        for variable, value in {**slurm.environment, "DASK_CONFIG": path}.items():
+            monkeypatch.setenv(variable, value)
+        stack.enter_context(dask.config.set(dask.config.merge(dask.config.config, *dask.config.collect_yaml([path]))))
+
+    with ExitStack() as stack:
+        yield configure
+    slurm.cancel_all()
+
+
+def on_this_machine(folder):
+    """Return arguments of `SLURMCluster` for virtual nodes: where jobs talk, and where they write."""
+    return {
+        "interface": "lo",
+        "local_directory": str(folder),
+        "log_directory": str(folder),
+        "scheduler_options": {"dashboard_address": ":0"},
+    }
