@@ -59,7 +59,7 @@ def bfs_on_cluster(
         "algorithm": ALGORITHM,
         "graph_fingerprint": graph_fingerprint(store),
         "sources": reached.tolist(),
-        "isolated_sources": isolated,
+        "isolated_sources": sorted(set(ids.parse(isolated).tolist())),
         "depth_limit": depth_limit,
     }
     stored = None
@@ -164,12 +164,12 @@ def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, 
 
 def _check_same(stored: SearchStore, asked: dict[str, Any], num_partitions: int | None, path: str) -> None:
     """Refuse to go on with another search than the one asked for."""
-    for name, value in asked.items():
-        if stored.fields.get(name) != value:
-            raise OocGraphError(
-                f"{path} holds another search: its {name.replace('_', ' ')} is {stored.fields.get(name)!r}, not {value!r}; "
-                "resume with the same graph and sources, or name another result store"
-            )
+    differ = [name.replace("_", " ") for name, value in asked.items() if stored.fields.get(name) != value]
+    if differ:
+        raise OocGraphError(
+            f"{path} holds another search: {' and '.join(differ)} differ from what is asked for; resume with the same graph, sources and "
+            "depth limit, or name another result store"
+        )
     if num_partitions is not None and num_partitions != stored.fields["num_partitions"]:
         raise OocGraphError(
             f"{path} was begun with {stored.fields['num_partitions']} partitions, not {num_partitions}; leave out --partitions"

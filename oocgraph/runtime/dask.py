@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError
 from oocgraph.progress import LEVEL, REACHED
@@ -146,19 +148,19 @@ class ClusterRuntime:
         began = time.perf_counter()
         store = graph if isinstance(graph, CSRStore) else open_graph(graph)
         knobs = settings()
+        n = max(1, store.num_vertices)
+        if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
+            raise OocGraphError(
+                f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
+            )
         check_client(client)
         wait_for_workers(client, knobs.worker_timeout)
         fingerprint = graph_fingerprint(store)
         workers = survey_workers(client, store.url, fingerprint, result_folder)
-        n = max(1, store.num_vertices)
-        if num_partitions is not None and not 1 <= num_partitions <= n:
-            raise OocGraphError(
-                f"{num_partitions} partitions of {store.num_vertices:,} vertices with edges: give a number of partitions from 1 to {n:,}"
-            )
         spec = GraphSpec(
             url=os.path.abspath(store.url) if "://" not in store.url else store.url,
             fingerprint=fingerprint,
-            num_partitions=num_partitions or min(n, len(workers)),
+            num_partitions=int(num_partitions or min(n, len(workers))),
             settings=knobs,
             memory_budget=memory_budget,
             threads=threads,
@@ -236,6 +238,7 @@ class ClusterRuntime:
         BudgetError
             What a lost worker held does not fit on those that are left.
         """
+        check_client(self.client)
         few = Few(*result_store.fields.get("few", self.few))
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
