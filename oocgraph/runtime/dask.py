@@ -439,6 +439,10 @@ class _Epoch:
     found: dict[int, int] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
 
+    def has_taken(self, step: int) -> bool:
+        """Whether all tasks of a step, one of the last that were submitted, are finished."""
+        return all(future.status == "finished" for future in self.steps[step - self.submitted - 1])
+
 
 class _Driver:
     """Runs one search: submits steps, reads events, begins a new epoch when a worker is lost."""
@@ -485,6 +489,7 @@ class _Driver:
         epoch = _Epoch(spec, spec.last_step)
         partitions = len(self.runtime.placement)
         done, addresses = spec.last_step, set(self.runtime.placement)
+        silences = 0
         try:
             while len(epoch.ended) < partitions:
                 while epoch.submitted < done + self.ahead:
@@ -494,6 +499,9 @@ class _Driver:
                     self.runtime._raise_failure(message)
                 elif kind == "event" and message["epoch"] == spec.epoch:
                     done = max(done, self._take_event(epoch, message))
+                silences = silences + 1 if kind == "nothing" and epoch.has_taken(done + 1) else 0
+                if silences > 1:
+                    raise WorkersLostError(f"step {done + 1} was taken, but not all of its events came")
         finally:
             self.runtime._drop(future for step in epoch.steps for future in step)
 
@@ -501,7 +509,7 @@ class _Driver:
         """Submit the next step of every partition."""
         runtime, index = self.runtime, epoch.submitted + 1
         before = epoch.steps[-1] if epoch.steps else []
-        spec: SearchSpec | str = epoch.spec.search if before else epoch.spec
+        spec: SearchSpec | tuple[str, int] = (epoch.spec.search, epoch.spec.epoch) if before else epoch.spec
         futures = []
         for p, address in enumerate(runtime.placement):
             key = (f"bfs-step-{self.name}-{epoch.spec.epoch}", index, p)  # on the dashboard: bfs-step

@@ -326,7 +326,7 @@ class Holdings:
     # Searches.
 
     def step(
-        self, spec: SearchSpec | str, graph: tuple[str, int], partition: int, index: int, parts: Sequence[FrontierPart]
+        self, spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, parts: Sequence[FrontierPart]
     ) -> FrontierPart:
         """Take one step of a search; see `oocgraph.runtime.part`.
 
@@ -342,8 +342,9 @@ class Holdings:
             if isinstance(spec, SearchSpec):
                 running = self._begin(spec, runtime, partition, held.num_loads)
             else:
-                found = self._searches.get((spec, partition))
-                if found is None or found.step != index - 1:
+                search, epoch = spec
+                found = self._searches.get((search, partition))
+                if found is None or (found.spec.epoch, found.step) != (epoch, index - 1):
                     raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
                 running = found
             if running.num_loads != held.num_loads:
@@ -361,6 +362,9 @@ class Holdings:
         """Start, or make again from the logs, the state of a search in a partition."""
         self._refuse_late(spec.lease)
         self._refuse_late(spec.search)
+        found = self._searches.get((spec.search, partition))
+        if found is not None and found.spec.epoch >= spec.epoch:
+            raise StateLostError(f"worker {self.worker.address} has begun epoch {found.spec.epoch} of the search, not {spec.epoch}")
         self._forget(spec.search, partition)
         store = SearchStore.open(spec.result_store)
         if spec.last_step < 0:
@@ -559,7 +563,7 @@ def acquire(lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict
     return holdings().acquire(lease, spec, partitions)
 
 
-def step(spec: SearchSpec | str, graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
+def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
     """Take one step of a search: `Holdings.step`."""
     return holdings().step(spec, graph, partition, index, parts)
 

@@ -39,12 +39,14 @@ class Cluster:
         Whether workers have a process beside them that starts them again.
     ports
         Of the workers, one each; by default any.
+    **env
+        Environment variables of all of them.
     """
 
-    def __init__(self, folder, *, workers=3, threads=1, nanny=False, ports=()):
+    def __init__(self, folder, *, workers=3, threads=1, nanny=False, ports=(), **env):
         self.folder, self.num_workers, self.threads, self.nanny, self.ports = Path(folder), workers, threads, nanny, list(ports)
         self._processes = []
-        self._env = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error"}
+        self._env = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_LOGGING__DISTRIBUTED": "error", **env}
 
     def __enter__(self):
         file = self.folder / "scheduler.json"
