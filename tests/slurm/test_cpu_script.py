@@ -34,7 +34,7 @@ def test_failed_search_fails_the_job(slurm, submit, folder):
 
 def test_workers_that_all_end_fail_the_job_at_once(slurm, submit, folder):
     """A search without any worker is not waited for, although it would itself wait for minutes."""
-    job = submit("slurm-cpu.sbatch", *TWO_WORKERS, env={"DASK_DISTRIBUTED__WORKER__PRELOAD": "['no-such-module']"})
+    job = submit("slurm-cpu.sbatch", "--nodes=2", "--mem=0", env={"DASK_DISTRIBUTED__WORKER__PRELOAD": "['no-such-module']"})
     ended = slurm.wait_ended(job, timeout=60)
     assert (ended["JobState"], ended["ExitCode"]) == ("FAILED", "1:0"), output(folder, job)
     assert "every worker has ended" in output(folder, job)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from distributed import Client
+import re
+from pathlib import Path
 
-import oocgraph
-from tests.slurm.conftest import SOURCE, on_this_machine
+import dask
+import pytest
+
+from tests.slurm.conftest import CONFIGS, on_this_machine
+from tests.slurm.outcome import assert_right
 
 pytestmark = pytest.mark.slurm
 
 
-def test_search_on_workers_that_are_jobs(slurm, configured, graph, levels, tmp_path):
-    """The lines of configs/README.md, on small jobs and the loopback interface."""
-    jobqueue = pytest.importorskip("dask_jobqueue")
+def test_search_of_the_readme_on_workers_that_are_jobs(slurm, configured, folder, graph, levels, monkeypatch):
+    """The lines of configs/README.md with the settings of ``slurm-cpu.yaml``, on small jobs and the loopback interface."""
+    pytest.importorskip("dask_jobqueue")
+    (lines,) = re.findall(r"^```python\n(.*?)^```$", (CONFIGS / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     configured("slurm-cpu.yaml")
-    with jobqueue.SLURMCluster(cores=1, memory="1500MiB", **on_this_machine(tmp_path)) as cluster, Client(cluster) as client:
-        cluster.scale(jobs=2)
-        client.wait_for_workers(2, timeout=60)
-        result = oocgraph.bfs(graph, SOURCE, client=client)
-        assert np.array_equal(result.level.compute(), levels)
+    job = {"cores": 1, "memory": "1500MiB", **on_this_machine(folder)}
+    (folder / "graph.zarr").symlink_to(Path(graph.url))
+    monkeypatch.chdir(folder)
+    with dask.config.set({f"jobqueue.slurm.{name.replace('_', '-')}": value for name, value in job.items()}):
+        exec(compile(lines, "configs/README.md", "exec"), {})
+    assert_right(folder, levels)
