@@ -94,7 +94,7 @@ def bfs_on_cluster(
                     path,
                     {**asked, "graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1},
                 )
-            found = _search(loaded, stored, reached, owned, iterate, direction, depth_limit, progress)
+            found, cluster = _search(loaded, stored, reached, owned, iterate, direction, depth_limit, progress)
     return DaskBFSResult(
         search=found,
         ids=ids,
@@ -109,6 +109,7 @@ def bfs_on_cluster(
         planes_resident=loaded.planes_resident,
         result_store=os.fspath(path),
         client=loaded.client,
+        cluster=cluster,
         owned=owned,
     )
 
@@ -116,8 +117,8 @@ def bfs_on_cluster(
 def _search(
     runtime: ClusterRuntime, stored: SearchStore, sources: Any, owned: bool, iterate: Callable[..., None], direction: Direction,
     depth_limit: int | None, progress: Progress,
-) -> Search:  # fmt: skip
-    """Run the search, or take over what a finished one has left."""
+) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
+    """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
     outcome: Outcome | None = None
     try:
         if not stored.fields["complete"]:
@@ -135,7 +136,9 @@ def _search(
     dealing = deal(runtime.store, runtime.spec.num_partitions)
     fields = stored.fields
     requested = outcome.figures.bytes_requested if outcome else 0
-    return Search(
+    names = ["num_hops", "num_epochs", "num_moves", "resumed_after_step"]
+    cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
+    found = Search(
         sources=sources,
         parent=StoreOrder(stored, dealing, "parent"),
         level=StoreOrder(stored, dealing, "level"),
@@ -147,6 +150,7 @@ def _search(
         bytes_read=max(requested, outcome.figures.device_bytes if outcome else 0),
         iterations=outcome.figures.iterations() if outcome else (),
     )
+    return found, cluster
 
 
 def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, bool]:

@@ -9,6 +9,7 @@ how a search is resumed after everything was lost.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -37,6 +38,8 @@ from oocgraph.runtime.worker import GraphSpec, OocGraphPlugin, SearchSpec, State
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.types import Array, Direction, Progress, ignore_progress
+
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 """How often the driver looks whether scheduler and workers are still there, when nothing happens."""
@@ -78,6 +81,8 @@ class Outcome:
         1, and one more for each time that partitions were placed anew.
     num_moves
         Partitions that went to another worker.
+    resumed_after_step
+        Last step that was in the logs already; None of a search that began here.
     """
 
     figures: Figures
@@ -89,6 +94,7 @@ class Outcome:
     num_hops: int
     num_epochs: int
     num_moves: int
+    resumed_after_step: int | None
 
 
 class ClusterRuntime:
@@ -262,8 +268,12 @@ class ClusterRuntime:
 
     def _on_all(self, call: Callable[..., Any], name: str) -> None:
         """Call on every worker, as far as they can be reached: what is gone holds nothing."""
-        if self.client.status == "running":
+        if self.client.status != "running":
+            return
+        try:
             self.client.run(call, name, on_error="ignore")
+        except OSError as error:  # the scheduler has just gone, and this must not hide what is told of that
+            logger.info("workers were not told to drop %s: %s", name, error)
 
     # Which worker holds what.
 
@@ -456,7 +466,7 @@ class _Driver:
     def run(self, spec: SearchSpec, store: SearchStore, watch: Watch) -> Outcome:
         began, moves_before, epochs, idle = time.perf_counter(), self.runtime.num_moves, 0, 0
         seconds = 0.0
-        last_step = store.last_step()
+        first_step = last_step = store.last_step(parents=True)
         while True:
             epochs += 1
             spec = replace(spec, epoch=spec.epoch + 1, last_step=last_step)
@@ -482,6 +492,7 @@ class _Driver:
             num_hops=self.num_hops,
             num_epochs=epochs,
             num_moves=self.runtime.num_moves - moves_before,
+            resumed_after_step=first_step if first_step >= 0 else None,
         )
 
     def _take_steps(self, spec: SearchSpec, watch: Watch) -> None:

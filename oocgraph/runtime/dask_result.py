@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 from uuid import uuid4
@@ -69,6 +69,8 @@ class DaskBFSResult(BFSResult):
         Folder that holds the search; its parents and levels are complete.
     client
         Computes what is asked for as a whole (`to_pandas`).
+    cluster
+        How it went there: ``num_hops``, ``num_epochs``, ``num_moves``, ``resumed_after_step`` (see `oocgraph.runtime.dask.Outcome`).
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
     **figures
@@ -83,6 +85,7 @@ class DaskBFSResult(BFSResult):
     ids: VertexIds
     result_store: str
     client: Any = None
+    cluster: Mapping[str, int | None] = field(default_factory=dict)
     owned: bool = False
 
     def __post_init__(self) -> None:
@@ -106,7 +109,7 @@ class DaskBFSResult(BFSResult):
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""
-        return {**super().summary(), "result_store": None if self.owned else self.result_store}
+        return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
 
     def _in_memory(self, *columns: Any) -> Sequence[Array]:
         if self.client is None:

@@ -14,6 +14,9 @@ import oocgraph
 from oocgraph.errors import ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
 
+ATTEMPTS = 3
+"""How often workers are asked, when one goes while it is asked."""
+
 
 def check_client(client: Any) -> None:
     """Refuse a client that cannot be used.
@@ -97,7 +100,10 @@ def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str |
     where = os.path.abspath(url) if "://" not in url else url
     token = None if result_folder is None else _leave_token(Path(result_folder))
     try:
-        told = client.run(describe, where, None if token is None else os.fspath(token), on_error="return")
+        for _ in range(ATTEMPTS):
+            told = client.run(describe, where, None if token is None else os.fspath(token), on_error="return")
+            if not any(isinstance(said, OSError) for said in told.values()):
+                break  # else one has gone meanwhile
     finally:
         if token is not None:
             token.unlink()
