@@ -17,7 +17,7 @@ from tests.runtime.kill_fifty import RESIDENT, SOURCE, judge, killed_run, places
 
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(180)]
 
-NUM_KILLS = int(os.environ.get("OOCGRAPH_KILLS", "12"))
+NUM_KILLS = int(os.environ.get("OOCGRAPH_KILLS", "10"))
 """Kills over every iteration and phase, half of them under nannies; 50 takes four minutes."""
 
 
@@ -26,6 +26,10 @@ def cluster(request, tmp_path_factory):
     """Three workers; who kills one refills."""
     with Cluster(tmp_path_factory.mktemp("cluster"), nanny=request.param) as cluster:
         yield cluster
+
+
+alone = pytest.mark.parametrize("cluster", [False], indirect=True, ids=["alone"])
+"""For what is the same when a nanny starts another worker meanwhile."""
 
 
 @pytest.fixture
@@ -60,6 +64,7 @@ def test_every_phase_of_every_iteration(cluster, kron):
         assert row.seconds < PATIENCE
 
 
+@alone
 @pytest.mark.parametrize("stopped", [False, True], ids=["complete", "fetched"])
 def test_result_that_nobody_has_fetched(three, stopped):
     """A step is complete and its worker dies: before a peer has asked for the result, or while one waits for it."""
@@ -111,6 +116,7 @@ def test_two_in_one_search(three):
     assert runtime.num_moves >= 2
 
 
+@alone
 def test_two_at_once(three):
     """Both have to be placed anew, together."""
     cluster, runtime, search = three
@@ -124,6 +130,7 @@ def test_two_at_once(three):
     assert not set(victims) & set(runtime.placement)
 
 
+@alone
 def test_one_that_takes_over(three):
     """A worker dies, and the one that loads its partition dies while it does."""
     cluster, runtime, search = three
@@ -141,6 +148,7 @@ def test_one_that_takes_over(three):
     assert not {first, second["worker"]} & set(runtime.placement)
 
 
+@alone
 def test_two_that_write_their_results(three):
     """The second dies as it writes the same partition's result again."""
     cluster, runtime, search = three
