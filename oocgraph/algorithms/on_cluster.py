@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def bfs_on_cluster(
     if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
         raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
     path, owned = (stored.path, False) if stored is not None else _place(store, resume if resume is not None else result_store)
-    with PeakSampler() as sampler:
+    with _removed_on_failure(path if owned else None), PeakSampler() as sampler:
         opened = (
             nullcontext(runtime)
             if runtime is not None
@@ -87,52 +87,59 @@ def bfs_on_cluster(
         with opened as loaded:
             if stored is not None and int(stored.fields["num_partitions"]) != loaded.spec.num_partitions:
                 raise OocGraphError(
-                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.spec.num_partitions}"
+                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.spec.num_partitions}; "
+                    "open one with as many, or pass client="
                 )
             if stored is None:
                 stored = SearchStore.create(
                     path,
                     {**asked, "graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1},
                 )
-            found, cluster = _search(loaded, stored, reached, owned, iterate, direction, depth_limit, progress)
-    return DaskBFSResult(
-        search=found,
-        ids=ids,
-        source=source,
-        isolated_sources=isolated,
-        writer=write_result,
-        depth_limit=depth_limit,
-        edge_bytes=store.edge_bytes,
-        load_seconds=loaded.load_seconds,
-        peak_host_bytes=sampler.peak_bytes,
-        memory_budget=loaded.memory_budget,
-        planes_resident=loaded.planes_resident,
-        result_store=os.fspath(path),
-        client=loaded.client,
-        cluster=cluster,
-        owned=owned,
-    )
+            found, cluster = _search(loaded, stored, reached, iterate, direction, depth_limit, progress)
+        return DaskBFSResult(
+            search=found,
+            ids=ids,
+            source=source,
+            isolated_sources=isolated,
+            writer=write_result,
+            depth_limit=depth_limit,
+            edge_bytes=store.edge_bytes,
+            load_seconds=loaded.load_seconds,
+            peak_host_bytes=sampler.peak_bytes,
+            memory_budget=loaded.memory_budget,
+            planes_resident=loaded.planes_resident,
+            result_store=os.fspath(path),
+            client=loaded.client,
+            cluster=cluster,
+            owned=owned,
+        )
 
 
-def _search(
-    runtime: ClusterRuntime, stored: SearchStore, sources: Any, owned: bool, iterate: Callable[..., None], direction: Direction,
-    depth_limit: int | None, progress: Progress,
-) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
-    """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
-    outcome: Outcome | None = None
+@contextmanager
+def _removed_on_failure(path: Path | None) -> Iterator[None]:
+    """Remove a temporary result store if what is done meanwhile fails or is interrupted."""
     try:
-        if not stored.fields["complete"]:
-            outcome = runtime.search(sources, stored, iterate=iterate, direction=direction, depth_limit=depth_limit, progress=progress)
-            stored.finish(
-                depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
-            )
+        yield
     except BaseException as error:
-        if owned:
+        if path is not None and path.exists():
             try:
-                stored.remove()
+                SearchStore(path, {}).remove()
             except OutputError as left:
                 error.add_note(str(left))
         raise
+
+
+def _search(
+    runtime: ClusterRuntime, stored: SearchStore, sources: Any, iterate: Callable[..., None], direction: Direction, depth_limit: int | None,
+    progress: Progress,
+) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
+    """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
+    outcome: Outcome | None = None
+    if not stored.fields["complete"]:
+        outcome = runtime.search(sources, stored, iterate=iterate, direction=direction, depth_limit=depth_limit, progress=progress)
+        stored.finish(
+            depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
+        )
     dealing = deal(runtime.store, runtime.spec.num_partitions)
     fields = stored.fields
     requested = outcome.figures.bytes_requested if outcome else 0

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -60,6 +61,10 @@ phase_hook: Callable[[str, int, int], None] | None = None
 
 class StateLostError(ClusterError):
     """A worker was asked to go on with a search that it does not hold: it was restarted, or the step comes from an older epoch."""
+
+
+class LeftError(StateLostError):
+    """A task comes after its search or its client has left: nobody waits for what it returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +253,7 @@ class Holdings:
     def _refuse_late(self, name: str) -> None:
         """Refuse a task of a lease or a search that has left: it was on its way when the client went."""
         if name in self._left:
-            raise StateLostError(f"{name} has left worker {self.worker.address}")
+            raise LeftError(f"{name} has left worker {self.worker.address}")
 
     def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
         key = spec.fingerprint, spec.num_partitions
@@ -335,6 +340,7 @@ class Holdings:
         StateLostError
             The search, in this epoch and at this step, is not here.
         """
+        self._refuse_late(spec.search if isinstance(spec, SearchSpec) else spec[0])
         held = self._held(graph, partition)
         with held.lock:
             runtime = _loaded(held)
@@ -343,6 +349,7 @@ class Holdings:
                 running = self._begin(spec, runtime, partition, held.num_loads)
             else:
                 search, epoch = spec
+                self._refuse_late(search)
                 found = self._searches.get((search, partition))
                 if found is None or (found.spec.epoch, found.step) != (epoch, index - 1):
                     raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
@@ -437,6 +444,7 @@ class Holdings:
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
+        self._refuse_late(search)
         held = self._held(graph, partition)
         with held.lock:
             running, runtime = self._searches.get((search, partition)), _loaded(held)
@@ -555,22 +563,28 @@ def _row(figures: Iteration | Array) -> tuple[Any, ...] | bytes:
     return figures.tobytes()
 
 
-# The tasks.
+# The tasks. Of one that comes late nothing is said: Dask would log an error for each on every Ctrl-C.
 
 
 def acquire(lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
     """Load partitions on this worker: `Holdings.acquire`."""
-    return holdings().acquire(lease, spec, partitions)
+    with suppress(LeftError):
+        return holdings().acquire(lease, spec, partitions)
+    return []
 
 
 def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
     """Take one step of a search: `Holdings.step`."""
-    return holdings().step(spec, graph, partition, index, parts)
+    with suppress(LeftError):
+        return holdings().step(spec, graph, partition, index, parts)
+    return FrontierPart(0, False, np.empty(0, np.int64))
 
 
 def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
     """Write a partition's result: `Holdings.finish`."""
-    return holdings().finish(search, graph, partition)
+    with suppress(LeftError):
+        return holdings().finish(search, graph, partition)
+    return {}
 
 
 # Called at once on every worker, apart from tasks; in a thread, because a step has to end first and the worker's loop may not wait.
