@@ -21,8 +21,9 @@ from oocgraph.memory import PeakSampler
 from oocgraph.partition.dealing import deal
 from oocgraph.partition.store_order import StoreOrder
 from oocgraph.result import Search
-from oocgraph.runtime.dask import ClusterRuntime, Outcome
+from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.dask_result import DaskBFSResult
+from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.search_store import SearchStore, graph_fingerprint

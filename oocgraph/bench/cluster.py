@@ -26,7 +26,8 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, host_bytes, parse_bytes
 from oocgraph.result import BFSResult
-from oocgraph.runtime.dask import ClusterRuntime, Outcome
+from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.traversal import Iteration

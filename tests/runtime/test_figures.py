@@ -7,7 +7,7 @@ import pytest
 
 import oocgraph
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime import dask as driver
+from oocgraph.runtime import driver
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.figures import Figures
 from oocgraph.runtime.local import LocalRuntime
@@ -108,7 +108,7 @@ def observed(monkeypatch):
         events.append(one)
         add(self, one)
 
-    monkeypatch.setattr(driver.ClusterRuntime, "search", searched)
+    monkeypatch.setattr(ClusterRuntime, "search", searched)
     monkeypatch.setattr(driver.Figures, "add", added)
     return outcomes, events
 

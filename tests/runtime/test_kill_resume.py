@@ -13,7 +13,7 @@ import pytest
 
 import oocgraph
 from oocgraph.errors import ClusterError
-from oocgraph.runtime import dask as driver
+from oocgraph.runtime import crew
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.store.search_store import SearchStore
@@ -47,7 +47,7 @@ def cluster(tmp_path_factory):
 @pytest.fixture
 def hasty(monkeypatch):
     """Wait for lost workers a moment only."""
-    monkeypatch.setattr(driver, "NO_NANNY_SECONDS", 0.5)
+    monkeypatch.setattr(crew, "NO_NANNY_SECONDS", 0.5)
 
 
 def search_until(cluster, store, path, step, stop):

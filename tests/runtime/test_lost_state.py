@@ -11,7 +11,7 @@ import pytest
 
 import oocgraph
 from oocgraph.algorithms.bfs import iterate
-from oocgraph.runtime import dask as driver
+from oocgraph.runtime import crew
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.part import SearchOptions
@@ -47,7 +47,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     stored = SearchStore.create(tmp_path / "result.zarr", {"num_partitions": 3, "epoch": -1})
     spec = SearchSpec(
         search="one",
-        lease=runtime._lease,
+        lease=runtime.crew.lease,
         result_store=str(stored.path),
         sources=np.array([0]),
         options=SearchOptions("alpha-beta", 99, runtime.few),
@@ -57,7 +57,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     )
 
     def step(spec, index):
-        return runtime.client.submit(tasks.step, spec, runtime._graph, 0, index, workers=runtime.placement[:1], pure=False).result(
+        return runtime.client.submit(tasks.step, spec, runtime.crew.graph, 0, index, workers=runtime.placement[:1], pure=False).result(
             timeout=PATIENCE
         )
 
@@ -97,7 +97,7 @@ def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeyp
     """All have written what they found, and one dies before the client has asked for its figures."""
     store, levels = kron
     victim, killed = runtime.placement[0], []
-    fetch = ClusterRuntime._result
+    fetch = crew.Crew._result
 
     def late(self, future, *arguments):
         if "write" in str(future.key) and not killed:
@@ -105,7 +105,7 @@ def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeyp
             cluster.kill(victim)
         return fetch(self, future, *arguments)
 
-    monkeypatch.setattr(ClusterRuntime, "_result", late)
+    monkeypatch.setattr(crew.Crew, "_result", late)
     result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime).result(timeout=PATIENCE)
     assert killed
     judge(store, result, levels)
@@ -146,7 +146,7 @@ def test_worker_that_only_seems_dead(cluster, runtime, kron):
 
 def test_nobody_can_take_over(cluster, runtime, kron, monkeypatch):
     """Workers that die one after the other as they load a partition: an error, and no further attempt."""
-    monkeypatch.setattr(driver, "MAX_IDLE_EPOCHS", 1)
+    monkeypatch.setattr(crew, "MAX_IDLE_EPOCHS", 1)
     store, _ = kron
     first, *others = runtime.placement
     cluster.client.run(clusters.tell_of_loads)
