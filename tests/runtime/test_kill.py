@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import oocgraph
+from oocgraph.errors import BudgetError
+from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
@@ -158,6 +160,33 @@ def test_two_that_write_their_results(three):
         early.kill()
         late.kill()
         found.result(timeout=PATIENCE)
+
+
+def hold_one_at_most():
+    """Run on a worker: refuse a second partition."""
+    share_out = tasks.Holdings._share_out
+
+    def refused(self, spec, plans, charges):
+        if len(self._parts) + len(plans) > 1:
+            raise BudgetError("no room")
+        return share_out(self, spec, plans, charges)
+
+    tasks.Holdings._share_out = refused
+
+
+def test_others_have_no_room(three):
+    """They refuse the partition: an error in seconds that names one, or it waits for the worker that a nanny starts."""
+    cluster, runtime, search = three
+    first, *others = runtime.placement
+    cluster.client.run(hold_one_at_most)
+    cluster.kill(first)
+    if cluster.nanny:
+        search()
+        assert runtime.placement[0] not in (first, *others)
+    else:
+        with pytest.raises(BudgetError, match=r"worker tcp.* cannot take partition 0 of 3: no room"):
+            search()
+    cluster.kill(*others)  # they would refuse for ever
 
 
 def test_worker_that_comes_back_under_its_address(kron, tmp_path):
