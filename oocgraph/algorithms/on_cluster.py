@@ -63,6 +63,8 @@ def bfs_on_cluster(
         "isolated_sources": sorted(set(ids.parse(isolated).tolist())),
         "depth_limit": depth_limit,
     }
+    if runtime is not None and num_partitions not in (None, runtime.spec.num_partitions):
+        raise OocGraphError(f"the runtime has {runtime.spec.num_partitions} partitions, not {num_partitions}; leave out num_partitions")
     stored = None
     if resume is not None and Path(resume).exists():
         stored = SearchStore.open(resume)

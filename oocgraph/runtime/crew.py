@@ -60,6 +60,8 @@ class Crew:
         What each partition's worker has said of it when it had loaded it.
     num_moves
         Partitions that went to another worker so far.
+    closed
+        Whether workers have been told to give back what they hold.
     """
 
     def __init__(self, client: Any, spec: GraphSpec, placement: list[str], nannies: dict[str, bool]) -> None:
@@ -68,6 +70,7 @@ class Crew:
         self.graph = (spec.fingerprint, spec.num_partitions)
         self.parts: list[dict[str, Any]] = [{} for _ in placement]
         self.num_moves = 0
+        self.closed = False
         self._nannies = nannies
 
     def tell_all(self, call: Callable[..., Any], name: str) -> None:
@@ -94,7 +97,11 @@ class Crew:
 
     def submit(self, key: Any, address: str, task: Callable[..., Any], *arguments: Any) -> Any:
         """Submit a task that only one worker may run."""
-        return self.client.submit(task, *arguments, workers=[address], allow_other_workers=False, key=key, pure=False, retries=0)
+        try:
+            return self.client.submit(task, *arguments, workers=[address], allow_other_workers=False, key=key, pure=False, retries=0)
+        except Exception:
+            self.check_open()
+            raise
 
     def gather(self, futures: Mapping[Any, str], watch: Watch) -> list[Any]:
         """Wait for tasks, each with its worker, and return their results; the first failure, of a task or of a worker, is raised."""
@@ -121,7 +128,7 @@ class Crew:
             except TimeoutError:
                 self.next_event(watch, addresses)
             except Exception:
-                self._check_scheduler()
+                self.check_open()
                 self.raise_failure(future)
                 raise
 
@@ -139,14 +146,17 @@ class Crew:
 
     def _workers(self) -> dict[str, dict[str, Any]]:
         """Return the workers that the scheduler knows, by address."""
-        self._check_scheduler()
+        self.check_open()
         try:
             return workers_of(self.client)
         except ClusterError:
-            self._check_scheduler()
+            self.check_open()
             raise
 
-    def _check_scheduler(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to go on when the user has closed the runtime, or the scheduler is lost."""
+        if self.closed:
+            raise ClusterError("this runtime has been closed; open another with ClusterRuntime.open")
         if self.client.status != "running":
             raise ClusterError(
                 f"the connection to the scheduler was lost (client {self.client.status}); start a cluster again and resume the search "
@@ -157,7 +167,7 @@ class Crew:
         """Raise what a task has raised."""
         if future.status == "finished":
             return
-        self._check_scheduler()
+        self.check_open()
         if future.status == "error":
             error = future.exception()
             if isinstance(error, StateLostError):

@@ -129,6 +129,7 @@ class ClusterRuntime:
     def close(self) -> None:
         """Give back what the workers hold for this runtime."""
         self._open.close()
+        self.crew.closed = True
         self.crew.tell_all(tasks.release, self.crew.lease)
 
     @property
@@ -190,6 +191,7 @@ class ClusterRuntime:
             What a lost worker held does not fit on those that are left.
         """
         check_client(self.client)
+        self.crew.check_open()
         few = Few(*result_store.fields.get("few", self.few))
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex

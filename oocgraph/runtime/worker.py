@@ -55,6 +55,9 @@ EVENT_SECONDS = 0.001
 REMEMBERED = 1024
 """Searches and leases that have left, the last ones, so that a task of theirs that comes late finds the door shut."""
 
+MOST_NAMED = 8
+"""Partitions that a message names one by one."""
+
 phase_hook: Callable[[str, int, int], None] | None = None
 """For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
 
@@ -238,8 +241,8 @@ class Holdings:
                 residencies = self._share_out(spec, plans, charges)
             except BudgetError as error:
                 raise BudgetError(
-                    f"worker {self.worker.address} cannot take partition {', '.join(map(str, partitions))} of {spec.num_partitions}: "
-                    f"{error}; or use more workers (--workers) or more memory for each (--worker-memory)"
+                    f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
+                    "or use more workers (--workers) or more memory for each (--worker-memory)"
                 ) from error
             self._shrink({key: r for key, r in residencies.items() if key in self._parts})
             self._charges.update(charges)
@@ -535,6 +538,13 @@ class Holdings:
             "searches": [list(key) for key in list(self._searches)],
             "reserved_bytes": sum(list(self._charges.values())) + sum(residency_bytes(part.residency) for _, part in parts),
         }
+
+
+def _some(partitions: Sequence[int]) -> str:
+    """Name a few of many."""
+    if len(partitions) <= MOST_NAMED:
+        return ", ".join(map(str, partitions))
+    return f"{partitions[0]}, {partitions[1]}, ..., {partitions[-1]} ({len(partitions)} of them)"
 
 
 def _equal_shares(plans: dict[Any, PartPlan], available_bytes: int, limit_bytes: int) -> dict[Any, Residency]:
