@@ -7,14 +7,20 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from oocgraph.algorithms.bfs import iterate
+from oocgraph.algorithms.bfs import iterate, search
 from oocgraph.config import settings
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.engine import Few
+from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part import SearchOptions
 from oocgraph.runtime.worker import GraphSpec, Holdings, SearchSpec
+from oocgraph.store.graph import open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.types import LEVEL_UNREACHED
+from tests.reference_build import reference_build
+
+NOTHING = {"parts": [], "searches": [], "reserved_bytes": 0}
+"""What is held when nothing is."""
 
 _names = (f"search-{i}" for i in itertools.count())
 
@@ -78,3 +84,18 @@ class Steps:
             level = self.store.part(p, "level").read(0, int(dealing.num_owned[p])).astype(np.int64)
             found[owner == p] = np.where(level == LEVEL_UNREACHED, -1, level)[local[owner == p]]
         return found
+
+
+def levels_in_process(store, source=0):
+    """Return the levels that one process finds; -1 where unreached."""
+    with LocalRuntime.open(store) as runtime:
+        level = search(runtime, np.array([source])).level
+    return np.where(level == LEVEL_UNREACHED, -1, level.astype(np.int64))
+
+
+def two_graphs(folder):
+    """Build two graphs of 20,000 vertices and 800,000 stored entries."""
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        reference_build((20_000 * rng.random(400_000) ** 2).astype(np.int64), rng.integers(0, 20_000, 400_000), folder / f"{seed}.zarr")
+    return [open_graph(folder / f"{seed}.zarr") for seed in (1, 2)]

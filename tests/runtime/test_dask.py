@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import dask
 import numpy as np
@@ -182,6 +183,15 @@ def test_results_of_one_runtime_stand_by_themselves(tmp_path, client):
     gc.collect()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.zarr", "named.zarr"]
     assert SearchStore.open(tmp_path / "named.zarr").complete
+
+
+def test_threads_that_share_a_runtime_take_turns(tmp_path, threads_client):
+    """Each gets its own result."""
+    reference_build(*hubs(1), tmp_path / "g.zarr")
+    with ClusterRuntime.open(tmp_path / "g.zarr", client=threads_client) as runtime, ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda source: oocgraph.bfs(tmp_path / "g.zarr", source, runtime=runtime), range(4)))
+        for source, result in enumerate(results):
+            judge(open_graph(tmp_path / "g.zarr"), result, oocgraph.bfs(tmp_path / "g.zarr", source))
 
 
 def test_relative_paths_mean_the_client_s_folder(tmp_path, client, monkeypatch):

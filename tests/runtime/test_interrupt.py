@@ -10,11 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import oocgraph
-from oocgraph.errors import OocGraphError, StoreError
+from oocgraph.errors import ClusterError, OocGraphError, StoreError
 from oocgraph.memory import host_bytes
-from oocgraph.runtime import dask as driver
+from oocgraph.runtime import worker as tasks
+from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.store.search_store import SearchStore
 from tests.reference_build import reference_build
@@ -63,7 +65,7 @@ def test_a_runtime_can_be_used_after_an_interrupt(kron, client, folder, error):
             with pytest.raises(error):
                 oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", progress=stop_at(level, error))
             no_tasks(client)
-            assert all(said["searches"] == [] and len(said["parts"]) == 1 for said in client.run(driver.tasks.inventory).values())
+            assert all(said["searches"] == [] and len(said["parts"]) == 1 for said in client.run(tasks.inventory).values())
         judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime), levels)
 
 
@@ -90,7 +92,7 @@ def test_an_interrupt_while_a_worker_is_busy(kron, client, folder, phase):
 
 def untrap():
     """Run on a worker: do not stop again."""
-    driver.tasks.phase_hook = None
+    tasks.phase_hook = None
 
 
 def test_an_interrupt_while_the_graph_is_loaded(kron, client, folder, monkeypatch):
@@ -99,10 +101,23 @@ def test_an_interrupt_while_the_graph_is_loaded(kron, client, folder, monkeypatc
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ClusterRuntime, "_next", interrupted)
+    monkeypatch.setattr(Crew, "next_event", interrupted)
     with pytest.raises(KeyboardInterrupt):
         oocgraph.bfs(kron[0], SOURCE, client=client)
     no_tasks(client)
+
+
+def test_a_client_or_a_runtime_closed_under_a_search(kron, process_cluster, client, folder):
+    """The search ends with an error that says so; workers have nothing left at the latest when the next one opens a graph."""
+    store, levels = kron
+    own = Client(process_cluster, set_as_default=False)
+    with pytest.raises(ClusterError, match=r"was lost \(client closed\)"):
+        oocgraph.bfs(store, SOURCE, client=own, direction="alpha-beta", progress=lambda *_: own.close())
+    with ClusterRuntime.open(store, client=client) as runtime:
+        for _ in range(2):
+            with pytest.raises(ClusterError, match="this runtime has been closed; open another"):
+                oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", progress=lambda *_: runtime.close())
+    judge(store, oocgraph.bfs(store, SOURCE, client=client), levels)
 
 
 @pytest.mark.parametrize("level", [1, 3])
@@ -188,7 +203,8 @@ def test_another_search_is_not_gone_on_with(kron, client, folder, begun, tmp_pat
     refused("graph fingerprint and sources differ from what is asked for; resume with the same graph", tmp_path / "other.zarr", (1, 3))
     refused("was begun with 2 partitions, not 3; leave out", num_partitions=3)
     with ClusterRuntime.open(store, client=client, num_partitions=3) as runtime:
-        refused("is of 2 partitions, the runtime of 3", client=None, runtime=runtime)
+        refused("is of 2 partitions, the runtime of 3; open one with as many", client=None, runtime=runtime)
+        refused("the runtime has 3 partitions, not 2; leave out", client=None, runtime=runtime, num_partitions=2)
     assert {path: path.stat().st_mtime_ns for path in begun.rglob("*")} == before
     assert oocgraph.bfs(store, [3, SOURCE], client=client, depth_limit=9, resume=begun).num_reached > 2
 

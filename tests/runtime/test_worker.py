@@ -1,62 +1,27 @@
-"""What a worker holds: within its budget whoever comes and goes, and nothing of those that have left."""
+"""What a worker holds: states and partitions of those that are there, nothing of those that have left."""
 
 from __future__ import annotations
 
 import os
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
-import dask
-import numpy as np
 import pytest
 
-import oocgraph
-from oocgraph.algorithms.bfs import search
-from oocgraph.errors import BudgetError, ClusterError, CorruptStoreError
-from oocgraph.kernels import warm
-from oocgraph.memory import host_bytes
+from oocgraph.errors import ClusterError, CorruptStoreError
 from oocgraph.partition.dealing import deal
 from oocgraph.runtime import worker as tasks
-from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part_load import PartPlan
-from oocgraph.runtime.worker import StateLostError, residency_bytes
-from oocgraph.store.graph import open_graph
-from tests.reference_build import reference_build
-from tests.runtime.holders import Steps, graph_spec, worker
-
-NOTHING = {"parts": [], "searches": [], "reserved_bytes": 0}
-MEGABYTES = 1 << 20
+from oocgraph.runtime.worker import StateLostError
+from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
-    """Return two graphs of 20,000 vertices and 800,000 stored entries (3 MiB) each."""
-    folder = tmp_path_factory.mktemp("graphs")
-    for seed in (1, 2):
-        rng = np.random.default_rng(seed)
-        reference_build((20_000 * rng.random(400_000) ** 2).astype(np.int64), rng.integers(0, 20_000, 400_000), folder / f"{seed}.zarr")
-    return [open_graph(folder / f"{seed}.zarr") for seed in (1, 2)]
-
-
-@pytest.fixture(autouse=True)
-def few_readers():
-    """Staging for 4 reading threads, so that a partition needs 17 MiB at least."""
-    with dask.config.set({"oocgraph.io-threads": 4}):
-        yield
-
-
-def levels_in_process(store, source=0):
-    with LocalRuntime.open(store) as runtime:
-        level = search(runtime, np.array([source])).level
-    return np.where(level == 255, -1, level.astype(np.int64))
-
-
-def budget(megabytes):
-    """Return a budget that leaves some megabytes beside what this process holds."""
-    warm.load_search_kernels("uint32", parts=True)
-    return host_bytes() + megabytes * MEGABYTES
+    """Return two graphs of 20,000 vertices and 3 MiB of edges."""
+    return two_graphs(tmp_path_factory.mktemp("graphs"))
 
 
 def test_steps_on_two_workers(graphs, tmp_path):
@@ -81,17 +46,26 @@ def test_steps_on_two_workers(graphs, tmp_path):
         assert holder.leases() == []
 
 
+def open_files(*folders):
+    """Return the open files of this process that are in some folders."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [path for path in found if path.startswith(tuple(map(str, folders)))]
+
+
 def test_no_file_stays_open(graphs, tmp_path, monkeypatch):
     """Neither of the graph nor of a log."""
-    before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(PartPlan, "residency", on_disk(PartPlan.residency))
     holder, spec = worker(), graph_spec(graphs[0])
     holder.acquire("lease", spec, [0])
     steps = Steps(tmp_path, [holder], spec)
     steps.step()
-    assert len(os.listdir("/proc/self/fd")) > before
+    assert open_files(graphs[0].url)
+    assert open_files(tmp_path)
     holder.release("lease")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not open_files(graphs[0].url, tmp_path)
     assert holder.inventory() == NOTHING
 
 
@@ -120,82 +94,6 @@ def test_a_search_goes_on_when_its_graph_is_loaded_anew_with_less(graphs, tmp_pa
     steps.finish()
     assert steps.levels(deal(graphs[0], 1)).tolist() == levels_in_process(graphs[0], 15_000).tolist()
     holder.release("lease")
-
-
-def reserved(holder):
-    return holder._baseline + holder.inventory()["reserved_bytes"]
-
-
-def test_two_graphs_share_the_budget(tmp_path):
-    """The first gives up planes and edges for the second, in the middle of a search; it does not get them back by itself."""
-    graphs = [oocgraph.generate_kronecker(17, tmp_path / f"{seed}.zarr", seed=seed) for seed in (1, 2)]  # 15 MiB each
-    limit = budget(54)
-    holder, specs = worker(), [graph_spec(store, memory_budget=limit) for store in graphs]
-    holder.acquire("a", specs[0], [0])
-    steps = Steps(tmp_path, [holder], specs[0], "a")
-    steps.step()
-    before = {key: residency_bytes(part.residency) for key, part in holder._parts.items()}
-    assert reserved(holder) <= limit
-    holder.acquire("b", specs[1], [0])
-    assert reserved(holder) <= limit
-    assert all(residency_bytes(holder._parts[key].residency) < size for key, size in before.items())
-    others = Steps(tmp_path, [holder], specs[1], "b")
-    assert others.step()
-    steps.finish()
-    others.finish()
-    for one, store in zip((steps, others), graphs, strict=True):
-        assert one.levels(deal(store, 1)).tolist() == levels_in_process(store).tolist()
-    holder.release("a")
-    assert [key[0] for key in holder.inventory()["parts"]] == [specs[1].fingerprint]
-    holder.release("b")
-    assert holder.inventory() == NOTHING
-
-
-def test_a_second_search_of_a_graph_counts_too(graphs):
-    """Leases share what is loaded, but each reserves the state of a search; the graph shrinks for it, or it is refused."""
-    limit = budget(28)
-    holder, spec = worker(), graph_spec(graphs[0], memory_budget=limit)
-    holder.acquire("first", spec, [0])
-    sizes = [holder.inventory()["reserved_bytes"]]
-
-    def more():
-        for i in range(10):
-            holder.acquire(f"lease-{i}", spec, [0])
-            sizes.append(holder.inventory()["reserved_bytes"])
-            assert reserved(holder) <= limit
-
-    with pytest.raises(BudgetError, match="worker tcp://worker:1 cannot take partition 0 of 1"):
-        more()
-    assert len(sizes) > 1
-    assert holder.inventory()["reserved_bytes"] == sizes[-1]
-    for lease in holder.leases():
-        holder.release(lease)
-    assert holder.inventory() == NOTHING
-
-
-@pytest.mark.parametrize("partitions", [[0], [0, 1, 2]])
-def test_the_smallest_budget_that_is_named_works(graphs, partitions):
-    """For one partition and for several; what was refused is not here."""
-    holder, spec = worker(), graph_spec(graphs[0], 3, memory_budget=host_bytes() + 8 * MEGABYTES)
-    with pytest.raises(BudgetError, match=r"worker tcp://worker:1 cannot take partition .*--worker-memory") as caught:
-        holder.acquire("lease", spec, partitions)
-    assert holder.inventory() == NOTHING
-    named = int(re.search(r"at least (\d+)M", str(caught.value))[1])
-    slack = 2  # this process has grown by the message meanwhile
-    holder.acquire("lease", replace(spec, memory_budget=f"{named + slack}M"), partitions)
-    assert reserved(holder) <= (named + slack) * MEGABYTES
-    holder.release("lease")
-
-
-@pytest.mark.parametrize(
-    ("limit", "requested", "configured", "expected"),
-    [(1000 << 20, None, 0.7, 650), (1000 << 20, "100M", 0.7, 100), (1000 << 20, "900M", 0.5, 450), (1000 << 20, None, False, 650)],
-)
-def test_the_limit_is_below_what_dask_spills_at(graphs, limit, requested, configured, expected):
-    """Or what was asked for, if that is less."""
-    with dask.config.set({"distributed.worker.memory.spill": configured}):
-        found = worker(limit=limit).limit_bytes(graph_spec(graphs[0], memory_budget=requested))
-    assert found == pytest.approx(expected * MEGABYTES)
 
 
 def test_tasks_that_come_late_find_the_door_shut(graphs, tmp_path):
