@@ -41,8 +41,8 @@ ALLOWED = {
     "IPython": {"progress"},
     "matplotlib": {"plot"},
     "zarr": {"store"},
-    "dask": {"config", "runtime.dask", "runtime.dask_result", "runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
-    "distributed": {"runtime.dask", "runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
+    "dask": {"config", "runtime.dask_result", "runtime.holdings", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
+    "distributed": {"runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
     "dask_cuda": {"runtime.cluster"},
 }
 """Where a library may be imported: a module, or a package with all that is in it."""

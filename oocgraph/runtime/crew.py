@@ -18,7 +18,7 @@ from oocgraph.errors import BudgetError, ClusterError, OocGraphError
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.scheduler import workers_of
-from oocgraph.runtime.worker import GraphSpec, StateLostError
+from oocgraph.runtime.specs import GraphSpec, StateLostError
 
 logger = logging.getLogger(__name__)
 

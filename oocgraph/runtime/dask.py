@@ -25,8 +25,9 @@ from oocgraph.runtime.driver import Driver, Outcome
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.part import SearchOptions, few_of
+from oocgraph.runtime.specs import GraphSpec, SearchSpec
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
-from oocgraph.runtime.worker import GraphSpec, OocGraphPlugin, SearchSpec
+from oocgraph.runtime.worker import OocGraphPlugin
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.types import Array, Direction, Progress, ignore_progress

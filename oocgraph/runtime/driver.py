@@ -20,7 +20,7 @@ from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import MAX_IDLE_EPOCHS, Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
-from oocgraph.runtime.worker import SearchSpec
+from oocgraph.runtime.specs import SearchSpec
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Progress
 

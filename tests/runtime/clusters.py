@@ -17,7 +17,7 @@ from pathlib import Path
 
 from distributed import Client
 
-from oocgraph.runtime import worker as tasks
+from oocgraph.runtime import holdings
 from oocgraph.runtime.part_load import PartPlan
 
 ROOT = Path(__file__).parents[2]
@@ -222,13 +222,13 @@ def set_trap(address, wanted, dask_worker=None):
             told.sendall(json.dumps({"worker": dask_worker.address, "pid": os.getpid(), "at": at}).encode() + b"\n")
             told.recv(1)
 
-    tasks.phase_hook = hook
+    holdings.phase_hook = hook
 
 
 def note_phases():
     """Run on a worker: note each phase that begins; `noted_phases` returns them."""
     noted.clear()
-    tasks.phase_hook = lambda *at: noted.append(at)
+    holdings.phase_hook = lambda *at: noted.append(at)
 
 
 def noted_phases():
@@ -255,8 +255,8 @@ def tell_of_loads():
     load = PartPlan.load
 
     def told(self, *arguments):
-        if tasks.phase_hook is not None:
-            tasks.phase_hook("load", -1, self.partition)
+        if holdings.phase_hook is not None:
+            holdings.phase_hook("load", -1, self.partition)
         return load(self, *arguments)
 
     PartPlan.load = told

@@ -11,9 +11,10 @@ from oocgraph.algorithms.bfs import iterate, search
 from oocgraph.config import settings
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.engine import Few
+from oocgraph.runtime.holdings import Holdings
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part import SearchOptions
-from oocgraph.runtime.worker import GraphSpec, Holdings, SearchSpec
+from oocgraph.runtime.specs import GraphSpec, SearchSpec
 from oocgraph.store.graph import open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.types import LEVEL_UNREACHED

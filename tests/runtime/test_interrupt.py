@@ -15,6 +15,7 @@ from distributed import Client
 import oocgraph
 from oocgraph.errors import ClusterError, OocGraphError, StoreError
 from oocgraph.memory import host_bytes
+from oocgraph.runtime import holdings
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.dask import ClusterRuntime
@@ -92,7 +93,7 @@ def test_an_interrupt_while_a_worker_is_busy(kron, client, folder, phase):
 
 def untrap():
     """Run on a worker: do not stop again."""
-    tasks.phase_hook = None
+    holdings.phase_hook = None
 
 
 def test_an_interrupt_while_the_graph_is_loaded(kron, client, folder, monkeypatch):

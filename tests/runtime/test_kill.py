@@ -11,7 +11,7 @@ import pytest
 
 import oocgraph
 from oocgraph.errors import BudgetError
-from oocgraph.runtime import worker as tasks
+from oocgraph.runtime import holdings
 from oocgraph.runtime.dask import ClusterRuntime
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
@@ -164,14 +164,14 @@ def test_two_that_write_their_results(three):
 
 def hold_one_at_most():
     """Run on a worker: refuse a second partition."""
-    share_out = tasks.Holdings._share_out
+    share_out = holdings.Holdings._share_out
 
     def refused(self, spec, plans, charges):
         if len(self._parts) + len(plans) > 1:
             raise BudgetError("no room")
         return share_out(self, spec, plans, charges)
 
-    tasks.Holdings._share_out = refused
+    holdings.Holdings._share_out = refused
 
 
 def test_others_have_no_room(three):

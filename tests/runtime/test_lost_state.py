@@ -11,11 +11,11 @@ import pytest
 
 import oocgraph
 from oocgraph.algorithms.bfs import iterate
-from oocgraph.runtime import crew
+from oocgraph.runtime import crew, holdings
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.part import SearchOptions
-from oocgraph.runtime.worker import SearchSpec, StateLostError
+from oocgraph.runtime.specs import SearchSpec, StateLostError
 from oocgraph.store.search_store import SearchStore
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
@@ -73,15 +73,15 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
 
 def lose_event(step):
     """Run on a worker: do not tell of one step."""
-    tell = tasks.Holdings._tell
+    tell = holdings.Holdings._tell
 
     def told(self, event):
         if event["step"] == step:
-            tasks.Holdings._tell = tell
+            holdings.Holdings._tell = tell
         else:
             tell(self, event)
 
-    tasks.Holdings._tell = told
+    holdings.Holdings._tell = told
 
 
 def test_lost_event(runtime, kron):

@@ -12,9 +12,9 @@ import pytest
 
 from oocgraph.errors import ClusterError, CorruptStoreError
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime import worker as tasks
+from oocgraph.runtime import holdings
 from oocgraph.runtime.part_load import PartPlan
-from oocgraph.runtime.worker import StateLostError
+from oocgraph.runtime.specs import StateLostError
 from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 
@@ -144,7 +144,7 @@ def test_who_leaves_waits_for_the_step_that_runs_and_ends_it(graphs, tmp_path, m
             reached.set()
             assert go.wait(60)
 
-    monkeypatch.setattr(tasks, "phase_hook", hook)
+    monkeypatch.setattr(holdings, "phase_hook", hook)
     with ThreadPoolExecutor(2) as pool:
         step = pool.submit(steps.step)
         assert reached.wait(60)

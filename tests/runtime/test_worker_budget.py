@@ -13,7 +13,7 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels import warm
 from oocgraph.memory import host_bytes
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime.worker import residency_bytes
+from oocgraph.runtime.holdings import residency_bytes
 from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 MEGABYTES = 1 << 20

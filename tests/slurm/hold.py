@@ -15,9 +15,9 @@ HELD_STEP = 1
 
 def dask_setup(worker):
     """Watch the steps of a worker; Dask calls this as the worker starts."""
-    from oocgraph.runtime import worker as oocgraph_worker
+    from oocgraph.runtime import holdings
 
-    oocgraph_worker.phase_hook = _at_phase
+    holdings.phase_hook = _at_phase
 
 
 def _at_phase(phase, step, partition):

@@ -1,0 +1,81 @@
+"""What is sent to workers: which graph to load, which search to run. And what a worker says that does not hold what a task needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oocgraph.config import Settings
+from oocgraph.errors import ClusterError
+from oocgraph.runtime.part import SearchOptions
+from oocgraph.types import Array
+
+
+class StateLostError(ClusterError):
+    """A worker was asked to go on with a search that it does not hold: it was restarted, or the step comes from an older epoch."""
+
+
+class LeftError(StateLostError):
+    """A task comes after its search or its client has left: nobody waits for what it returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSpec:
+    """What a worker loads.
+
+    Attributes
+    ----------
+    url, fingerprint
+        The store, and what its workers must all see there.
+    num_partitions
+        Into how many the vertices are dealt.
+    settings
+        The client's configuration.
+    memory_budget
+        Bytes of a worker, as asked for; None: by its memory limit.
+    threads
+        Compute threads of a worker; None: as many as Dask gave it.
+    max_planes, check_pages
+        As in `LocalRuntime.open`.
+    """
+
+    url: str
+    fingerprint: str
+    num_partitions: int
+    settings: Settings
+    memory_budget: str | int | None = None
+    threads: int | None = None
+    max_planes: int | None = None
+    check_pages: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpec:
+    """What a search is, sent with the first step of each epoch.
+
+    Attributes
+    ----------
+    search, lease
+        Its name, unique; and whose memory it uses.
+    result_store
+        Where logs and result are written.
+    sources : (num_sources,) int64
+        Store numbers.
+    options
+        Direction and depth.
+    iterate
+        Finds one level: `oocgraph.algorithms.bfs.iterate`.
+    epoch
+        How often the search has been placed on workers anew.
+    last_step
+        Last step that every partition has logged; -1 at the start.
+    """
+
+    search: str
+    lease: str
+    result_store: str
+    sources: Array
+    options: SearchOptions
+    iterate: Callable[..., None]
+    epoch: int
+    last_step: int
