@@ -12,7 +12,7 @@ import pytest
 from distributed import Client
 
 import oocgraph
-from oocgraph.errors import OocGraphError, VertexNotFoundError
+from oocgraph.errors import CorruptStoreError, OocGraphError, VertexNotFoundError
 from oocgraph.result import BFSResult
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.dask_result import DaskBFSResult
@@ -227,4 +227,16 @@ def test_unknown_sources_are_told_before_anything_is_loaded(tmp_path, client):
     reference_build(*hubs(1), tmp_path / "g.zarr")
     with pytest.raises(VertexNotFoundError, match="12345"):
         oocgraph.bfs(tmp_path / "g.zarr", [0, 12345], client=client)
+    assert [path.name for path in tmp_path.iterdir()] == ["g.zarr"]
+
+
+def test_a_damaged_page_is_told(tmp_path, client):
+    """As in one process: the worker's error, which names the file; nothing is left behind."""
+    reference_build(*hubs(1), tmp_path / "g.zarr")
+    chunk = tmp_path / "g.zarr" / "out" / "indices" / "c" / "0"
+    content = bytearray(chunk.read_bytes())
+    content[5000] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(CorruptStoreError, match="out/indices"):
+        oocgraph.bfs(tmp_path / "g.zarr", 0, client=client, check_pages=True)
     assert [path.name for path in tmp_path.iterdir()] == ["g.zarr"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 
 import pytest
+from distributed import get_worker
 
 from oocgraph.runtime.events import ALL, SEARCHES, Watch
 
@@ -83,12 +84,13 @@ def test_nothing_stays_subscribed():
 
 
 def test_a_real_client(client):
-    """Events that workers log come in the order in which each logs them."""
+    """Events that a task logs come in its order, from the first: the subscription is sent before the task."""
 
-    def log(dask_worker=None):
+    def log():
         for i in range(50):
-            dask_worker.log_event("oocgraph", {"search": "here", "i": i})
+            get_worker().log_event(SEARCHES, {"search": "here", "i": i})
 
     with Watch(client, "here") as watch:
-        client.run(log, workers=sorted(client.scheduler_info(n_workers=-1)["workers"])[:1])
-        assert [watch.queue.get(timeout=30)[1]["i"] for _ in range(50)] == list(range(50))
+        task = client.submit(log, pure=False)
+        assert [watch.queue.get(timeout=60)[1]["i"] for _ in range(50)] == list(range(50))
+        task.result(timeout=60)
