@@ -1,7 +1,7 @@
 """Loads the compiled kernels of a search; where the disk cache is cold they are compiled first, in a process of its own.
 
 A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry.
-``python -m oocgraph.kernels.warm uint32`` fills the cache.
+``python -m oocgraph.kernels.warm uint32`` fills the cache, with a further ``parts`` for searches on a cluster.
 """
 
 from __future__ import annotations
@@ -26,10 +26,16 @@ SEARCH_KERNELS = (
 )  # fmt: skip
 
 
-def cache_is_cold() -> bool:
-    """Whether some kernel of a search has no entry in numba's disk cache."""
-    for name in SEARCH_KERNELS:
-        kernel = getattr(cpu, name)
+PART_KERNELS = (
+    "scatter_bits", "gather_bits", "own_bits", "rank_words", "to_global", "take_marked", "put_marked", "take_runs"
+)  # fmt: skip
+
+
+def cache_is_cold(*, parts: bool = False) -> bool:
+    """Whether some kernel of a search (of a partition's part in one) has no entry in numba's disk cache."""
+    kernels = [getattr(cpu, name) for name in SEARCH_KERNELS] + [getattr(partition, name) for name in PART_KERNELS if parts]
+    for kernel in kernels:
+        name = kernel.__name__
         if not any(Path(kernel.stats.cache_path).glob(f"*{name}-*.nbi")):
             return True
     return False
@@ -37,11 +43,11 @@ def cache_is_cold() -> bool:
 
 def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, *, parts: bool = False) -> None:
     """Bring every kernel of a search (of a partition's part in one) into memory, compiling what is not cached."""
-    if cache_is_cold():
+    if cache_is_cold(parts=parts):
         progress("compiling kernels (once)", 0, 1)
         package = str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-        command = [sys.executable, "-m", "oocgraph.kernels.warm", index_dtype]
+        command = [sys.executable, "-m", "oocgraph.kernels.warm", index_dtype, *(["parts"] if parts else [])]
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
         if done.returncode:
             logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
@@ -109,5 +115,4 @@ def _call_part_kernels(dtype: np.dtype[Any]) -> None:
 
 
 if __name__ == "__main__":
-    for of_parts in (False, True):
-        call_search_kernels(sys.argv[1], parts=of_parts)
+    call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:])
