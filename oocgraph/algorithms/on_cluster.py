@@ -18,7 +18,6 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, OutputError
 from oocgraph.memory import PeakSampler
-from oocgraph.partition.dealing import deal
 from oocgraph.partition.store_order import StoreOrder
 from oocgraph.result import Search
 from oocgraph.runtime.dask import ClusterRuntime
@@ -143,15 +142,14 @@ def _search(
         stored.finish(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
-    dealing = deal(runtime.store, runtime.spec.num_partitions)
     fields = stored.fields
     requested = outcome.figures.bytes_requested if outcome else 0
     names = ["num_hops", "num_epochs", "num_moves", "resumed_after_step"]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
     found = Search(
         sources=sources,
-        parent=StoreOrder(stored, dealing, "parent"),
-        level=StoreOrder(stored, dealing, "level"),
+        parent=StoreOrder(stored, runtime.dealing, "parent"),
+        level=StoreOrder(stored, runtime.dealing, "level"),
         num_reached=int(fields["num_reached"]),
         num_reached_edges=int(fields["num_reached_edges"]),
         depth=int(fields["depth"]),

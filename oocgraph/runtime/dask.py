@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
+from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.driver import Driver, Outcome
@@ -132,6 +134,11 @@ class ClusterRuntime:
         self._open.close()
         self.crew.closed = True
         self.crew.tell_all(tasks.release, self.crew.lease)
+
+    @cached_property
+    def dealing(self) -> Dealing:
+        """Who owns which vertices."""
+        return deal(self.store, self.spec.num_partitions)
 
     @property
     def placement(self) -> list[str]:
