@@ -178,8 +178,8 @@ class Driver:
             epoch.ended.add(int(message["partition"]))
         if epoch.done[step] < len(self.crew.placement):
             return epoch.spec.last_step
-        if not epoch.found[step] or int(message["level"]) >= epoch.spec.options.last_level:
-            epoch.ended |= set(range(len(self.crew.placement)))  # the next step would find it out
+        if not epoch.found[step]:  # the next step would find it out; after a last level it is needed, to hear what others have found
+            epoch.ended |= set(range(len(self.crew.placement)))
         self.num_hops += 1
         self.progress(LEVEL, int(message["level"]), 0)
         self.progress(REACHED, self.figures.num_reached, self.num_vertices)

@@ -299,6 +299,7 @@ class Holdings:
         state, spec = running.state, running.spec
 
         def at(phase: str) -> None:
+            self._refuse_late(spec.lease)
             self._refuse_late(spec.search)
             if phase_hook is not None:
                 phase_hook(phase, index, partition)
@@ -375,12 +376,15 @@ class Holdings:
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first, soon, and none begins after."""
         self._left.append(search)
-        for part in list(self._parts.values()):
-            with part.lock:
-                pass
+        self._wait_for_steps()
         for name, partition in list(self._searches):
             if name == search:
                 self._forget(name, partition)
+
+    def _wait_for_steps(self) -> None:
+        for part in list(self._parts.values()):
+            with part.lock:
+                continue
 
     def _forget(self, search: str, partition: int) -> None:
         with self._searches_lock:
@@ -391,6 +395,7 @@ class Holdings:
     def release(self, lease: str) -> None:
         """Give back what a lease holds; what nobody else uses is closed."""
         self._left.append(lease)
+        self._wait_for_steps()
         for (name, partition), running in list(self._searches.items()):
             if running.spec.lease == lease:
                 self._forget(name, partition)

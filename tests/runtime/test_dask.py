@@ -185,6 +185,15 @@ def test_results_of_one_runtime_stand_by_themselves(tmp_path, client):
     assert SearchStore.open(tmp_path / "named.zarr").complete
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_edges_of_the_last_level_are_counted_whoever_found_it(limit, tmp_path, threads_client):
+    """Also where no step is submitted ahead, which would tell of it."""
+    reference_build(*hubs(1), tmp_path / "g.zarr")
+    with dask.config.set({"oocgraph.steps-ahead": 1}):
+        result = oocgraph.bfs(tmp_path / "g.zarr", 1000, client=threads_client, depth_limit=limit, direction="pull")
+    judge(open_graph(tmp_path / "g.zarr"), result, oocgraph.bfs(tmp_path / "g.zarr", 1000, depth_limit=limit))
+
+
 def test_threads_that_share_a_runtime_take_turns(tmp_path, threads_client):
     """Each gets its own result."""
     reference_build(*hubs(1), tmp_path / "g.zarr")

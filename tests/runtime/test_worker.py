@@ -153,7 +153,7 @@ def test_who_leaves_waits_for_the_step_that_runs_and_ends_it(graphs, tmp_path, m
             assert not left.done()
         go.set()
         left.result(timeout=60)
-        if phase == "kernel" and leave == "forget":
+        if phase == "kernel":
             with pytest.raises(StateLostError):
                 step.result(timeout=60)
     assert holder.inventory()["searches"] == []
