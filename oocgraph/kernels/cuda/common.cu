@@ -154,3 +154,18 @@ __device__ __forceinline__ u32 word_mask(i64 word, i64 num_vertices) {
   i64 left = num_vertices - word * 32;
   return left >= 32 ? FULL : left <= 0 ? 0u : (1u << left) - 1u;
 }
+
+// Visit y from v unless it is closed; whether this thread was the one to do so. `closed` and `next` are over all vertices.
+template <class I>
+__device__ __forceinline__ bool claim(
+    I y, I v, u32* closed, u32* next, const u32* __restrict__ owned, const I* __restrict__ rank, I* parent,
+    unsigned char* level8, int* level32, int wide, int level) {
+  u32 bit = 1u << (y & 31);
+  if (closed[y >> 5] & bit) return false;  // the filter: most edges end here, without an atomic
+  if (atomicOr(&closed[y >> 5], bit) & bit) return false;
+  atomicOr(&next[y >> 5], bit);
+  i64 at = position_of(owned, rank, y);
+  parent[at] = v;
+  set_level(level8, level32, wide, at, level);
+  return true;
+}

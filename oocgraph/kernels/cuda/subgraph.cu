@@ -1,0 +1,75 @@
+// The dependency subgraph of the active vertices, step by step: five arrays, no word from the host in between.
+//
+//   active (a bitmap)  -> positions  how many are active before each word           scan.cu: sum_marked, scan_sums, scan_marked
+//   active, positions  -> vertex     the active vertices, ascending                 list_rows
+//   vertex             -> start      where the part of its list begins that is asked for
+//                         degree     and how long it is: the masked degree          mask_degrees
+//   degree             -> offset     where its edges go in the subgraph             scan.cu: sum_values, scan_sums, scan_values
+//
+// Sabet, Zhao, Gupta, "Subway: Minimizing Data Transfer during Out-of-GPU-Memory Graph Processing", EuroSys 2020, section 3. Differs from the paper
+// in: a flag is a bit and a position is kept for each word of 32, an eighth of a byte a vertex instead of eight; degrees are
+// masked after the vertices are compacted, so what is summed is as long as the subgraph; a row may be asked for in part (what is
+// not resident, and of that a window); a subgraph larger than the room for it is taken in batches of rows.
+
+// Rows row0 .. row0 + capacity - 1 of the active vertices; counters[NUM_ROWS] says how many there are. `total` is what scan_sums left.
+template <class I>
+__global__ void list_rows(
+    const u32* __restrict__ active, const i64* __restrict__ positions, i64 num_words, i64 row0, i64 capacity, I* vertex, i64* counters) {
+  if (global_thread() == 0) {
+    i64 rows = positions[num_words] - row0;
+    counters[NUM_ROWS] = rows < 0 ? 0 : rows < capacity ? rows : capacity;
+  }
+  int lane = lane_id();
+  for (i64 w0 = global_warp() * 32; w0 < num_words; w0 += num_warps() * 32) {
+    i64 w = w0 + lane;
+    u32 mine = w < num_words ? active[w] : 0u;
+    i64 before = w < num_words ? positions[w] - row0 : 0;
+    for (u32 words = __ballot_sync(FULL, mine != 0u); words; words &= words - 1) {
+      int k = __ffs((int)words) - 1;
+      u32 bits = __shfl_sync(FULL, mine, k);
+      i64 at = __shfl_sync(FULL, before, k) + __popc(bits & ((1u << lane) - 1u));
+      if ((bits >> lane & 1u) && at >= 0 && at < capacity) vertex[at] = (I)((w0 + k) * 32 + lane);
+    }
+  }
+}
+
+// The part of each row behind its first `skip` edges, within edges low .. high - 1, from `behind` on, at most `window` long.
+template <class I>
+__global__ void mask_degrees(
+    const I* __restrict__ vertex, LOOKUP_PARAMETERS, i64 skip, i64 low, i64 high, i64 behind, i64 window, i64* start, i64* degree,
+    const i64* __restrict__ counters) {
+  Lookup rows = LOOKUP_ARGUMENTS;
+  i64 num_rows = counters[NUM_ROWS];
+  for (i64 r = global_thread(); r < num_rows; r += num_threads()) {
+    i64 begin, end;
+    row_of(rows, (i64)vertex[r], begin, end);
+    begin += skip;
+    if (begin < low) begin = low;
+    begin += behind;
+    if (end > high) end = high;
+    i64 length = end - begin;
+    start[r] = begin;
+    degree[r] = length < 0 ? 0 : length < window ? length : window;
+  }
+}
+
+// Distinct pages of `indices` that the rows' parts lie in: all of them, or the first of each. Rows ascend, so a page is shared with the row before.
+extern "C" __global__ void count_pages(
+    const i64* __restrict__ start, const i64* __restrict__ degree, int page_shift, int first_pages_only, i64* counters) {
+  i64 num_rows = counters[NUM_ROWS], pages = 0;
+  for (i64 base = global_warp() * 32; base < num_rows; base += num_warps() * 32) {
+    i64 r = base + lane_id();
+    if (r >= num_rows || !degree[r]) continue;
+    i64 a = start[r] >> page_shift;
+    i64 z = first_pages_only ? a : (start[r] + degree[r] - 1) >> page_shift;
+    i64 before = r - 1;
+    while (before >= 0 && !degree[before]) before--;
+    if (before >= 0) {
+      i64 last = (first_pages_only ? start[before] : start[before] + degree[before] - 1) >> page_shift;
+      if (a <= last) a = last + 1;
+    }
+    if (z >= a) pages += z - a + 1;
+  }
+  pages = warp_sum(pages);
+  if (lane_id() == 0) add_to(&counters[NUM_PAGES], pages);
+}
