@@ -31,6 +31,10 @@ class BudgetError(OocGraphError):
     """The memory budget is too small; the message gives the smallest one that works."""
 
 
+class DeviceError(OocGraphError):
+    """A GPU cannot be used or has failed; the message names it and the remedy."""
+
+
 class ClusterError(OocGraphError):
     """A Dask cluster cannot be reached or started, or was lost; the message names the address and the remedy."""
 

@@ -1,10 +1,12 @@
-"""What all tests share: tests that were skipped fail where they are required."""
+"""What all tests share: a GPU where there is one, and that skipped tests fail where they are required."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+
+from oocgraph.arrays import device_choice
 
 
 @pytest.hookimpl(wrapper=True)
@@ -17,3 +19,13 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped although OOCGRAPH_REQUIRE names {', '.join(sorted(required))}: {reason}"
     return report
+
+
+@pytest.fixture
+def cuda_device():
+    """Open a GPU; where there is none the test is skipped and says why."""
+    device, reason = device_choice("auto")
+    if device is None:
+        pytest.skip(f"no GPU: {reason}")
+    yield device
+    device.close()

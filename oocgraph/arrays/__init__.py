@@ -1,0 +1,173 @@
+"""Arrays of a device: what a search that runs on one asks of it, and how one is chosen.
+
+In: a wish (``auto``, ``cpu``, ``cuda``). Out: a `Device`, or None for the processor's own memory. All that runs on a device is written
+against the protocol `Device`; `oocgraph.arrays.cuda` is its implementation on CuPy, imported when a device is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol, get_args
+
+from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
+from oocgraph.types import Array
+
+logger = logging.getLogger(__name__)
+
+DeviceKind = Literal["auto", "cpu", "cuda"]
+
+
+class Device(Protocol):
+    """Memory, streams and kernels of one device.
+
+    Attributes
+    ----------
+    name
+        For people, such as ``NVIDIA H200``.
+    num_multiprocessors
+        Streaming multiprocessors, from which grids are sized.
+    total_bytes
+        Device memory.
+
+    Notes
+    -----
+    Methods may be called from several threads. All raise `oocgraph.errors.DeviceError`: of a kernel's fault whichever is next.
+    """
+
+    name: str
+    num_multiprocessors: int
+    total_bytes: int
+
+    def free_bytes(self) -> int:
+        """Return the bytes of device memory that could be allocated now."""
+        ...
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """Allocate an array in device memory, with any content."""
+        ...
+
+    def pinned(self, num_bytes: int) -> Array:
+        """Allocate page-locked host memory: (num_bytes,) uint8 NumPy array, with any content; it lives as long as its views."""
+        ...
+
+    def mapped(self, pinned: Array) -> Array:
+        """Return what kernels take to read (a view of) pinned memory where it is, without a copy (zero-copy); it keeps that alive."""
+        ...
+
+    def stream(self) -> Any:
+        """Make a stream whose work is ordered with that of no other stream."""
+        ...
+
+    def event(self) -> Any:
+        """Make an event that notes when it was reached."""
+        ...
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Let the event be reached when all work that `stream` has now is done."""
+        ...
+
+    def wait(self, stream: Any, event: Any) -> None:
+        """Let later work of `stream` wait for the event; the host goes on."""
+        ...
+
+    def synchronize(self, what: Any) -> None:
+        """Let the host wait for a stream or an event."""
+        ...
+
+    def is_done(self, event: Any) -> bool:
+        """Tell whether a recorded event has been reached."""
+        ...
+
+    def seconds(self, start: Any, stop: Any) -> float:
+        """Return the time between two events that have been reached."""
+        ...
+
+    def copy(self, source: Array, target: Array, stream: Any) -> None:
+        """Copy without waiting for it: pinned to device, device to pinned, or device to device.
+
+        Parameters
+        ----------
+        source, target
+            Contiguous, of equally many bytes; neither may be changed or freed before `stream` is through.
+        stream
+            Where the copy takes its turn.
+        """
+        ...
+
+    def module(self, code: str, names: Sequence[str]) -> Any:
+        """Compile CUDA C++; ``.get_function(name)`` of what returns gives each of `names`, such as ``expand<unsigned int, 3>``."""
+        ...
+
+    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
+        """Start a kernel of `module`.
+
+        Parameters
+        ----------
+        function
+            From ``get_function``.
+        grid, block
+            Blocks, and threads of each.
+        args
+            Device or mapped arrays, NumPy scalars of the parameters' sizes, or None for a null pointer.
+        stream
+            Where it takes its turn.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give memory that is no longer used back to the driver; arrays that are still referred to stay."""
+        ...
+
+
+class DeviceChoice(NamedTuple):
+    """A device, or None for the processor, and why."""
+
+    device: Device | None
+    reason: str
+
+
+def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
+    """Open the device that `kind` asks for and say why it is that one.
+
+    Parameters
+    ----------
+    kind
+        ``cpu``: none. ``cuda``: a GPU, or an error. ``auto``: a GPU if one can be used.
+    ordinal
+        Which of the visible GPUs; by default the one that CuPy regards as current (dask-cuda shows each worker its own first).
+
+    Raises
+    ------
+    DeviceError
+        ``cuda``, and no GPU can be used: the message says why and what to do.
+    MissingDependencyError
+        ``cuda``, and CuPy is not installed.
+    OocGraphError
+        `kind` is none of the three.
+
+    Examples
+    --------
+    >>> device_choice("cpu")
+    DeviceChoice(device=None, reason='the processor was asked for')
+    """
+    if kind not in get_args(DeviceKind):
+        raise OocGraphError(f"device is {kind!r}; it must be one of {', '.join(get_args(DeviceKind))}")
+    if kind == "cpu":
+        return DeviceChoice(None, "the processor was asked for")
+    from oocgraph.arrays.cuda import open_cuda
+
+    try:
+        device = open_cuda(ordinal)
+    except (DeviceError, MissingDependencyError) as error:
+        if kind == "cuda":
+            raise
+        return DeviceChoice(None, str(error))
+    return DeviceChoice(device, "a GPU was asked for" if kind == "cuda" else "a GPU can be used")
+
+
+def open_device(kind: DeviceKind, ordinal: int | None = None) -> Device | None:
+    """Open the device that `kind` asks for, as `device_choice`, and log which it is and why."""
+    device, reason = device_choice(kind, ordinal)
+    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
+    return device

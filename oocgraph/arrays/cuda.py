@@ -1,0 +1,259 @@
+"""One NVIDIA GPU through CuPy: the `oocgraph.arrays.Device` that searches run on.
+
+Device memory comes from the allocator that CuPy has: its own pool, or RMM's where the user has called
+``cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)``.
+Page-locked memory does not come from CuPy's pool, which rounds up to powers of two. A method makes the device current in the thread that
+calls it, because in CUDA that is a property of the thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from oocgraph.arrays.drivers import usable_cupy
+from oocgraph.errors import DeviceError
+from oocgraph.types import Array
+
+logger = logging.getLogger(__name__)
+
+ERROR_MEMORY, ERROR_NOT_READY = 2, 600
+"""``cudaErrorMemoryAllocation``, ``cudaErrorNotReady`` (CUDA's driver_types.h; its driver API has the same numbers)."""
+
+LOST = frozenset({46, 214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
+"""Errors after which a process can do nothing more with the device (driver_types.h): it is not available, faults of its memory or a link,
+faults of a kernel (illegal address, time-out, failed assertion, hardware exceptions), a context that is gone, unknown."""
+
+LOG_LINES = 8
+"""Lines of a compiler's log that an error shows."""
+
+OPTIONS = ("-std=c++17",)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def open_cuda(ordinal: int | None = None) -> CudaDevice:
+    """Open a GPU; see `oocgraph.arrays.device_choice`."""
+    return CudaDevice(*usable_cupy(ordinal))
+
+
+def _on_device(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
+    """Make the device current for this thread, and tell of CUDA's errors as `DeviceError`."""
+
+    @wraps(method)
+    def call(self: CudaDevice, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            self._runtime.setDevice(self.ordinal)
+            return method(self, *args, **kwargs)
+        except (RuntimeError, MemoryError) as error:  # CUDARuntimeError, CUDADriverError; OutOfMemoryError
+            raise self._told(error) from error
+
+    return call
+
+
+class CudaDevice:
+    """A GPU. Opened by `open_cuda`, which says why one cannot be.
+
+    Parameters
+    ----------
+    cupy
+        The module.
+    ordinal
+        Among the devices that this process sees.
+    """
+
+    def __init__(self, cupy: Any, ordinal: int) -> None:
+        self._cupy, self._runtime, self.ordinal = cupy, cupy.cuda.runtime, ordinal
+        self.name, self.num_multiprocessors, self.total_bytes = "", 0, 0
+        self._look()
+
+    def __repr__(self) -> str:
+        return f"<CUDA device {self.ordinal}: {self.name}>"
+
+    @_on_device
+    def _look(self) -> None:
+        properties = self._runtime.getDeviceProperties(self.ordinal)
+        self.name = properties["name"].decode()
+        self.num_multiprocessors = int(properties["multiProcessorCount"])
+        self.total_bytes = int(self._runtime.memGetInfo()[1])
+
+    @_on_device
+    def free_bytes(self) -> int:
+        """Return what the driver has left and what CuPy's pool holds unused; a pool of RMM does not tell."""
+        pool = self._pool()
+        return int(self._runtime.memGetInfo()[0]) + (int(pool.free_bytes()) if pool is not None else 0)
+
+    @_on_device
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
+        """Allocate an array in device memory, with any content.
+
+        Raises
+        ------
+        DeviceError
+            There is not as much memory; the message has the numbers.
+        """
+        try:
+            array: Array = self._cupy.empty(shape, dtype)
+        except MemoryError as error:
+            wanted = math.prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
+            free, total = self._runtime.memGetInfo()
+            raise DeviceError(
+                f"{self._label} has no room for {_mib(wanted)}: {_mib(free)} of {_mib(total)} are free ({error}); set --device-memory "
+                "(device_memory_budget) to less, or end other programs that use the device (nvidia-smi lists them)"
+            ) from error
+        return array
+
+    @_on_device
+    def pinned(self, num_bytes: int) -> Array:
+        """Allocate page-locked host memory that every device can read; it is freed with its last view."""
+        if not num_bytes:
+            return np.empty(0, np.uint8)
+        flags = self._runtime.hostAllocPortable | self._runtime.hostAllocMapped
+        try:
+            memory = self._cupy.cuda.PinnedMemory(num_bytes, flags)
+        except self._runtime.CUDARuntimeError as error:
+            if error.status != ERROR_MEMORY:
+                raise
+            raise DeviceError(
+                f"{_mib(num_bytes)} of host memory cannot be page-locked for {self._label} ({error}); set --memory (memory_budget) to less"
+            ) from error
+        return np.frombuffer(self._cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, num_bytes)
+
+    @_on_device
+    def mapped(self, pinned: Array) -> Array:
+        """Return a device's view of (a view of) pinned memory; with unified addresses its address is the same."""
+        cupy = self._cupy
+        address = int(self._runtime.pointerGetAttributes(pinned.ctypes.data).devicePointer) if pinned.size else 0
+        if pinned.size and not address:
+            raise DeviceError(f"{self._label} cannot read host memory that is not page-locked")
+        memory = cupy.cuda.UnownedMemory(address, pinned.nbytes, pinned, self.ordinal)
+        array: Array = cupy.ndarray(pinned.shape, pinned.dtype, cupy.cuda.MemoryPointer(memory, 0))
+        return array
+
+    @_on_device
+    def stream(self) -> Any:
+        """Make a stream that does not wait for CUDA's default stream."""
+        return self._cupy.cuda.Stream(non_blocking=True)
+
+    @_on_device
+    def event(self) -> Any:
+        """Make an event with timing, for which the host waits without sleeping."""
+        return self._cupy.cuda.Event()
+
+    @_on_device
+    def record(self, event: Any, stream: Any) -> None:
+        """Let the event be reached when all work that `stream` has now is done."""
+        event.record(stream)
+
+    @_on_device
+    def wait(self, stream: Any, event: Any) -> None:
+        """Let later work of `stream` wait for the event."""
+        stream.wait_event(event)
+
+    @_on_device
+    def synchronize(self, what: Any) -> None:
+        """Let this thread wait for a stream or an event, without the interpreter's lock."""
+        what.synchronize()
+
+    @_on_device
+    def is_done(self, event: Any) -> bool:
+        """Tell whether a recorded event has been reached; a fault is an error here, while ``event.done`` would be false for ever."""
+        status = self._runtime.eventQuery(event.ptr)
+        if status not in (0, ERROR_NOT_READY):
+            raise self._runtime.CUDARuntimeError(status)
+        return bool(status == 0)
+
+    @_on_device
+    def seconds(self, start: Any, stop: Any) -> float:
+        """Return the time between two events that have been reached (CUDA's clock: half a microsecond)."""
+        return float(self._cupy.cuda.get_elapsed_time(start, stop)) / 1000
+
+    @_on_device
+    def copy(self, source: Array, target: Array, stream: Any) -> None:
+        """Copy on `stream`; the direction follows from the addresses."""
+        if source.nbytes != target.nbytes:
+            raise ValueError(f"a copy of {source.nbytes} bytes to {target.nbytes} bytes")
+        if source.nbytes:
+            self._runtime.memcpyAsync(_address(target), _address(source), source.nbytes, self._runtime.memcpyDefault, stream.ptr)
+
+    @_on_device
+    def module(self, code: str, names: Sequence[str]) -> Any:
+        """Compile for this device, or load what was compiled before (CuPy keeps it in ``~/.cupy/kernel_cache``).
+
+        Raises
+        ------
+        DeviceError
+            It does not compile; the message has the first lines of the log.
+        """
+        compiled = self._cupy.RawModule(code=code, options=OPTIONS, name_expressions=tuple(names))
+        try:
+            compiled.compile()
+        except self._cupy.cuda.compiler.CompileException as error:
+            log = [line for line in str(error).splitlines() if line.strip()]
+            more = [f"... {len(log) - LOG_LINES} more lines"] if len(log) > LOG_LINES else []
+            raise DeviceError("\n".join([f"the kernels do not compile for {self._label}:", *log[:LOG_LINES], *more])) from error
+        return _Functions({name: compiled.get_function(name) for name in names})
+
+    @_on_device
+    def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
+        """Start a kernel; returns when it is in the stream's queue."""
+        function((grid,), (block,), args, stream=stream)
+
+    def close(self) -> None:
+        """Give the unused blocks of CuPy's pool back to the driver; of an allocator that the user has set nothing."""
+        try:
+            self._runtime.setDevice(self.ordinal)
+            pool = self._pool()
+            if pool is not None:
+                pool.free_all_blocks()
+        except RuntimeError as error:  # of a device that has failed: what led here has been told
+            logger.debug("%s: %s", self._label, error)
+
+    def _pool(self) -> Any:
+        """Return CuPy's own pool if it is what allocates here; None otherwise."""
+        pool = self._cupy.get_default_memory_pool()
+        return pool if self._cupy.cuda.get_allocator() == pool.malloc else None
+
+    @property
+    def _label(self) -> str:
+        return f"CUDA device {self.ordinal}" + (f" ({self.name})" if self.name else "")
+
+    def _told(self, error: RuntimeError | MemoryError) -> DeviceError:
+        status = getattr(error, "status", None)
+        if status == ERROR_MEMORY or isinstance(error, MemoryError):
+            return DeviceError(
+                f"{self._label} is out of memory ({error}); set --device-memory (device_memory_budget) to less, or end other programs "
+                "that use the device (nvidia-smi lists them)"
+            )
+        if status in LOST:
+            return DeviceError(
+                f"{self._label} has failed: {error}; this process can do nothing more with it, start a new one (nvidia-smi and the "
+                "kernel's log tell whether the device is well, --device cpu does without)"
+            )
+        return DeviceError(f"{self._label}: {error}")
+
+
+class _Functions:
+    """Compiled kernels by name."""
+
+    def __init__(self, functions: dict[str, Any]) -> None:
+        self._functions = functions
+
+    def get_function(self, name: str) -> Any:
+        """Return the kernel `name`, one of those that were asked for."""
+        return self._functions[name]
+
+
+def _address(array: Any) -> int:
+    """Return where an array starts, on the device or in host memory."""
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
+
+
+def _mib(num_bytes: int) -> str:
+    return f"{num_bytes / (1 << 20):,.1f} MiB"

@@ -1,0 +1,112 @@
+"""A module in place of CuPy that writes down how it is called, and fails where it is told to.
+
+Names and signatures are those of CuPy 13 and 14: cupy/_core/raw.pyx, cupy/cuda/{function,memory,pinned_memory,stream}.pyx,
+cupy_backends/cuda/api/runtime.pyx.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+
+FREE, TOTAL = 3 << 30, 8 << 30
+
+
+class CUDARuntimeError(RuntimeError):
+    def __init__(self, status):
+        super().__init__(f"cudaError{status}: what CUDA says")
+        self.status = status
+
+
+class OutOfMemoryError(MemoryError):
+    pass
+
+
+class CompileException(Exception):
+    pass
+
+
+class FakeArray:
+    """As `cupy.ndarray(shape, dtype, memptr)`."""
+
+    def __init__(self, shape, dtype, memptr):
+        self.shape, self.dtype, self.data = shape, np.dtype(dtype), memptr
+        self.nbytes = int(np.prod(shape)) * self.dtype.itemsize
+
+
+class FakeCupy(ModuleType):
+    """The module; `fail` maps the name of a function of CUDA's runtime to the status it fails with."""
+
+    def __init__(self, *, count=1, capability=(9, 0), runtime_version=13020, archs=(75, 80, 90, 100)):
+        super().__init__("cupy")
+        self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(query=0, memory=None, compile=None)
+        self.ndarray, self.RawModule = FakeArray, self._raw_module
+        self.runtime = SimpleNamespace(
+            CUDARuntimeError=CUDARuntimeError, is_hip=False, hostAllocPortable=1, hostAllocMapped=2, memcpyDefault=4,
+            runtimeGetVersion=self._of("runtimeGetVersion", runtime_version), getDeviceCount=self._of("getDeviceCount", count),
+            getDevice=self._of("getDevice", 0), setDevice=self._of("setDevice", None), memGetInfo=self._of("memGetInfo", (FREE, TOTAL)),
+            memcpyAsync=self._of("memcpyAsync", None), eventQuery=lambda _pointer: self.stuck.query,
+            pointerGetAttributes=lambda pointer: SimpleNamespace(devicePointer=pointer),
+            getDeviceProperties=self._of(
+                "getDeviceProperties",
+                {"name": b"Fake GPU", "multiProcessorCount": 132, "major": capability[0], "minor": capability[1]},
+            ),
+        )  # fmt: skip
+        self.pool = SimpleNamespace(
+            malloc=object(), free_bytes=self._of("free_bytes", 1 << 20), free_all_blocks=self._of("free_all_blocks", None)
+        )
+        self.cuda = SimpleNamespace(
+            runtime=self.runtime,
+            nvrtc=SimpleNamespace(getVersion=self._of("nvrtcVersion", (13, 0)), getSupportedArchs=self._of("getSupportedArchs", archs)),
+            compiler=SimpleNamespace(CompileException=CompileException),
+            PinnedMemory=self._pinned,
+            PinnedMemoryPointer=lambda memory, offset: bytearray(memory.size - offset),
+            UnownedMemory=lambda pointer, size, owner, device: SimpleNamespace(ptr=pointer, size=size, owner=owner, device_id=device),
+            MemoryPointer=lambda memory, offset: SimpleNamespace(mem=memory, ptr=memory.ptr + offset),
+            Stream=self._of("Stream", SimpleNamespace(ptr=77, wait_event=self._of("wait_event", None), synchronize=self._of("sync", None))),
+            Event=self._of("Event", SimpleNamespace(ptr=88, record=self._of("record", None), synchronize=self._of("sync", None))),
+            get_elapsed_time=self._of("get_elapsed_time", 250.0),
+            get_allocator=lambda: self.allocator,
+        )
+        self.allocator = self.pool.malloc
+
+    def called(self, name):
+        """Return the arguments of each call of `name`."""
+        return [arguments for called, arguments in self.calls if called == name]
+
+    def get_default_memory_pool(self):
+        return self.pool
+
+    def empty(self, shape, dtype):
+        if self.stuck.memory is not None:
+            raise self.stuck.memory
+        return FakeArray(shape if isinstance(shape, tuple) else (shape,), dtype, SimpleNamespace(ptr=4096))
+
+    def _of(self, name, result):
+        def call(*args, **kwargs):
+            self.calls.append((name, (*args, kwargs) if kwargs else args))
+            if name in self.fail:
+                raise CUDARuntimeError(self.fail[name])
+            return result
+
+        return call
+
+    def _pinned(self, size, flags):
+        self._of("PinnedMemory", None)(size, flags)
+        return SimpleNamespace(size=size)
+
+    def _raw_module(self, *, code, options, name_expressions):
+        self.calls.append(("RawModule", (code, options, name_expressions)))
+
+        def compile_():
+            if self.stuck.compile is not None:
+                raise CompileException(self.stuck.compile)
+
+        def get_function(name):
+            def function(grid, block, args, **kwargs):
+                self._of("launch", None)(name, grid, block, args, kwargs)
+
+            return function
+
+        return SimpleNamespace(compile=compile_, get_function=get_function)

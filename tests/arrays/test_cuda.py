@@ -1,0 +1,145 @@
+"""How the GPU is asked through CuPy, and how its failures are told; without a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oocgraph.arrays.cuda import CudaDevice
+from oocgraph.errors import DeviceError
+from tests.arrays.fake_cupy import FREE, FakeCupy, OutOfMemoryError
+
+
+@pytest.fixture
+def cupy():
+    return FakeCupy()
+
+
+@pytest.fixture
+def device(cupy):
+    return CudaDevice(cupy, 0)
+
+
+def test_names_are_those_of_cupy(cupy):
+    """Where CuPy is installed: it has all that the module in its place has."""
+    real = pytest.importorskip("cupy", reason="CuPy is not installed", exc_type=ImportError)
+    for name in vars(cupy.runtime):
+        assert hasattr(real.cuda.runtime, name)
+    for name in vars(cupy.cuda):
+        assert hasattr(real.cuda, name)
+    for name in ("ndarray", "RawModule", "empty", "get_default_memory_pool"):
+        assert hasattr(real, name)
+    assert (real.cuda.runtime.memcpyDefault, real.cuda.runtime.hostAllocPortable, real.cuda.runtime.hostAllocMapped) == (4, 1, 2)
+
+
+def test_every_call_makes_the_device_current_in_its_thread(cupy):
+    device = CudaDevice(cupy, 3)
+    cupy.calls.clear()
+    device.event()
+    assert cupy.calls == [("setDevice", (3,)), ("Event", ())]
+
+
+def test_pinned_memory_bypasses_the_pool_and_can_be_mapped(cupy, device):
+    """Exactly the bytes that were asked for, portable and mapped; writable."""
+    pinned = device.pinned(1000)
+    assert cupy.called("PinnedMemory") == [(1000, 1 | 2)]
+    assert (pinned.dtype, pinned.shape, pinned.flags.writeable) == (np.uint8, (1000,), True)
+    assert device.pinned(0).size == 0
+
+
+def test_mapped_memory_has_the_address_of_its_view_and_keeps_it_alive(device):
+    view = device.pinned(64).view(np.uint32)[4:]
+    mapped = device.mapped(view)
+    assert (mapped.data.ptr, mapped.shape, mapped.dtype) == (view.ctypes.data, (12,), np.uint32)
+    assert (mapped.data.mem.owner is view, mapped.data.mem.size, mapped.data.mem.device_id) == (True, 48, 0)
+
+
+def test_pageable_memory_is_not_mapped(cupy, device):
+    cupy.runtime.pointerGetAttributes = lambda _pointer: type("Attributes", (), {"devicePointer": 0})
+    with pytest.raises(DeviceError, match="not page-locked"):
+        device.mapped(np.zeros(4))
+
+
+def test_copy_leaves_the_direction_to_the_addresses(cupy, device):
+    source, target, stream = np.arange(8), device.empty(8, np.int64), device.stream()
+    device.copy(source, target, stream)
+    assert cupy.called("memcpyAsync") == [(4096, source.ctypes.data, 64, cupy.runtime.memcpyDefault, 77)]
+    assert cupy.called("Stream") == [({"non_blocking": True},)]
+    with pytest.raises(ValueError, match="64 bytes to 32 bytes"):
+        device.copy(source, device.empty(4, np.int64), stream)
+
+
+def test_events(cupy, device):
+    event, stream = device.event(), device.stream()
+    device.record(event, stream)
+    device.wait(stream, event)
+    device.synchronize(event)
+    assert (cupy.called("record"), cupy.called("wait_event"), cupy.called("sync")) == ([(stream,)], [(event,)], [()])
+    assert device.seconds(event, event) == 0.25
+    assert device.is_done(event)
+    cupy.stuck.query = 600
+    assert not device.is_done(event)
+
+
+def test_event_of_a_failed_device_is_an_error_not_a_wait_for_ever(cupy, device):
+    cupy.stuck.query = 719
+    with pytest.raises(DeviceError, match=r"CUDA device 0 \(Fake GPU\) has failed: cudaError719.*start a new one"):
+        device.is_done(device.event())
+
+
+def test_kernels_are_compiled_once_and_launched_on_the_stream(cupy, device):
+    names = ("expand<unsigned int>", "scan")
+    module, stream = device.module("code", names), device.stream()
+    assert cupy.called("RawModule") == [("code", ("-std=c++17",), names)]
+    args = (device.empty(3, np.uint32), np.int64(3), None)
+    device.launch(module.get_function(names[0]), 2, 256, args, stream)
+    assert cupy.called("launch") == [(names[0], (2,), (256,), args, {"stream": stream})]
+
+
+def test_sources_that_do_not_compile_show_the_first_lines(cupy, device):
+    cupy.stuck.compile = "\n".join(f"kern.cu({i}): error: wrong\n" for i in range(20))
+    with pytest.raises(DeviceError) as caught:
+        device.module("code", ())
+    lines = str(caught.value).splitlines()
+    assert (lines[0], lines[1]) == ("the kernels do not compile for CUDA device 0 (Fake GPU):", "kern.cu(0): error: wrong")
+    assert lines[-1] == "... 12 more lines"
+
+
+def test_full_device_memory_is_told_with_numbers_and_setting(cupy, device):
+    cupy.stuck.memory = OutOfMemoryError("Out of memory allocating 4,194,304 bytes")
+    with pytest.raises(DeviceError, match=r"no room for 4.0 MiB: 3,072.0 MiB of 8,192.0 MiB are free .*--device-memory") as caught:
+        device.empty((1 << 10, 1 << 10), np.uint32)
+    assert "device_memory_budget" in str(caught.value)
+
+
+def test_full_host_memory_is_told_with_its_setting(cupy, device):
+    cupy.fail["PinnedMemory"] = 2
+    with pytest.raises(DeviceError, match=r"1.0 MiB of host memory cannot be page-locked .*--memory"):
+        device.pinned(1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(2, "is out of memory"), (700, "has failed: cudaError700"), (999, "has failed"), (1, "cudaError1")]
+)
+def test_cuda_errors_are_told_with_the_device(cupy, device, status, words):
+    function = device.module("code", ("k",)).get_function("k")
+    cupy.fail["launch"] = status
+    with pytest.raises(DeviceError, match="CUDA device 0.*" + words):
+        device.launch(function, 1, 256, (), device.stream())
+
+
+def test_device_that_is_lost_when_work_begins(cupy, device):
+    cupy.fail["setDevice"] = 46
+    with pytest.raises(DeviceError, match="has failed: cudaError46"):
+        device.stream()
+    device.close()  # nothing more to say
+
+
+def test_free_memory_includes_what_the_pool_holds_unless_it_is_another_s(cupy, device):
+    assert device.free_bytes() == FREE + (1 << 20)
+    device.close()
+    assert len(cupy.called("free_all_blocks")) == 1
+    cupy.allocator = object()
+    assert device.free_bytes() == FREE
+    device.close()
+    assert len(cupy.called("free_all_blocks")) == 1
