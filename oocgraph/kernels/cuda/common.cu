@@ -28,6 +28,7 @@ enum Counter {
   NUM_PAGES,
   QUEUE_SIZE,
   STATUS,
+  SCRATCH,  // what nobody reads
   NUM_COUNTERS = 16
 };
 

@@ -33,11 +33,12 @@ __global__ void list_rows(
   }
 }
 
-// The part of each row behind its first `skip` edges, within edges low .. high - 1, from `behind` on, at most `window` long.
+// The part of each row that is asked for: behind its first `skip` edges, within edges low .. high - 1, and of the pages of 1 << page_shift edges
+// that this lies in those behind the first `behind`, `window` of them (0: all).
 template <class I>
 __global__ void mask_degrees(
-    const I* __restrict__ vertex, LOOKUP_PARAMETERS, i64 skip, i64 low, i64 high, i64 behind, i64 window, i64* start, i64* degree,
-    const i64* __restrict__ counters) {
+    const I* __restrict__ vertex, LOOKUP_PARAMETERS, i64 skip, i64 low, i64 high, int page_shift, i64 behind, i64 window, i64* start,
+    i64* degree, const i64* __restrict__ counters) {
   Lookup rows = LOOKUP_ARGUMENTS;
   i64 num_rows = counters[NUM_ROWS];
   for (i64 r = global_thread(); r < num_rows; r += num_threads()) {
@@ -45,11 +46,12 @@ __global__ void mask_degrees(
     row_of(rows, (i64)vertex[r], begin, end);
     begin += skip;
     if (begin < low) begin = low;
-    begin += behind;
     if (end > high) end = high;
-    i64 length = end - begin;
+    i64 page = (begin >> page_shift) + behind;
+    if (behind) begin = page << page_shift;
+    if (window && end > (page + window) << page_shift) end = (page + window) << page_shift;
     start[r] = begin;
-    degree[r] = length < 0 ? 0 : length < window ? length : window;
+    degree[r] = end > begin ? end - begin : 0;
   }
 }
 
