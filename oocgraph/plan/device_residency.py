@@ -1,0 +1,299 @@
+"""Which part of the graph a GPU worker holds in device memory, and which in pinned host memory. Pure; decided before anything is read.
+
+In: sizes of the graph and the bytes that both budgets leave. Out: `DeviceResidency`, or BudgetError with the smallest budget that works.
+
+Vertex state, row lookup and room for a batch of rows must be on the device. Of the rest the same holds as in `oocgraph.plan.residency`: all
+edges and planes where they fit; planes first where degrees differ widely; the first edges (the hubs' rows) otherwise. What is not on
+the device comes over the link, from pinned host memory as far as the host's budget goes, from disk behind that.
+
+Notes
+-----
+Not charged: CUDA's context and the compiled kernels (some hundred MiB, which are gone from the free memory before a budget is made of
+it), and on the host what reading threads hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from oocgraph.errors import BudgetError
+from oocgraph.memory import format_bytes
+from oocgraph.plan.residency import ROAD_DEGREE, SKEWED
+
+PLANE_ALIGNMENT = 32
+"""Entries at whose multiples planes begin on the device, so that a warp's reads are whole lines (as in `oocgraph.kernels.gpu`)."""
+
+SCAN_TILE = 2048
+"""Entries of which a prefix sum keeps one sum (as in ``kernels/cuda/scan.cu``)."""
+
+MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 24
+"""Rows in a batch: 65,536 fill a large GPU (132 multiprocessors with 2,048 threads) a quarter with a thread each; above 16 M nothing is
+gained by fewer batches."""
+
+ROW_SHARE, STAGING_SHARE = 1 / 16, 1 / 16
+"""Shares of what the least leaves of device memory, for larger batches and larger buffers: what they take is missing for planes."""
+
+MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 20, 64 << 20
+"""One staging buffer: a copy of 1 MiB takes about as long as it takes to start it ten times over; 64 MiB are a millisecond on the link."""
+
+NUM_BUFFERS = 3
+"""One is filled by host threads, one copied, one processed."""
+
+FIXED_BYTES = 2 << 20
+"""Counters, queues and log of tiny levels (0.4 MiB), and what the allocator rounds up (512 bytes an array)."""
+
+HOST_SHARE = 1 / 4
+"""The same share of host memory, for each of the two; the rest holds edges."""
+
+HOST_ROW_BYTES = 16
+"""Of a row whose edges host threads gather: where it begins, and where its edges go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSizes:
+    """What the plan needs to know of a graph, or of a partition of it.
+
+    Attributes
+    ----------
+    num_vertices, itemsize
+        Vertices with edges; bytes of a neighbour id.
+    num_edges
+        Stored entries of each group that a search reads: one (undirected) or two (push, pull).
+    lookup_bytes
+        Row lookups on the device: 24 bytes for each distinct degree, or 8 for each row and 8 more.
+    plane_edges : tuple of int
+        Entries in planes 0 .. k - 1, for k = 0 .. planes stored (so the first is 0).
+    skew
+        Squared coefficient of variation of the degrees of the pull group.
+    num_owned
+        Vertices that a partition owns; None of a whole graph.
+    """
+
+    num_vertices: int
+    itemsize: int
+    num_edges: tuple[int, ...]
+    lookup_bytes: int
+    plane_edges: tuple[int, ...]
+    skew: float
+    num_owned: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceResidency:
+    """What is where.
+
+    Attributes
+    ----------
+    num_planes
+        Planes on the device.
+    num_resident
+        First edges on the device, per group.
+    num_host
+        First edges in pinned host memory, per group, counted from the first as those on the device are; 0 where that would add none.
+    row_capacity
+        Rows in a batch.
+    num_buffers, buffer_bytes
+        Staging buffers on the device, and as many of pinned host memory.
+    road
+        Whether the degrees are alike and low, as in graphs of high diameter: levels are then 32 bits from the start.
+    state_bytes, lookup_bytes, subgraph_bytes, staging_bytes, plane_bytes, resident_bytes
+        What each takes on the device; `state_bytes` with what is fixed, `subgraph_bytes` is the batch of rows and its prefix sums.
+    host_staging_bytes, host_edge_bytes
+        Pinned host memory.
+    """
+
+    num_planes: int
+    num_resident: tuple[int, ...]
+    num_host: tuple[int, ...]
+    row_capacity: int
+    num_buffers: int
+    buffer_bytes: int
+    road: bool
+    state_bytes: int
+    lookup_bytes: int
+    subgraph_bytes: int
+    staging_bytes: int
+    plane_bytes: int
+    resident_bytes: int
+    host_staging_bytes: int
+    host_edge_bytes: int
+
+    @property
+    def device_bytes(self) -> int:
+        """All that is charged to the budget of device memory."""
+        on_device = self.state_bytes + self.lookup_bytes + self.subgraph_bytes
+        return on_device + self.staging_bytes + self.plane_bytes + self.resident_bytes
+
+    @property
+    def host_bytes(self) -> int:
+        """All that is charged to the host's budget."""
+        return self.host_staging_bytes + self.host_edge_bytes
+
+
+def plan_device_residency(
+    sizes: DeviceSizes,
+    *,
+    available_bytes: int,
+    limit_bytes: int,
+    host_available_bytes: int,
+    host_limit_bytes: int,
+    max_planes: int | None = None,
+) -> DeviceResidency:
+    """Divide what is available of both memories.
+
+    Parameters
+    ----------
+    sizes
+        Of the graph.
+    available_bytes, host_available_bytes
+        What may still be taken of each memory.
+    limit_bytes, host_limit_bytes
+        The budgets that this is left of, for messages.
+    max_planes
+        Planes at most; by default as many as are stored, where they pay and fit.
+
+    Raises
+    ------
+    BudgetError
+        Either budget is too small for what must be held; the message names the smallest that works.
+    """
+    _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes)
+    item, all_edges = sizes.itemsize, sum(sizes.num_edges)
+    left, host_left = available_bytes - least_bytes(sizes), host_available_bytes - host_least_bytes(sizes)
+    planes = aligned_plane_edges(sizes.plane_edges if max_planes is None else sizes.plane_edges[: max_planes + 1])
+    buffer, rows, resident = MIN_BUFFER_BYTES, fewest_rows(sizes), (0,) * len(sizes.num_edges)
+    if all_resident := all_edges * item <= left:
+        resident = sizes.num_edges
+    else:
+        buffer = _buffer_within(min(STAGING_SHARE * left, HOST_SHARE * host_left))
+        rows = _rows_within(sizes, ROW_SHARE * left, HOST_SHARE * host_left)
+        left -= NUM_BUFFERS * (buffer - MIN_BUFFER_BYTES) + subgraph_bytes(sizes, rows) - subgraph_bytes(sizes, fewest_rows(sizes))
+    left -= sum(resident) * item
+    wanted = planes if all_resident or max_planes is not None or sizes.skew >= SKEWED else planes[:1]
+    num_planes = max(k for k, edges in enumerate(wanted) if edges * item <= left)
+    left -= planes[num_planes] * item
+    if all_resident:
+        rows = _rows_within(sizes, left, HOST_SHARE * host_left)
+    else:
+        resident = tuple(min(edges, edges * left // (all_edges * item)) for edges in sizes.num_edges)
+    host_staging = NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
+    host = _host_edges(sizes, resident, host_available_bytes - host_staging)
+    return DeviceResidency(
+        num_planes=num_planes,
+        num_resident=resident,
+        num_host=host,
+        row_capacity=rows,
+        num_buffers=NUM_BUFFERS,
+        buffer_bytes=buffer,
+        road=sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices,
+        state_bytes=state_bytes(sizes),
+        lookup_bytes=sizes.lookup_bytes,
+        subgraph_bytes=subgraph_bytes(sizes, rows),
+        staging_bytes=NUM_BUFFERS * buffer,
+        plane_bytes=planes[num_planes] * item,
+        resident_bytes=sum(resident) * item,
+        host_staging_bytes=host_staging,
+        host_edge_bytes=sum(host) * item,
+    )
+
+
+def state_bytes(sizes: DeviceSizes) -> int:
+    """Device bytes of one search: parents, levels (room for int32), bitmaps; and what is fixed.
+
+    Of a whole graph five bitmaps (frontier, visited, undecided, those rows are listed of, found); of a partition the last four at its own
+    positions, and over all vertices the frontier, what may not be found, what has been, what is owned and how many are before.
+
+    Examples
+    --------
+    >>> sizes = DeviceSizes(num_vertices=640, itemsize=4, num_edges=(9,), lookup_bytes=24, plane_edges=(0,), skew=0.0)
+    >>> state_bytes(sizes) - FIXED_BYTES == 640 * 8 + 5 * 80
+    True
+    """
+    bitmap = _bitmap_bytes(sizes.num_vertices)
+    if sizes.num_owned is None:
+        return FIXED_BYTES + sizes.num_vertices * (sizes.itemsize + 4) + 5 * bitmap
+    rank = bitmap // 8 * sizes.itemsize
+    return FIXED_BYTES + sizes.num_owned * (sizes.itemsize + 4) + 4 * _bitmap_bytes(sizes.num_owned) + 4 * bitmap + rank
+
+
+def subgraph_bytes(sizes: DeviceSizes, row_capacity: int) -> int:
+    """Device bytes of a batch of rows: vertex, start, degree, offset; and of the positions and sums of its prefix sums."""
+    num_words = _bitmap_bytes(sizes.num_vertices) // 4
+    tiles = -(-num_words // SCAN_TILE) + -(-row_capacity // SCAN_TILE)
+    return 8 * (num_words + 1) + 8 * tiles + row_capacity * (sizes.itemsize + 24) + 8
+
+
+def aligned_plane_edges(plane_edges: tuple[int, ...]) -> tuple[int, ...]:
+    """Entries that planes 0 .. k - 1 take on the device, each up to a multiple of `PLANE_ALIGNMENT`.
+
+    Examples
+    --------
+    >>> aligned_plane_edges((0, 40, 43))
+    (0, 64, 96)
+    """
+    total, out = 0, [0]
+    for before, behind in pairwise(plane_edges):
+        total += -(-(behind - before) // PLANE_ALIGNMENT) * PLANE_ALIGNMENT
+        out.append(total)
+    return tuple(out)
+
+
+def fewest_rows(sizes: DeviceSizes) -> int:
+    """Rows that a batch has at least: all vertices of a small graph."""
+    return max(1, min(MIN_ROWS, sizes.num_vertices))
+
+
+def least_bytes(sizes: DeviceSizes) -> int:
+    """Device bytes without which no search runs."""
+    return state_bytes(sizes) + sizes.lookup_bytes + subgraph_bytes(sizes, fewest_rows(sizes)) + NUM_BUFFERS * MIN_BUFFER_BYTES
+
+
+def host_least_bytes(sizes: DeviceSizes) -> int:
+    """Pinned host bytes without which no search runs."""
+    return NUM_BUFFERS * MIN_BUFFER_BYTES + HOST_ROW_BYTES * fewest_rows(sizes)
+
+
+def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_available: int, host_limit: int) -> None:
+    least, fewest = least_bytes(sizes), fewest_rows(sizes)
+    if least > available:
+        vertices = sizes.num_vertices if sizes.num_owned is None else sizes.num_owned
+        raise BudgetError(
+            f"the device memory budget {format_bytes(limit)} is too small: the state of {vertices:,} vertices takes "
+            f"{format_bytes(state_bytes(sizes))}, the row lookup {format_bytes(sizes.lookup_bytes)}, a batch of {fewest:,} rows "
+            f"{format_bytes(subgraph_bytes(sizes, fewest))}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}, and "
+            f"{format_bytes(limit - available)} are in use already; set --device-memory (device_memory_budget) to at least "
+            f"{-(-(limit + least - available) >> 20)}M"
+        )
+    host_least = host_least_bytes(sizes)
+    if host_least > host_available:
+        raise BudgetError(
+            f"the memory budget {format_bytes(host_limit)} is too small for a search on a GPU: page-locked staging takes "
+            f"{format_bytes(host_least)}, and {format_bytes(max(0, host_available))} are left; set --memory (memory_budget) to at least "
+            f"{-(-(host_limit + host_least - host_available) >> 20)}M"
+        )
+
+
+def _bitmap_bytes(num_vertices: int) -> int:
+    """Return the bytes of a bitmap, whole words of 64 bits."""
+    return 8 * max(1, -(-num_vertices // 64))
+
+
+def _buffer_within(num_bytes: float) -> int:
+    """Return the size of a buffer, in whole MiB, where all take at most `num_bytes` more than the smallest."""
+    return min(MAX_BUFFER_BYTES, MIN_BUFFER_BYTES + (int(num_bytes / NUM_BUFFERS) >> 20 << 20))
+
+
+def _rows_within(sizes: DeviceSizes, num_bytes: float, host_bytes: float) -> int:
+    """Return the rows of a batch that takes at most so many bytes more than the smallest one, on the device and on the host."""
+    more = min((num_bytes - 8) / (sizes.itemsize + 24 + 8 / SCAN_TILE), host_bytes / HOST_ROW_BYTES)
+    return min(fewest_rows(sizes) + max(0, int(more)), max(1, min(MAX_ROWS, sizes.num_vertices)))
+
+
+def _host_edges(sizes: DeviceSizes, resident: tuple[int, ...], num_bytes: int) -> tuple[int, ...]:
+    """Return the first edges of each group that pinned host memory holds: all, or an equal share of each; none that add nothing."""
+    missing = [group for group, edges in enumerate(sizes.num_edges) if resident[group] < edges]
+    total = sum(sizes.num_edges[group] for group in missing) * sizes.itemsize
+    room = min(total, max(0, num_bytes))
+    counts = [edges * room // total if group in missing else 0 for group, edges in enumerate(sizes.num_edges)]
+    return tuple(count if count > on_device else 0 for count, on_device in zip(counts, resident, strict=True))
