@@ -21,7 +21,7 @@ import pytest
 HERE = Path(__file__).parent
 
 FLAGS = [
-    *("-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-march=x86-64-v2", "-fno-strict-aliasing"),
+    *("-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-march=x86-64-v2", "-fno-strict-aliasing", "-fmax-errors=4"),
     "-fstack-clash-protection",  # a large frame must not jump over the page that guards a stack
     *("-fvisibility=hidden", "-fno-gnu-unique"),  # else shared memory of kernel templates would be that of another module
 ]

@@ -233,31 +233,39 @@ constexpr char kind() {
     return std::is_pointer_v<T> ? 'p' : std::is_floating_point_v<T> ? 'f' : 'i';
 }
 
+// A kernel as module.py sees it.
+struct Kernel {
+    const char *kinds, *sizes; // a character for each parameter: p (pointer), i or f, and a digit
+    int (*launch)(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message, std::size_t message_bytes);
+};
+
+// Shared memory is thread-local, and this is where it is.
+static thread_local char shared_memory_mark;
+
 template <auto kernel>
 struct Entry;
 
-template <class... Arguments, void (*kernel)(Arguments...)>
+template <class... Parameters, void (*kernel)(Parameters...)>
 struct Entry<kernel> {
-    // Kind and size of each parameter, such as "p8i4".
-    static constexpr char signature[] = {(char)0, kind<Arguments>()..., (char)0};
-    static constexpr char sizes[] = {(char)0, (char)('0' + sizeof(Arguments))..., (char)0};
+    static constexpr char kinds[] = {kind<Parameters>()..., (char)0};
+    static constexpr char sizes[] = {(char)('0' + sizeof(Parameters))..., (char)0};
 
     template <std::size_t... k>
     static void call(void** arguments, std::index_sequence<k...>) {
-        kernel(*static_cast<std::remove_cv_t<Arguments>*>(arguments[k])...);
+        kernel(*static_cast<std::remove_cv_t<Parameters>*>(arguments[k])...);
     }
-    static void body(void* arguments) { call(static_cast<void**>(arguments), std::index_sequence_for<Arguments...>{}); }
-};
+    static void body(void* arguments) { call(static_cast<void**>(arguments), std::index_sequence_for<Parameters...>{}); }
 
-static thread_local char shared_memory_mark;
+    static int launch(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message, std::size_t message_bytes) {
+        return run({&body, arguments, grid, block, seed, &shared_memory_mark, message, message_bytes});
+    }
+};
 
 } // namespace cuda_on_cpu
 
-#define CUDA_ON_CPU_ENTRY(number, ...)                                                                                         \
-    extern "C" CUDA_ON_CPU_API const char* kinds_##number() { return cuda_on_cpu::Entry<(&__VA_ARGS__)>::signature + 1; }       \
-    extern "C" CUDA_ON_CPU_API const char* sizes_##number() { return cuda_on_cpu::Entry<(&__VA_ARGS__)>::sizes + 1; }           \
-    extern "C" CUDA_ON_CPU_API int launch_##number(                                                                            \
-        const unsigned* grid, const unsigned* block, void** arguments, unsigned long long seed, char* message, std::size_t bytes) { \
-        return cuda_on_cpu::run({&cuda_on_cpu::Entry<(&__VA_ARGS__)>::body, arguments, grid, block, seed,                      \
-                                 &cuda_on_cpu::shared_memory_mark, message, bytes});                                           \
-    }
+#define CUDA_ON_CPU_ENTRY(number, ...)                                                     \
+    extern "C" CUDA_ON_CPU_API const cuda_on_cpu::Kernel kernel_##number;                  \
+    const cuda_on_cpu::Kernel kernel_##number = [] {                                       \
+        using Entry = cuda_on_cpu::Entry<(&__VA_ARGS__)>;                                  \
+        return cuda_on_cpu::Kernel{Entry::kinds, Entry::sizes, &Entry::launch};            \
+    }();

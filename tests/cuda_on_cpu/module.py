@@ -24,6 +24,21 @@ SANITIZE_VARIABLE = "CUDA_ON_CPU_SANITIZE"
 _Sizes = ctypes.c_uint * 3
 
 
+class _Kernel(ctypes.Structure):
+    """What a module exports for each kernel (`cuda_on_cpu.h`)."""
+
+    _fields_ = (
+        ("kinds", ctypes.c_char_p),
+        ("sizes", ctypes.c_char_p),
+        (
+            "launch",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int, _Sizes, _Sizes, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t
+            ),
+        ),
+    )
+
+
 class KernelError(DeviceError):
     """A kernel ended in a deadlock or a fault, or was launched with what it does not take."""
 
@@ -52,19 +67,17 @@ class CpuRawModule:
 
     def get_function(self, name: str) -> CpuFunction:
         """Return a kernel by the name that was given for it."""
-        return CpuFunction(self._library, self._number[name], name, seed=self.seed)
+        return CpuFunction(_Kernel.in_dll(self._library, f"kernel_{self._number[name]}"), name, seed=self.seed)
 
 
 class CpuFunction:
     """A kernel that is called as ``function(grid, block, arguments)``."""
 
-    def __init__(self, library: ctypes.CDLL, number: int, name: str, *, seed: int) -> None:
+    def __init__(self, kernel: _Kernel, name: str, *, seed: int) -> None:
         self.name = name
         self.seed = seed
-        self._launch = library[f"launch_{number}"]
-        self._parameters = list(
-            zip(_text(library, f"kinds_{number}"), (int(size) for size in _text(library, f"sizes_{number}")), strict=True)
-        )
+        self._kernel = kernel
+        self._parameters = [(kind, int(size)) for kind, size in zip(kernel.kinds.decode(), kernel.sizes.decode(), strict=True)]
 
     def __call__(self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], **ignored: Any) -> None:
         """Run all blocks; arrays are changed in place."""
@@ -74,7 +87,7 @@ class CpuFunction:
         values = self._values(arguments)
         pointers = (ctypes.c_void_p * len(values))(*[value.__array_interface__["data"][0] for value in values])
         message = ctypes.create_string_buffer(MESSAGE_BYTES)
-        if self._launch(_Sizes(*grid), _Sizes(*block), pointers, ctypes.c_ulonglong(self.seed), message, ctypes.c_size_t(MESSAGE_BYTES)):
+        if self._kernel.launch(_Sizes(*grid), _Sizes(*block), pointers, self.seed, message, MESSAGE_BYTES):
             raise KernelError(f"{self.name}: {message.value.decode()}")
 
     def _values(self, arguments: Sequence[Any]) -> list[np.ndarray]:
@@ -99,9 +112,3 @@ class CpuFunction:
                 f"{self.name}: argument {position} has {size} bytes, kind {kind!r}: a NumPy number of that size, not {argument!r}"
             )
         return np.array([argument])
-
-
-def _text(library: ctypes.CDLL, name: str) -> str:
-    function = library[name]
-    function.restype = ctypes.c_char_p
-    return function().decode()
