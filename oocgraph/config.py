@@ -11,9 +11,10 @@ import os
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from oocgraph.errors import OocGraphError
+from oocgraph.types import DeviceKind
 
 _DEFAULTS = Path(__file__).with_name("oocgraph.yaml")
 
@@ -30,6 +31,10 @@ class Settings:
         Compute threads; never None here: the cores this process may use when nothing is configured.
     io_threads
         Host threads that read scattered pages.
+    device
+        Where searches run: ``auto`` (a GPU if one can be used), ``cpu`` or ``cuda``.
+    device_memory_budget
+        Bytes of device memory that a search on a GPU may hold, as a number or a text such as ``4G``; None: most of what is free.
     alpha, beta
         Thresholds of the direction ``alpha-beta`` (Beamer et al. 2012; defaults of GAPBS).
     worker_timeout
@@ -45,6 +50,8 @@ class Settings:
     memory_budget: str | int | None
     threads: int
     io_threads: int
+    device: DeviceKind
+    device_memory_budget: str | int | None
     alpha: float
     beta: float
     worker_timeout: float
@@ -76,6 +83,8 @@ def settings() -> Settings:
         memory_budget=stored["memory_budget"],
         threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
         io_threads=_positive("io-threads", stored["io_threads"], int),
+        device=_one_of("device", stored["device"], get_args(DeviceKind)),
+        device_memory_budget=_size("device-memory-budget", stored["device_memory_budget"]),
         alpha=_positive("alpha", stored["alpha"], float),
         beta=_positive("beta", stored["beta"], float),
         worker_timeout=_seconds("worker-timeout", stored["worker_timeout"]),
@@ -105,6 +114,20 @@ def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
         raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
     return kind(value)
+
+
+def _one_of(key: str, value: Any, known: tuple[str, ...]) -> Any:
+    if value not in known:
+        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be one of {', '.join(known)}")
+    return value
+
+
+def _size(key: str, value: Any) -> str | int | None:
+    """Check all but the text, which is read where the size is used (`oocgraph.memory.parse_bytes`)."""
+    good = (isinstance(value, int) and not isinstance(value, bool) and value > 0) or (isinstance(value, str) and value.strip())
+    if value is not None and not good:
+        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a size such as 4G, or null")
+    return value  # type: ignore[no-any-return]
 
 
 def _seconds(key: str, value: Any) -> float:

@@ -20,6 +20,8 @@ VertexOrder = Literal["degree", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
 Direction = Literal["auto", "push", "pull", "half", "alpha-beta"]
 Codec = Literal["none", "blosc", "zstd"]
+DeviceKind = Literal["auto", "cpu", "cuda"]
+"""Where a search runs: on a GPU if one can be used, on the processor, on a GPU."""
 
 PAGE_BYTES = 4096
 """The unit of checksums and of scattered reads: what a disk and a page cache move at least."""

@@ -18,6 +18,7 @@ def test_defaults_are_those_of_the_packaged_file():
     """Nothing configured: GAPBS's thresholds, one thread per core, no budget."""
     found = settings()
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
+    assert (found.device, found.device_memory_budget) == ("auto", None)
     assert (found.worker_timeout, found.steps_ahead, found.result_folder, found.dashboard_address) == (30, 8, None, None)
 
 
@@ -56,6 +57,11 @@ def test_environment_overrides_a_default():
         ({"oocgraph.io-threads": 0}, "io-threads is 0"),
         ({"oocgraph.threads": "two"}, "threads is 'two'"),
         ({"oocgraph.threads": True}, "threads is True"),
+        ({"oocgraph.device": "gpu"}, "device is 'gpu'; it must be one of auto, cpu, cuda"),
+        ({"oocgraph.device": None}, "device is None"),
+        ({"oocgraph.device-memory-budget": 0}, "device-memory-budget is 0; it must be a size such as 4G"),
+        ({"oocgraph.device-memory-budget": ""}, "device-memory-budget is ''"),
+        ({"oocgraph.device-memory-budget": True}, "device-memory-budget is True"),
         ({"oocgraph.alpha": -1}, "alpha is -1"),
         ({"oocgraph.worker-timeout": 0}, "worker-timeout is 0; it must be a duration"),
         ({"oocgraph.worker-timeout": "soon"}, "worker-timeout is 'soon'"),

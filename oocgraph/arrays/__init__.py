@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
-from oocgraph.types import Array
+from oocgraph.types import Array, DeviceKind
+
+__all__ = ["Device", "DeviceChoice", "DeviceKind", "device_choice", "open_device"]
 
 logger = logging.getLogger(__name__)
-
-DeviceKind = Literal["auto", "cpu", "cuda"]
 
 
 class Device(Protocol):
