@@ -131,6 +131,21 @@ __device__ __forceinline__ T block_exclusive_sum(T x, T* shared, T& total) {
   return shared[warp_id()] + inclusive - x;
 }
 
+// How many of `size` ascending entries are at most x; found by a warp, all of whose lanes come here with the same numbers. Each of its
+// ceil(log32(size)) steps is one round of loads.
+__device__ __forceinline__ i64 warp_upper_bound(const i64* __restrict__ entries, i64 size, i64 x) {
+  i64 low = 0, high = size;
+  while (low < high) {
+    i64 step = (high - low + 31) >> 5, begin = low + lane_id() * step;
+    i64 last = (begin + step < high ? begin + step : high) - 1;
+    int below = __popc(__ballot_sync(FULL, begin < high && entries[last] <= x));
+    i64 stop = high;
+    low = low + below * step < stop ? low + below * step : stop;
+    high = low + step - 1 < stop ? low + step - 1 : stop;
+  }
+  return low;
+}
+
 __device__ __forceinline__ void add_to(i64* counter, i64 x) {
   if (x) atomicAdd((u64*)counter, (u64)x);
 }
@@ -156,6 +171,17 @@ __device__ __forceinline__ u32 word_mask(i64 word, i64 num_vertices) {
   return left >= 32 ? FULL : left <= 0 ? 0u : (1u << left) - 1u;
 }
 
+// Note that vertex y, which this thread has claimed, was found from v.
+template <class I>
+__device__ __forceinline__ void note(
+    I y, I v, u32* next, const u32* __restrict__ owned, const I* __restrict__ rank, I* parent, unsigned char* level8, int* level32,
+    int wide, int level) {
+  atomicOr(&next[y >> 5], 1u << (y & 31));
+  i64 at = position_of(owned, rank, y);
+  parent[at] = v;
+  set_level(level8, level32, wide, at, level);
+}
+
 // Visit y from v unless it is closed; whether this thread was the one to do so. `closed` and `next` are over all vertices.
 template <class I>
 __device__ __forceinline__ bool claim(
@@ -164,9 +190,6 @@ __device__ __forceinline__ bool claim(
   u32 bit = 1u << (y & 31);
   if (closed[y >> 5] & bit) return false;  // the filter: most edges end here, without an atomic
   if (atomicOr(&closed[y >> 5], bit) & bit) return false;
-  atomicOr(&next[y >> 5], bit);
-  i64 at = position_of(owned, rank, y);
-  parent[at] = v;
-  set_level(level8, level32, wide, at, level);
+  note(y, v, next, owned, rank, parent, level8, level32, wide, level);
   return true;
 }

@@ -7,8 +7,8 @@
 //   BY_SCAN  a block packs its rows into a gather vector in shared memory       no idle thread, but each row is written there by one thread
 //   HYBRID   what fills a block is taken by it, what fills a warp by the warp, the rest is packed
 //
-// An edge passes a filter (a plain read of the bitmap), then, where a warp looks at several rows, a cull of duplicates within the warp, then
-// an atomic that tells who was first. Found vertices collect in shared memory, at positions from a prefix sum over the warp, 32 of which
+// An edge passes a filter (a plain read of the bitmap), then, where a warp looks at several rows, a cull of duplicates within it, then an
+// atomic that tells who was first. Found vertices collect in shared memory, at positions from a prefix sum over the warp, 32 of which
 // take one atomic on the queue's size and one coalesced write.
 //
 // Differs from the paper in: rows come in degree order, so that equal numbers of rows would give the first block most of the edges; blocks
@@ -30,32 +30,6 @@ enum Method { SERIAL, BY_WARP, BY_SCAN, HYBRID };
 #else
 #define EXPAND_BLOCKS(I) 4
 #endif
-
-// How many of `size` ascending entries are at most x; found by a warp, all of whose lanes come here with the same numbers. Each of its
-// ceil(log32(size)) steps is one round of loads.
-__device__ __forceinline__ i64 warp_upper_bound(const i64* __restrict__ entries, i64 size, i64 x) {
-  i64 low = 0, high = size;
-  while (low < high) {
-    i64 step = (high - low + 31) >> 5, begin = low + lane_id() * step;
-    i64 last = (begin + step < high ? begin + step : high) - 1;
-    int below = __popc(__ballot_sync(FULL, begin < high && entries[last] <= x));
-    i64 stop = high;
-    low = low + below * step < stop ? low + below * step : stop;
-    high = low + step - 1 < stop ? low + step - 1 : stop;
-  }
-  return low;
-}
-
-// Note that vertex y, which this thread has claimed, was found from v.
-template <class I>
-__device__ __forceinline__ void note(
-    I y, I v, u32* next, const u32* __restrict__ owned, const I* __restrict__ rank, I* parent, unsigned char* level8, int* level32,
-    int wide, int level) {
-  atomicOr(&next[y >> 5], 1u << (y & 31));
-  i64 at = position_of(owned, rank, y);
-  parent[at] = v;
-  set_level(level8, level32, wide, at, level);
-}
 
 template <class I>
 struct Expansion {
