@@ -1,6 +1,6 @@
-"""What numba lacks: count of trailing zeros and of set bits, an atomic or, and two calls of libc.
+"""What numba lacks: count of trailing zeros and of set bits, an atomic or, and three calls of libc.
 
-`pread` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
+`pread`, `memcpy` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
 """
 
@@ -16,6 +16,9 @@ from numba.extending import intrinsic
 
 pread = types.ExternalFunction("pread", types.int64(types.int32, types.voidptr, types.uint64, types.int64))
 """libc's ``pread(fd, buffer, num_bytes, offset)``; -1 on error."""
+
+memcpy = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uint64))
+"""libc's ``memcpy(target, source, num_bytes)``: a loop over int64 positions is not vectorised (3 GB/s instead of 17)."""
 
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
 

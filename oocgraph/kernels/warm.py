@@ -1,7 +1,8 @@
 """Loads the compiled kernels of a search; where the disk cache is cold they are compiled first, in a process of its own.
 
 A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry.
-``python -m oocgraph.kernels.warm uint32`` fills the cache, with a further ``parts`` for searches on a cluster.
+``python -m oocgraph.kernels.warm uint32`` fills the cache, with a further ``parts`` for searches on a cluster and ``device`` for those
+that gather edges for a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import cpu, partition
+from oocgraph.kernels import cpu, gather, partition
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
@@ -30,33 +31,42 @@ PART_KERNELS = (
     "scatter_bits", "gather_bits", "own_bits", "rank_words", "to_global", "take_marked", "put_marked", "take_runs"
 )  # fmt: skip
 
+DEVICE_KERNELS = ("cut_rows", "gather_rows", "copy_rows")
 
-def cache_is_cold(*, parts: bool = False) -> bool:
-    """Whether some kernel of a search (of a partition's part in one) has no entry in numba's disk cache."""
+
+def cache_is_cold(*, parts: bool = False, device: bool = False) -> bool:
+    """Whether some kernel of a search (of a partition's part in one, of one on a device) has no entry in numba's disk cache."""
     kernels = [getattr(cpu, name) for name in SEARCH_KERNELS] + [getattr(partition, name) for name in PART_KERNELS if parts]
-    for kernel in kernels:
+    for kernel in kernels + [getattr(gather, name) for name in DEVICE_KERNELS if device]:
         name = kernel.__name__
         if not any(Path(kernel.stats.cache_path).glob(f"*{name}-*.nbi")):
             return True
     return False
 
 
-def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, *, parts: bool = False) -> None:
-    """Bring every kernel of a search (of a partition's part in one) into memory, compiling what is not cached."""
-    if cache_is_cold(parts=parts):
+def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, *, parts: bool = False, device: bool = False) -> None:
+    """Bring every kernel of a search (of a partition's part in one, of one on a device) into memory, compiling what is not cached."""
+    if cache_is_cold(parts=parts, device=device):
         progress("compiling kernels (once)", 0, 1)
         package = str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-        command = [sys.executable, "-m", "oocgraph.kernels.warm", index_dtype, *(["parts"] if parts else [])]
+        command = [
+            sys.executable,
+            "-m",
+            "oocgraph.kernels.warm",
+            index_dtype,
+            *(["parts"] if parts else []),
+            *(["device"] if device else []),
+        ]
         done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
         if done.returncode:
             logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
         progress("compiling kernels (once)", 1, 1)
-    call_search_kernels(index_dtype, parts=parts)
+    call_search_kernels(index_dtype, parts=parts, device=device)
 
 
-def call_search_kernels(index_dtype: str, *, parts: bool = False) -> None:
-    """Call every kernel of a search once on a graph of two vertices and one edge; those of a partition if `parts`."""
+def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool = False) -> None:
+    """Call every kernel of a search once on a graph of two vertices and one edge; if asked those of a partition, of a device."""
     dtype = np.dtype(index_dtype)
     n = 2
     rows = (np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
@@ -93,6 +103,11 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False) -> None:
     cpu.finish_search(0, 1, n, visited, marks[0], np.iinfo(dtype).max, levels[:n], levels.view(np.int32), False)
     if parts:
         _call_part_kernels(dtype)
+    if device:
+        offset, out = np.arange(3), np.empty(2, dtype)
+        gather.cut_rows(offset, 0, 2, 0, np.empty((2, 2), np.int64))
+        gather.gather_rows(offset[:2], offset, 0, 2, 0, 2, resident, *files, 10, 0, buffer, buffer.view(dtype), out)
+        gather.copy_rows(offset[:2], offset, 0, 0, 0, 2, resident, resident, 0, out)
 
 
 def _call_part_kernels(dtype: np.dtype[Any]) -> None:
@@ -115,4 +130,4 @@ def _call_part_kernels(dtype: np.dtype[Any]) -> None:
 
 
 if __name__ == "__main__":
-    call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:])
+    call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:], device="device" in sys.argv[2:])

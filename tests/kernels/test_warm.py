@@ -43,3 +43,34 @@ def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path, directed):
             [sys.executable, "-c", SCRIPT, str(tmp_path / "g"), mode], check=True, capture_output=True, text=True, env=environment
         )
         assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
+
+
+GATHER_SCRIPT = """
+import json, sys
+import numpy as np
+from oocgraph.kernels import gather, warm
+cold = warm.cache_is_cold(device=True)
+warm.load_search_kernels("uint32", device=True)
+with open(sys.argv[1], "wb") as file:
+    file.write(bytes(8192))
+with open(sys.argv[1], "rb") as file:
+    scratch, out, none = np.empty(8192, np.uint8), np.empty(5, np.uint32), np.empty(0, np.uint32)
+    files = (np.array([file.fileno()], np.int32), 2, 8192, none, 10)
+    start, offset, cuts = np.array([7]), np.array([0, 5]), np.empty((3, 2), np.int64)
+    gather.cut_rows(offset, 0, 5, 1024, cuts)
+    gather.gather_rows(start, offset, 0, 1, 0, 5, none, *files, 1, scratch, scratch.view(np.uint32), out)
+    gather.copy_rows(start, offset, 0, 0, 0, 5, none, out, 7, out.copy())
+compiled = [name for name in warm.DEVICE_KERNELS if getattr(gather, name).stats.cache_misses]
+print(json.dumps({"cold": cold, "compiled": compiled}))
+"""
+
+
+def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path):
+    """They are no part of what a search without a device waits for."""
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
+    for cold in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", GATHER_SCRIPT, str(tmp_path / "file")], check=True, capture_output=True, text=True, env=environment
+        )
+        assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
