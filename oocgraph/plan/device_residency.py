@@ -8,8 +8,7 @@ the device comes over the link, from pinned host memory as far as the host's bud
 
 Notes
 -----
-Not charged: CUDA's context and the compiled kernels (some hundred MiB, which are gone from the free memory before a budget is made of
-it), and on the host what reading threads hold.
+Not charged: CUDA's context and the compiled kernels (a few hundred MiB), and on the host what reading threads hold.
 """
 
 from __future__ import annotations
@@ -40,8 +39,9 @@ MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 20, 64 << 20
 NUM_BUFFERS = 3
 """One is filled by host threads, one copied, one processed."""
 
-FIXED_BYTES = 2 << 20
-"""Counters, queues and log of tiny levels (0.4 MiB), and what the allocator rounds up (512 bytes an array)."""
+FIXED_BYTES = HOST_FIXED_BYTES = 2 << 20
+"""On the device counters, queues and log of tiny levels (0.4 MiB) and what the allocator rounds up (512 bytes an array); of pinned memory
+what counters, sources and results pass through (1.1 MiB)."""
 
 HOST_SHARE = 1 / 4
 """The same share of host memory, for each of the two; the rest holds edges."""
@@ -177,7 +177,7 @@ def plan_device_residency(
         rows = _rows_within(sizes, left, HOST_SHARE * host_left)
     else:
         resident = tuple(min(edges, edges * left // (all_edges * item)) for edges in sizes.num_edges)
-    host_staging = NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
+    host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
     host = _host_edges(sizes, resident, host_available_bytes - host_staging)
     return DeviceResidency(
         num_planes=num_planes,
@@ -251,7 +251,7 @@ def least_bytes(sizes: DeviceSizes) -> int:
 
 def host_least_bytes(sizes: DeviceSizes) -> int:
     """Pinned host bytes without which no search runs."""
-    return NUM_BUFFERS * MIN_BUFFER_BYTES + HOST_ROW_BYTES * fewest_rows(sizes)
+    return HOST_FIXED_BYTES + NUM_BUFFERS * MIN_BUFFER_BYTES + HOST_ROW_BYTES * fewest_rows(sizes)
 
 
 def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_available: int, host_limit: int) -> None:
