@@ -85,38 +85,42 @@ __device__ __forceinline__ bool is_culled(const Expansion<I>& p, bool open, I y)
 template <bool MIXED, class I, class Edge, class Source>
 __device__ __forceinline__ void look_at(const Expansion<I>& p, int& waiting, Edge edge, Source source) {
   I y[UNROLL];
-  u32 open = 0u, won = 0u;
+  u32 old[UNROLL], asked = 0u, open = 0u, won = 0u;
 #pragma unroll
   for (int u = 0; u < UNROLL; u++) {
     i64 position;
     y[u] = 0;
     if (edge(u, position)) {
       y[u] = __ldcs(p.edges + position);
-      open |= 1u << u;
+      asked |= 1u << u;
     }
   }
+  __syncwarp();  // so that the compiler asks for all of them before it waits for one
 #pragma unroll
   for (int u = 0; u < UNROLL; u++)
-    if (open >> u & 1u) open &= ~((p.closed[y[u] >> 5] >> (y[u] & 31) & 1u) << u);
+    if (asked >> u & 1u) open |= (~p.closed[y[u] >> 5] >> (y[u] & 31) & 1u) << u;
   if (!__any_sync(FULL, open != 0u)) return;
+  if (MIXED) {
 #pragma unroll
-  for (int u = 0; u < UNROLL; u++) {
-    bool candidate = open >> u & 1u;
-    if (MIXED && __any_sync(FULL, candidate)) {
-      bool culled = is_culled(p, candidate, y[u]);
-      candidate = candidate && !culled;
-    }
-    u32 bit = 1u << (y[u] & 31);
-    if (candidate && !(atomicOr(&p.closed[y[u] >> 5], bit) & bit)) won |= 1u << u;
+    for (int u = 0; u < UNROLL; u++)
+      if (__any_sync(FULL, open >> u & 1u) && is_culled(p, open >> u & 1u, y[u])) open &= ~(1u << u);
   }
 #pragma unroll
   for (int u = 0; u < UNROLL; u++) {
-    bool mine = won >> u & 1u;
-    u32 winners = __ballot_sync(FULL, mine);
-    if (!winners) continue;
-    if (mine) {
-      note(y[u], source(u), p.next, p.owned, p.rank, p.parent, p.level8, p.level32, p.wide, p.level);
-      p.found[waiting + __popc(winners & ((1u << lane_id()) - 1u))] = y[u];
+    old[u] = FULL;
+    if (open >> u & 1u) old[u] = atomicOr(&p.closed[y[u] >> 5], 1u << (y[u] & 31));
+  }
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++) won |= (~old[u] >> (y[u] & 31) & 1u) << u;
+  for (u32 winners; (winners = __ballot_sync(FULL, won != 0u)) != 0u; won &= won - 1u) {
+    if (won) {
+      int u = __ffs((int)won) - 1;
+      I mine = y[0];
+#pragma unroll
+      for (int k = 1; k < UNROLL; k++)
+        if (u == k) mine = y[k];
+      note(mine, source(u), p.next, p.owned, p.rank, p.parent, p.level8, p.level32, p.wide, p.level);
+      p.found[waiting + __popc(winners & ((1u << lane_id()) - 1u))] = mine;
     }
     waiting += __popc(winners);
     if (waiting >= 32) write_found(p, 32, waiting);
