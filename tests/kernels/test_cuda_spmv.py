@@ -1,0 +1,122 @@
+"""A sparse matrix times a vector, in pieces that are cut anywhere, against NumPy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.on_device import C_NAME, DEVICES, Bench, open_device, source
+
+INDEX_DTYPES = {"uint32": np.dtype(np.uint32), "int64": np.dtype(np.int64)}
+VALUE_DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+BLOCK = 256
+
+
+class Matrix:
+    """Random values at random places, in rows of given lengths, and what it makes of a random vector."""
+
+    def __init__(self, lengths: Any, *, dtype: np.dtype[Any], value_dtype: np.dtype[Any], weighted: bool = True, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.offset = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))]).astype(np.int64)
+        self.num_rows, self.num_edges = self.offset.size - 1, int(self.offset[-1])
+        self.x = rng.standard_normal(300).astype(value_dtype)
+        self.indices = rng.integers(0, self.x.size, self.num_edges).astype(dtype)
+        self.values = rng.standard_normal(self.num_edges).astype(value_dtype) if weighted else None
+        self.before = rng.standard_normal(self.num_rows + 5).astype(value_dtype)
+
+    def product(self, e0: int, e1: int, first_row: int) -> np.ndarray:
+        """Compute y after a piece."""
+        y = self.before.astype(np.float64)
+        row = np.repeat(np.arange(self.num_rows), np.diff(self.offset))[e0:e1]
+        products = self.x[self.indices[e0:e1].astype(np.int64)].astype(np.float64)
+        if self.values is not None:
+            products *= self.values[e0:e1]
+        np.add.at(y, first_row + row, products)
+        return y
+
+
+def multiply(bench: Bench, matrix: Matrix, pieces: list[tuple[int, int]], *, grid: int = 2, first_row: int = 0) -> np.ndarray:
+    """Run the kernel over the pieces; return y."""
+    dtype, value_dtype = matrix.indices.dtype, matrix.x.dtype
+    offset, indices, x, y = (bench.put(array) for array in (matrix.offset, matrix.indices, matrix.x, matrix.before))
+    values = None if matrix.values is None else bench.put(matrix.values)
+    for e0, e1 in pieces:
+        bench.launch(
+            f"spmv<{C_NAME[dtype]}, {C_NAME[value_dtype]}>", grid, BLOCK, offset, np.int64(matrix.num_rows), indices, values, x, y,
+            np.int64(first_row), np.int64(e0), np.int64(e1),
+        )  # fmt: skip
+    return bench.get(y)
+
+
+def check(y: np.ndarray, expected: np.ndarray) -> None:
+    tolerance = 1e-3 if y.dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(y, expected, rtol=tolerance, atol=tolerance)
+
+
+NAMES = [f"spmv<{C_NAME[dtype]}, {C_NAME[value]}>" for dtype in INDEX_DTYPES.values() for value in VALUE_DTYPES.values()]
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def bench(request):
+    """Each device in turn, with the kernels compiled."""
+    return Bench(open_device(request.param), source("common", "spmv"), NAMES)
+
+
+class TestSpmv:
+    @pytest.mark.parametrize("dtype", INDEX_DTYPES.values(), ids=INDEX_DTYPES)
+    @pytest.mark.parametrize("value_dtype", VALUE_DTYPES.values(), ids=VALUE_DTYPES)
+    @pytest.mark.parametrize("weighted", [False, True], ids=["ones", "values"])
+    def test_rows_of_all_lengths(self, bench, dtype, value_dtype, weighted):
+        lengths = [5000, 0, 1, 31, 32, 33, 255, 256, 257, 0, *[3, 1, 0] * 300, 2048, 2049]
+        matrix = Matrix(lengths, dtype=dtype, value_dtype=value_dtype, weighted=weighted)
+        check(multiply(bench, matrix, [(0, matrix.num_edges)]), matrix.product(0, matrix.num_edges, 0))
+
+    @pytest.mark.parametrize("length", [0, 1, 2, 7, 32, 100, 3000])
+    def test_rows_of_one_length(self, bench, length):
+        matrix = Matrix([length] * 9, dtype=INDEX_DTYPES["uint32"], value_dtype=VALUE_DTYPES["double"], seed=length)
+        check(multiply(bench, matrix, [(0, matrix.num_edges)], grid=3), matrix.product(0, matrix.num_edges, 0))
+
+    def test_no_rows(self, bench):
+        matrix = Matrix([], dtype=INDEX_DTYPES["uint32"], value_dtype=VALUE_DTYPES["double"])
+        np.testing.assert_array_equal(multiply(bench, matrix, [(0, 0)]), matrix.before)
+
+    def test_a_piece_adds_its_part_and_nothing_else(self, bench):
+        matrix = Matrix([10, 4000, 0, 20, 5], dtype=INDEX_DTYPES["uint32"], value_dtype=VALUE_DTYPES["double"])
+        for piece in [(0, 1), (9, 11), (11, 4000), (4005, 4012), (4020, 4035), (30, 30)]:
+            y = multiply(bench, matrix, [piece], first_row=3)
+            check(y, matrix.product(*piece, 3))
+            rows = np.searchsorted(matrix.offset, piece, side="right") - 1
+            outside = np.ones(y.size, bool)
+            outside[3 + rows[0] : 3 + rows[1] + 1] = False
+            np.testing.assert_array_equal(y[outside], matrix.before[outside])
+
+    def test_rows_that_begin_before_the_arrays_and_end_behind_them(self, bench):
+        """Local pointers: the piece's first edge is number 0."""
+        matrix = Matrix([100, 50, 80], dtype=INDEX_DTYPES["uint32"], value_dtype=VALUE_DTYPES["double"])
+        expected = matrix.product(40, 190, 0)
+        matrix.offset, matrix.indices, matrix.values = matrix.offset - 40, matrix.indices[40:190], matrix.values[40:190]
+        check(multiply(bench, matrix, [(0, 150)]), expected)
+
+    def test_random_pieces(self, bench):
+        @given(
+            st.lists(st.one_of(st.integers(0, 5), st.integers(0, 300), st.just(3000)), max_size=60),
+            st.sampled_from(list(INDEX_DTYPES.values())),
+            st.sampled_from(list(VALUE_DTYPES.values())),
+            st.integers(1, 3),
+            st.integers(0, 2**31),
+            st.data(),
+        )
+        @settings(deadline=None, max_examples=25)
+        def run(lengths, dtype, value_dtype, grid, seed, data):
+            matrix = Matrix(lengths, dtype=dtype, value_dtype=value_dtype, seed=seed)
+            inner = sorted(data.draw(st.lists(st.integers(0, matrix.num_edges), max_size=5)))
+            cuts = [0, *inner, matrix.num_edges]
+            pieces = data.draw(st.permutations(list(pairwise(cuts))))
+            check(multiply(bench, matrix, pieces, grid=grid), matrix.product(0, matrix.num_edges, 0))
+
+        run()
