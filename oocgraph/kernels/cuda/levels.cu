@@ -41,6 +41,8 @@ __global__ void __launch_bounds__(LEVEL_BLOCK, 1) push_levels(
   Lookup rows = LOOKUP_ARGUMENTS;
   int thread = threadIdx.x, lane = lane_id(), status;
   i64 count = state[0], num_edges = state[1], level = state[2], log_row = state[4], which = state[6];
+  const i64 last_level = limits[0], most_edges = limits[1] < capacity ? limits[1] : capacity;
+  const i64 largest_level = limits[3], most_vertices = limits[5] < capacity ? limits[5] : capacity;
   if (thread == 0) levels_missed = 0;
   __syncthreads();
   for (;;) {
@@ -55,9 +57,8 @@ __global__ void __launch_bounds__(LEVEL_BLOCK, 1) push_levels(
       }
       before = level_exclusive_sum(sum, levels_sums, num_edges);
     }
-    bool too_large = num_edges > limits[1] || count > limits[5] || num_edges > capacity || count > capacity;
-    if (count == 0 || level >= limits[0]) status = STATUS_DONE;
-    else if (too_large || level >= limits[3]) status = STATUS_GROWN;
+    if (count == 0 || level >= last_level) status = STATUS_DONE;
+    else if (num_edges > most_edges || count > most_vertices || level >= largest_level) status = STATUS_GROWN;
     else if (log_row == log_capacity) status = STATUS_LOG_FULL;
     else if (levels_missed) status = STATUS_MISSES;
     else status = -1;

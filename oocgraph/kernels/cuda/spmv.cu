@@ -7,6 +7,22 @@
 
 #define SPMV_SHARE 2048
 
+template <class V>
+__device__ __forceinline__ void add_atomically(V* at, V x) {
+  atomicAdd(at, x);
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600  // which adds no doubles
+template <>
+__device__ __forceinline__ void add_atomically<double>(double* at, double x) {
+  u64 before = *(u64*)at, expected;
+  do {
+    expected = before;
+    before = atomicCAS((u64*)at, expected, (u64)__double_as_longlong(x + __longlong_as_double((i64)expected)));
+  } while (before != expected);
+}
+#endif
+
 // Edge e of row r, offset[r] <= e < offset[r + 1], has its column at indices[e] and its value at values[e] (null: 1). The piece is
 // e0 .. e1 - 1; `offset` may begin before 0 and end behind the arrays where its first and last row are cut. Row r is y[first_row + r]. Only
 // rows that are cut by a piece or a share are added to by an atomic; others belong to one block.
@@ -52,7 +68,7 @@ __global__ void __launch_bounds__(BLOCK) spmv(
         for (int k = from + (thread & ((1 << shift) - 1)); k < to; k += 1 << shift) sum += spmv_products[k];
       for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum += __shfl_xor_sync(FULL, sum, distance);
       if (any && (thread & ((1 << shift) - 1)) == 0) {
-        if (begin < s0 || end > s1) atomicAdd(&y[first_row + r], sum);
+        if (begin < s0 || end > s1) add_atomically(&y[first_row + r], sum);
         else y[first_row + r] += sum;
       }
     }
