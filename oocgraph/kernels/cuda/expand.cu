@@ -24,8 +24,8 @@ enum Method { SERIAL, BY_WARP, BY_SCAN, HYBRID };
 #define MIN_SHARE 1024     // edges that a block takes at once: at least 4 shares a block where there are enough
 #define MAX_SHARE 16384
 
-// Blocks that a multiprocessor is to hold: as many as leave each thread the registers it needs.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 1070  // those have room for 4
+// Blocks that a multiprocessor is to hold: as many as leave each thread the registers it needs. sm_75 and sm_107 hold 1,024 threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 1070
 #define EXPAND_BLOCKS(I) (sizeof(I) == 4 ? 5 : 4)
 #else
 #define EXPAND_BLOCKS(I) 4
