@@ -13,6 +13,7 @@ import mmap
 import os
 import queue
 import resource
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -123,12 +124,16 @@ class Gatherer:
     def __init__(self, num_threads: int, buffer_bytes: int) -> None:
         self.num_threads = num_threads
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-read")
+        self._submitting = threading.Lock()
         self._buffers: queue.SimpleQueue[Array] = queue.SimpleQueue()
         for _ in range(num_threads):
             self._buffers.put(np.frombuffer(mmap.mmap(-1, buffer_bytes), np.uint8))  # at a page boundary, as O_DIRECT wants
 
-    def run(self, call: Callable[[Any, Array], tuple[int, int, int]], pieces: Sequence[Any], files: EdgeFiles) -> tuple[int, int]:
+    def run(self, call: Callable[[Any, Array], tuple[int, int, int]], pieces: Sequence[Any], files: EdgeFiles | None) -> tuple[int, int]:
         """Run ``call(piece, buffer) -> (found, bytes, error)`` for each piece; return the sums of found and bytes.
+
+        `files` says what an error means; None where none can be returned. Threads that call this at a time take turns, so that the first
+        one's pieces are not held up by the next one's.
 
         Raises
         ------
@@ -146,11 +151,12 @@ class Gatherer:
         if len(pieces) == 1:
             results = [work(pieces[0])]
         else:
-            futures = [self._pool.submit(work, piece) for piece in pieces]
+            with self._submitting:
+                futures = [self._pool.submit(work, piece) for piece in pieces]
             wait(futures)
             results = [future.result() for future in futures]
         for _, _, code in results:
-            if code < 0:
+            if code < 0 and files is not None:
                 raise files.error(code)
         return sum(r[0] for r in results), sum(r[1] for r in results)
 
