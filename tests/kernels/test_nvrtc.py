@@ -1,0 +1,84 @@
+"""The CUDA sources compile for every GPU, from sm_50 (CUDA 12) and sm_75 (CUDA 13) up, without spilling registers to memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.cuda_on_cpu.nvrtc import CompileError, Nvrtc, compile_for_all, needs_nvrtc, registers, table
+
+pytestmark = needs_nvrtc
+
+SAMPLE = """
+template <class T> __global__ void add(const T* x, T* y) { y[threadIdx.x] += x[threadIdx.x]; }
+extern "C" __global__ void share(int* x) { __shared__ int s[32]; s[threadIdx.x] = x[0]; __syncthreads(); x[1] = s[x[2]]; }
+template <int SIZE> __global__ void __launch_bounds__(1024) hold(float* x) {
+  float a[SIZE];
+#pragma unroll
+  for (int i = 0; i < SIZE; i++) a[i] = x[i * threadIdx.x];
+  for (int k = 0; k < 3; k++) {
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) a[i] = a[i] * a[(i + 7) % SIZE] + a[i * 5 % SIZE];
+  }
+#pragma unroll
+  for (int i = 0; i < SIZE; i++) x[i * blockIdx.x] = a[i];
+}
+"""
+NAMES = ["add<float>", "add<long long>", "share", "hold<4>", "hold<200>"]
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """Compile the project's kernels for ids of both widths and every target."""
+    gpu = pytest.importorskip("oocgraph.kernels.gpu")
+    return compile_for_all(
+        gpu.cuda_source(), sorted({name for dtype in (np.uint32, np.int64) for name in gpu.kernel_names(np.dtype(dtype))})
+    )
+
+
+def test_every_target_from_the_oldest_that_cuda_supports(compiled):
+    """Nothing between the oldest and the newest architecture is left out."""
+    targets = {one.target for one in compiled}
+    assert {"sm_50", "sm_75", "sm_90"} <= {target.split()[-1] for target in targets if target.startswith("CUDA 12")}
+    assert {"sm_75", "sm_90", "sm_121"} <= {target.split()[-1] for target in targets if target.startswith("CUDA 13")}
+    assert len(targets) == len(compiled) >= 32
+
+
+def test_no_kernel_spills(compiled):
+    """Registers suffice on every target."""
+    spilling = {(one.target, name): use for one in compiled for name, use in one.kernels.items() if use.spill_bytes}
+    assert not spilling
+
+
+def test_no_warnings(compiled):
+    """Neither of the language nor of ptxas, such as launch bounds that a target cannot keep."""
+    assert not {warning: one.target for one in compiled for warning in one.warnings}
+
+
+def test_registers_are_recorded(compiled, record_property):
+    """A thread has at most 255 registers, and so few that a block of its kernel's size can run."""
+    most = {name: max(by_target.values()) for name, by_target in registers(compiled).items()}
+    for name, number in most.items():
+        record_property(f"registers {name}", number)
+    print(table(compiled))
+    assert all(0 < number <= 255 for number in most.values())
+
+
+def test_what_ptxas_says_is_read():
+    """Spills and shared memory show, by the name that was asked for."""
+    kernels = Nvrtc(13).compile(SAMPLE, 90, NAMES).kernels
+    assert sorted(kernels) == sorted(NAMES)
+    assert kernels["hold<200>"].spill_bytes > 0
+    assert kernels["hold<4>"].spill_bytes == kernels["share"].spill_bytes == 0
+    assert kernels["share"].shared_bytes >= 128
+    assert kernels["add<float>"].shared_bytes == 0
+    assert kernels["hold<200>"].registers > kernels["hold<4>"].registers
+
+
+def test_warnings_and_errors_are_told():
+    """With the line of the source."""
+    compiled = Nvrtc(12).compile('extern "C" __global__ void f() {\n  int unused;\n}', 80, ["f"])
+    assert len(compiled.warnings) == 1
+    assert "kernels.cu(2): warning" in compiled.warnings[0]
+    with pytest.raises(CompileError, match=r"kernels\.cu\(1\): error"):
+        Nvrtc(12).compile("__global__ void f() { nonsense(); }", 80, ["f"])
