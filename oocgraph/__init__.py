@@ -11,6 +11,7 @@ from oocgraph.errors import (
     BudgetError,
     ClusterError,
     CorruptStoreError,
+    DeviceError,
     DuplicateEdgeError,
     InputError,
     MissingDependencyError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
     from oocgraph.result import BFSResult
+    from oocgraph.runtime.in_process import open_runtime
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import CSRStore, open_graph
     from oocgraph.verify import verify_bfs
@@ -39,6 +41,7 @@ __all__ = [
     "CSRStore",
     "ClusterError",
     "CorruptStoreError",
+    "DeviceError",
     "DuplicateEdgeError",
     "InputError",
     "MissingDependencyError",
@@ -53,6 +56,7 @@ __all__ = [
     "export_graph",
     "generate_kronecker",
     "open_graph",
+    "open_runtime",
     "verify_bfs",
 ]
 
@@ -65,6 +69,7 @@ _HOMES = {
     "export_graph": "oocgraph.ingest.export",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
+    "open_runtime": "oocgraph.runtime.in_process",
     "verify_bfs": "oocgraph.verify",
 }
 

@@ -57,7 +57,11 @@ class BFSResult:
     memory_budget
         Bytes the search was allowed.
     planes_resident
-        Planes that were held in memory.
+        Planes that were held in memory; of the GPU, if the search ran on one.
+    device
+        Where the search ran: ``cpu``, or the name of a GPU.
+    device_memory_budget, device_bytes
+        Bytes of device memory that the search was allowed, and held; 0 without a GPU.
 
     Notes
     -----
@@ -75,6 +79,9 @@ class BFSResult:
     peak_host_bytes: int = 0
     memory_budget: int = 0
     planes_resident: int = 0
+    device: str = "cpu"
+    device_memory_budget: int = 0
+    device_bytes: int = 0
 
     def __repr__(self) -> str:
         source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source)} sources"
@@ -107,6 +114,11 @@ class BFSResult:
     def iterations(self) -> tuple[Iteration, ...]:
         """Figures of each level."""
         return self.search.iterations
+
+    @property
+    def link_bytes(self) -> int:
+        """Bytes of edges that went over the link to a GPU."""
+        return sum(one.device.link_bytes for one in self.iterations if one.device is not None)
 
     @cached_property
     def workers(self) -> dict[str, WorkerFigures]:
@@ -262,7 +274,9 @@ class BFSResult:
             "source num_reached depth seconds teps bytes_read bytes_requested edge_bytes read_fraction peak_host_bytes memory_budget "
             "planes_resident load_seconds"
         )
-        figures = {name: getattr(self, name) for name in names.split()}
+        if self.device_memory_budget:
+            names += " device_memory_budget device_bytes link_bytes"
+        figures = {"device": self.device} | {name: getattr(self, name) for name in names.split()}
         workers = {name: asdict(one) for name, one in self.workers.items()}
         return {**figures, "workers": workers, "iterations": as_json(self.iterations)}
 

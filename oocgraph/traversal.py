@@ -7,7 +7,7 @@ graph has hundreds of thousands of iterations, so an iteration is a tuple of pla
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -50,6 +50,34 @@ class PartFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """What an iteration moved to a GPU, and when: seconds are those of the device's own events, except `read_seconds`.
+
+    Attributes
+    ----------
+    access
+        ``resident``, ``zero-copy`` or ``gather``: how edges that are not in device memory were taken, and why.
+    link_bytes
+        Bytes of edges over the link: those staged, and lines of 128 bytes read in host memory.
+    num_pieces
+        Staging buffers filled.
+    read_seconds
+        Time in which host threads gathered (their clock).
+    copy_seconds, kernel_seconds, span_seconds, idle_seconds
+        Copies; the kernels that consumed them; from the first to the last of both; the part of it in which neither ran.
+    """
+
+    access: str
+    link_bytes: int = 0
+    num_pieces: int = 0
+    read_seconds: float = 0.0
+    copy_seconds: float = 0.0
+    kernel_seconds: float = 0.0
+    span_seconds: float = 0.0
+    idle_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Iteration:
     """Figures of one level.
 
@@ -73,6 +101,8 @@ class Iteration:
         Pages of 4 KiB that either direction would have read, exact; None unless an oracle was asked for.
     parts
         Figures of each partition; empty in process.
+    device
+        What a GPU did; None without one.
     """
 
     level: int
@@ -85,6 +115,7 @@ class Iteration:
     push_pages: int | None = None
     pull_pages: int | None = None
     parts: tuple[PartFigures, ...] = ()
+    device: DeviceFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +215,7 @@ def as_json(iterations: Iterable[Iteration]) -> list[dict[str, Any]]:
     for iteration in iterations:
         values = dict(zip(_ITERATION, _iteration_values(iteration), strict=True))
         values["parts"] = [dict(zip(_PART, _part_values(part), strict=True)) for part in iteration.parts]
+        values["device"] = None if iteration.device is None else asdict(iteration.device)
         out.append(values)
     return out
 

@@ -21,7 +21,7 @@ def pytest_runtest_makereport(item, call):
     return report
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def cuda_device():
     """Open a GPU; where there is none the test is skipped and says why."""
     device, reason = device_choice("auto")

@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from oocgraph.arrays import DeviceKind
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
 from oocgraph.progress import LEVEL, REACHED, watched
 from oocgraph.result import BFSResult, Search
-from oocgraph.runtime.engine import Engine
+from oocgraph.runtime.device_engine import DeviceEngine
+from oocgraph.runtime.in_process import open_runtime
 from oocgraph.runtime.local import LocalRuntime
-from oocgraph.runtime.state import SearchState
+from oocgraph.runtime.state import SearchProgress
+from oocgraph.runtime.steps import InProcess, Steps
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import PAGE_BYTES, Array, Direction, Progress, ignore_progress
+from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.runtime.dask import ClusterRuntime
-
-DISK_BYTE_COST = 25
-"""What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s (BASELINES)."""
 
 FEW_PAGES = 64
 """Pages below which a pull is finished without counting what a push would read."""
@@ -52,7 +52,9 @@ def bfs(
     direction: Direction = "auto",
     threads: int | None = None,
     check_pages: bool = False,
-    runtime: LocalRuntime | ClusterRuntime | None = None,
+    device: DeviceKind | None = None,
+    device_memory_budget: str | int | None = None,
+    runtime: InProcess | ClusterRuntime | None = None,
     client: Client | None = None,
     num_partitions: int | None = None,
     result_store: str | os.PathLike[str] | None = None,
@@ -77,9 +79,14 @@ def bfs(
         Compute threads; by default the cores this process may use.
     check_pages
         Compare every page read during the search with its checksum.
+    device
+        ``cuda``: on a GPU, or an error that says why not. ``cpu``: on the processor. ``auto``: on a GPU if one can be used. By default as
+        configured (``auto``). On a cluster each worker uses its own.
+    device_memory_budget
+        Bytes of device memory that the search may hold, of each worker; by default most of what is free.
     runtime
-        A graph that is loaded already (`LocalRuntime.open`, `ClusterRuntime.open`), for many searches; the budget and threads are
-        then its own.
+        A graph that is loaded already (`open_runtime`, `LocalRuntime.open`, `DeviceRuntime.open`, `ClusterRuntime.open`), for many
+        searches; the budgets and threads are then its own.
     client
         A `distributed.Client`: the search runs on its workers, and `memory_budget` and `threads` are of each. By default the current
         one, if there is one; else the search runs in this process.
@@ -105,6 +112,8 @@ def bfs(
         The budget is too small; the message names the smallest that works.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
+    DeviceError
+        No GPU can be used, or it failed.
     ClusterError
         The cluster cannot be used, or was lost; the message says how to resume.
 
@@ -116,10 +125,14 @@ def bfs(
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
     client = client or (_current_client() if runtime is None else None)
     with watched(progress) as shown:
-        if client is None and (runtime is None or isinstance(runtime, LocalRuntime)):
+        if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):
             if any(given is not None for given in (num_partitions, result_store, resume)):
                 raise OocGraphError("num_partitions, result_store and resume are of searches on a cluster; pass client=")
-            return _in_process(graph, source, sources, runtime, memory_budget, threads, check_pages, direction, depth_limit, shown)
+            options = {
+                "device": device, "device_memory_budget": device_memory_budget, "memory_budget": memory_budget, "threads": threads,
+                "check_pages": check_pages,
+            }  # fmt: skip
+            return _in_process(graph, source, sources, runtime, options, direction, depth_limit, shown)
         from oocgraph.algorithms.on_cluster import bfs_on_cluster
 
         return bfs_on_cluster(
@@ -152,17 +165,12 @@ def _current_client() -> Client | None:
 
 
 def _in_process(
-    graph: CSRStore | str | os.PathLike[str], source: Any, sources: list[Any], runtime: LocalRuntime | None,
-    memory_budget: str | int | None, threads: int | None, check_pages: bool, direction: Direction, depth_limit: int | None,
-    progress: Progress,
+    graph: CSRStore | str | os.PathLike[str], source: Any, sources: list[Any], runtime: InProcess | None, options: dict[str, Any],
+    direction: Direction, depth_limit: int | None, progress: Progress,
 ) -> BFSResult:  # fmt: skip
-    """Search with the threads of this process."""
+    """Search with the threads, or the GPU, of this process."""
     with PeakSampler() as sampler:
-        opened = (
-            LocalRuntime.open(graph, memory_budget=memory_budget, threads=threads, check_pages=check_pages, progress=progress)
-            if runtime is None
-            else nullcontext(runtime)
-        )
+        opened = open_runtime(graph, progress=progress, **options) if runtime is None else nullcontext(runtime)
         with opened as loaded:
             ids = VertexIds(loaded.store)
             numbers = ids.vertices_of(sources)
@@ -179,6 +187,7 @@ def _in_process(
         peak_host_bytes=sampler.peak_bytes,
         memory_budget=loaded.memory_budget,
         planes_resident=loaded.planes_resident,
+        **loaded.device_figures,
     )
 
 
@@ -189,7 +198,7 @@ def _as_list(source: Iterable[Any]) -> list[Any]:
 
 
 def _check_arguments(
-    graph: Any, sources: list[Any], depth_limit: Any, direction: Any, threads: Any, runtime: LocalRuntime | ClusterRuntime | None
+    graph: Any, sources: list[Any], depth_limit: Any, direction: Any, threads: Any, runtime: InProcess | ClusterRuntime | None
 ) -> None:
     """Refuse what cannot be meant, before anything is read."""
     if not sources:
@@ -207,7 +216,7 @@ def _check_arguments(
 
 
 def search(
-    runtime: LocalRuntime,
+    runtime: InProcess,
     sources: Array,
     *,
     direction: Direction = "auto",
@@ -222,7 +231,7 @@ def search(
         return _search(runtime, sources, direction, depth_limit, progress)
 
 
-def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
+def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
     began, device_began = time.perf_counter(), device_bytes_read()
     last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
     state = runtime.start(sources)
@@ -238,10 +247,11 @@ def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_l
     runtime.finish(state)
     seconds = time.perf_counter() - began - oracle_seconds
     device = device_bytes_read() - device_began - oracle_bytes
+    parent, level = runtime.results(state)
     return Search(
         sources=sources,
-        parent=state.parent,
-        level=state.levels,
+        parent=parent,
+        level=level,
         num_reached=state.num_reached,
         num_reached_edges=runtime.reached_edges(state),
         depth=state.depth,
@@ -252,7 +262,7 @@ def _search(runtime: LocalRuntime, sources: Array, direction: Direction, depth_l
     )
 
 
-def iterate(runtime: Engine, state: SearchState, direction: Direction) -> None:
+def iterate(runtime: Steps, state: SearchProgress, direction: Direction) -> None:
     """Find the next level: of a whole graph, or a partition's part of it."""
     began = time.perf_counter()
     runtime.begin_iteration(state)
@@ -269,7 +279,7 @@ def iterate(runtime: Engine, state: SearchState, direction: Direction) -> None:
     runtime.advance(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes)
 
 
-def choose(runtime: Engine, state: SearchState, direction: Direction) -> Choice:
+def choose(runtime: Steps, state: SearchProgress, direction: Direction) -> Choice:
     """Apply the rule that `direction` names."""
     if direction in ("push", "pull"):
         return Choice(direction, "as asked")
@@ -278,10 +288,10 @@ def choose(runtime: Engine, state: SearchState, direction: Direction) -> Choice:
         return rules.choose_half(facts)
     if direction == "alpha-beta":
         return rules.choose_alpha_beta(facts, alpha=runtime.knobs.alpha, beta=runtime.knobs.beta)
-    return rules.choose_by_cost(facts, disk_byte_cost=DISK_BYTE_COST, page_bytes=PAGE_BYTES)
+    return rules.choose_by_cost(facts, disk_byte_cost=runtime.outside_byte_cost, page_bytes=runtime.outside_page_bytes)
 
 
-def choose_finish(runtime: Engine, state: SearchState, undecided: int, choice: Choice) -> Choice:
+def choose_finish(runtime: Steps, state: SearchProgress, undecided: int, choice: Choice) -> Choice:
     """Finish a pull that left vertices undecided by whichever direction reads fewer pages."""
     pull_pages = runtime.undecided_pages(state)
     if pull_pages <= FEW_PAGES:

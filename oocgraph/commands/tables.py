@@ -52,7 +52,8 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
 def print_levels(iterations: Sequence[Iteration]) -> None:
     """Print what each iteration did, on a cluster also how evenly; then the sums of each worker."""
     workers = by_worker(iterations)
-    print_table(_level_row(one, list(workers)) for one in iterations[:SHOWN_LEVELS])
+    on_device = any(one.device is not None for one in iterations)
+    print_table(_level_row(one, list(workers), on_device=on_device) for one in iterations[:SHOWN_LEVELS])
     if len(iterations) > SHOWN_LEVELS:
         rest = iterations[SHOWN_LEVELS:]
         seconds, num_bytes = sum(one.seconds for one in rest), sum(one.bytes_read for one in rest)
@@ -61,9 +62,14 @@ def print_levels(iterations: Sequence[Iteration]) -> None:
         _print_workers(workers)
 
 
-def _level_row(iteration: Iteration, workers: Sequence[str]) -> dict[str, Any]:
-    """Columns of one level; `busy` has the share of each of a few workers, in the order of the table of workers."""
+def _level_row(iteration: Iteration, workers: Sequence[str], *, on_device: bool = False) -> dict[str, Any]:
+    """Columns of one level.
+
+    `link_bytes` are those that went to a GPU; `busy` has the share of each of a few workers, in the order of the table of workers.
+    """
     row = {name: getattr(iteration, name) for name in ("level", "direction", "frontier", "undecided", "seconds", "bytes_read")}
+    if on_device:
+        row["link_bytes"] = iteration.device.link_bytes if iteration.device else 0
     if workers:
         figures = by_worker([iteration])
         busy = [figures[name].busy_seconds if name in figures else 0.0 for name in workers]

@@ -139,6 +139,7 @@ def plan_device_residency(
     host_available_bytes: int,
     host_limit_bytes: int,
     max_planes: int | None = None,
+    max_host_edges: int | None = None,
 ) -> DeviceResidency:
     """Divide what is available of both memories.
 
@@ -152,6 +153,8 @@ def plan_device_residency(
         The budgets that this is left of, for messages.
     max_planes
         Planes at most; by default as many as are stored, where they pay and fit.
+    max_host_edges
+        Edges in pinned host memory at most, over all groups; by default as many as fit.
 
     Raises
     ------
@@ -178,7 +181,8 @@ def plan_device_residency(
     else:
         resident = tuple(min(edges, edges * left // (all_edges * item)) for edges in sizes.num_edges)
     host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
-    host = _host_edges(sizes, resident, host_available_bytes - host_staging)
+    host_bytes = host_available_bytes - host_staging
+    host = _host_edges(sizes, resident, host_bytes if max_host_edges is None else min(host_bytes, max_host_edges * item))
     return DeviceResidency(
         num_planes=num_planes,
         num_resident=resident,

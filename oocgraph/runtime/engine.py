@@ -55,6 +55,10 @@ SPARSE_GAP_PAGES, DENSE_GAP_PAGES, DENSE_SHARE = 1, 8, 0.3
 """Pages read though not needed, to join two reads: few, or more when this share of all pages is needed anyway."""
 
 
+DISK_BYTE_COST = 25
+"""What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s."""
+
+
 class Few(NamedTuple):
     """Up to how many vertices and edges a frontier is tiny."""
 
@@ -78,6 +82,9 @@ class Engine:
     knobs
         The configuration that holds for its searches.
     """
+
+    outside_byte_cost: float = DISK_BYTE_COST
+    outside_page_bytes: int = PAGE_BYTES
 
     def __init__(self, store: CSRStore, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings) -> None:
         self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from oocgraph.config import Settings, settings
 from oocgraph.kernels import cpu, warm
@@ -115,6 +115,15 @@ class LocalRuntime(Engine):
     def memory_budget(self) -> int:
         """Bytes the process may hold."""
         return self.budget.limit_bytes
+
+    @property
+    def device_figures(self) -> dict[str, Any]:
+        """Nothing: there is no GPU."""
+        return {}
+
+    def results(self, state: SearchState) -> tuple[Array, Array]:
+        """Return parent and level."""
+        return state.parent, state.levels
 
     def start(self, sources: Array) -> SearchState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""

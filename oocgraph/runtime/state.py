@@ -14,65 +14,36 @@ from oocgraph.runtime.buffers import BufferPool
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
-class SearchState:
-    """What a search knows; kernels write its arrays in place.
+class SearchProgress:
+    """How far a search is, and the figures of its iterations; wherever its arrays are.
 
     Attributes
     ----------
-    frontier, visited, before, undecided : (num_words,) uint64
-        Bitmaps: active vertices; visited ones now and at the start of the iteration; what a pull has left to the disk.
-    parent : (num_vertices,) index dtype
-        Unset where not visited.
+    num_vertices : int
+        Vertices that it notes parents and levels of.
     level : int
         Level of the frontier.
-    kept, kept_entries
-        Tails that a pull read without a hit, for the next pull (see `oocgraph.kernels.cpu.pull_tails`).
-    wide : bool
-        Whether levels are int32 (from the start on graphs of high diameter) or one byte each.
-    queued : bool
-        Whether the frontier is in ``queues`` rather than in the bitmap.
+    frontier_size, frontier_edges : int
+        Active vertices, and the sum of their (out-)degrees.
+    num_reached, unvisited_edges : int
+        Visited vertices; the sum of the (in-)degrees of the others.
+    pulled : bool
+        Whether the last iteration was a pull.
+    bytes_requested : int
+        Of the store's files.
     """
 
-    def __init__(self, num_vertices: int, dtype: np.dtype[Any], pool: BufferPool, *, num_kept: int = 0, wide: bool = False) -> None:
-        n, words = num_vertices, max(1, -(-num_vertices // 64))
-        self.num_vertices, self.num_words = n, words
-        self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
-        self.parent = pool.take(n * dtype.itemsize).view(dtype)
-        levels = pool.take(4 * n)
-        self.level8, self.level32 = levels[:n], levels.view(np.int32)
-        self.wide = wide
+    def __init__(self, num_vertices: int) -> None:
+        self.num_vertices = num_vertices
         self.level = 0
-        self.queued = True
-        self.queues = pool.take(4 * QUEUE_CAPACITY * 8).view(np.int64).reshape(4, QUEUE_CAPACITY)
-        self.counts = np.zeros(7, np.int64)
-        self.kept = np.zeros(2, np.int64)
-        self.kept_entries = (
-            pool.take(num_kept // KEPT_EDGES * 8).view(np.int64),
-            pool.take(num_kept // KEPT_EDGES * 16).view(np.int64).reshape(-1, 2),
-            pool.take(num_kept * dtype.itemsize).view(dtype),
-        )
         self.frontier_size = self.frontier_edges = 0
         self.num_reached = 0
         self.unvisited_edges = 0
         self.pulled = False
         self.bytes_requested = 0
+        self.counts = np.zeros(7, np.int64)
         self._records: list[Iteration | Array] = []
         self.oracle_pages: list[tuple[int, int]] = []
-
-    @property
-    def closed(self) -> Array:
-        """Bitmap over all vertices of what a push may not find."""
-        return self.visited
-
-    @property
-    def reached(self) -> Array:
-        """Bitmap over all vertices of what has been reached."""
-        return self.visited
-
-    @property
-    def owners(self) -> tuple[Array | None, Array | None]:
-        """``owned, rank`` of a partition (see `oocgraph.kernels.cpu.push_rows`); None of a whole graph."""
-        return None, None
 
     @property
     def num_unvisited(self) -> int:
@@ -80,30 +51,9 @@ class SearchState:
         return self.num_vertices - self.num_reached
 
     @property
-    def num_kept(self) -> int:
-        """Entries of `kept_entries` in use."""
-        return min(int(self.kept[0]), self.kept_entries[0].size)
-
-    @property
-    def marks(self) -> tuple[Array, Array, Array, bool, int]:
-        """``parent, level8, level32, wide, level`` of the vertices that this iteration finds."""
-        return self.parent, self.level8, self.level32, self.wide, self.level + 1
-
-    @property
-    def levels(self) -> Array:
-        """Levels in the form in use: uint8, or int32 when the depth needs it."""
-        return self.level32 if self.wide else self.level8
-
-    @property
     def depth(self) -> int:
         """Largest level that has a vertex."""
         return self.level if self.frontier_size else max(0, self.level - 1)
-
-    def widen_if_needed(self) -> None:
-        """Turn to int32 levels before one appears that a byte cannot hold."""
-        if not self.wide and self.level + 1 >= LEVEL_UNREACHED:
-            cpu.widen_levels(self.level8, self.level32, self.num_vertices)
-            self.wide = True
 
     def record(self, iteration: Iteration) -> None:
         """Append the figures of an iteration."""
@@ -144,3 +94,77 @@ class SearchState:
             pairs = zip(out, self.oracle_pages, strict=True)
             out = [replace(iteration, push_pages=push, pull_pages=pull) for iteration, (push, pull) in pairs]
         return tuple(out)
+
+
+class SearchState(SearchProgress):
+    """What a search knows; kernels write its arrays in place.
+
+    Attributes
+    ----------
+    frontier, visited, before, undecided : (num_words,) uint64
+        Bitmaps: active vertices; visited ones now and at the start of the iteration; what a pull has left to the disk.
+    parent : (num_vertices,) index dtype
+        Unset where not visited.
+    level : int
+        Level of the frontier.
+    kept, kept_entries
+        Tails that a pull read without a hit, for the next pull (see `oocgraph.kernels.cpu.pull_tails`).
+    wide : bool
+        Whether levels are int32 (from the start on graphs of high diameter) or one byte each.
+    queued : bool
+        Whether the frontier is in ``queues`` rather than in the bitmap.
+    """
+
+    def __init__(self, num_vertices: int, dtype: np.dtype[Any], pool: BufferPool, *, num_kept: int = 0, wide: bool = False) -> None:
+        super().__init__(num_vertices)
+        n, words = num_vertices, max(1, -(-num_vertices // 64))
+        self.num_words = words
+        self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
+        self.parent = pool.take(n * dtype.itemsize).view(dtype)
+        levels = pool.take(4 * n)
+        self.level8, self.level32 = levels[:n], levels.view(np.int32)
+        self.wide = wide
+        self.queued = True
+        self.queues = pool.take(4 * QUEUE_CAPACITY * 8).view(np.int64).reshape(4, QUEUE_CAPACITY)
+        self.kept = np.zeros(2, np.int64)
+        self.kept_entries = (
+            pool.take(num_kept // KEPT_EDGES * 8).view(np.int64),
+            pool.take(num_kept // KEPT_EDGES * 16).view(np.int64).reshape(-1, 2),
+            pool.take(num_kept * dtype.itemsize).view(dtype),
+        )
+
+    @property
+    def closed(self) -> Array:
+        """Bitmap over all vertices of what a push may not find."""
+        return self.visited
+
+    @property
+    def reached(self) -> Array:
+        """Bitmap over all vertices of what has been reached."""
+        return self.visited
+
+    @property
+    def owners(self) -> tuple[Array | None, Array | None]:
+        """``owned, rank`` of a partition (see `oocgraph.kernels.cpu.push_rows`); None of a whole graph."""
+        return None, None
+
+    @property
+    def num_kept(self) -> int:
+        """Entries of `kept_entries` in use."""
+        return min(int(self.kept[0]), self.kept_entries[0].size)
+
+    @property
+    def marks(self) -> tuple[Array, Array, Array, bool, int]:
+        """``parent, level8, level32, wide, level`` of the vertices that this iteration finds."""
+        return self.parent, self.level8, self.level32, self.wide, self.level + 1
+
+    @property
+    def levels(self) -> Array:
+        """Levels in the form in use: uint8, or int32 when the depth needs it."""
+        return self.level32 if self.wide else self.level8
+
+    def widen_if_needed(self) -> None:
+        """Turn to int32 levels before one appears that a byte cannot hold."""
+        if not self.wide and self.level + 1 >= LEVEL_UNREACHED:
+            cpu.widen_levels(self.level8, self.level32, self.num_vertices)
+            self.wide = True

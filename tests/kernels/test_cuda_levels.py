@@ -14,7 +14,7 @@ from oocgraph.kernels.cpu import STATUS_DONE, STATUS_GROWN, STATUS_LOG_FULL, STA
 from tests.kernels.on_device import C_NAME, DEVICES, Bench, bitmap, marked, open_device, source
 
 DTYPES = {"uint32": np.dtype(np.uint32), "int64": np.dtype(np.int64)}
-BLOCK = 1024
+BLOCK = 512
 ALL = 1 << 40
 UNSET = 99
 SIZE, EDGES, LEVEL, BYTES, LOG_ROWS, MISSING, WHICH, STATUS = range(8)

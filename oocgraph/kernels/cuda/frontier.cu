@@ -86,6 +86,12 @@ __global__ void add_vertices(const I* __restrict__ vertices, i64 count, u32* wor
   for (i64 i = global_thread(); i < count; i += num_threads()) atomicOr(&words[vertices[i] >> 5], 1u << (vertices[i] & 31));
 }
 
+// out[i] = values[vertices[i]].
+template <class I>
+__global__ void take(const I* __restrict__ vertices, i64 count, const I* __restrict__ values, I* out) {
+  for (i64 i = global_thread(); i < count; i += num_threads()) out[i] = values[vertices[i]];
+}
+
 // The sources of a search: visited, at level 0, parents of themselves.
 template <class I>
 __global__ void begin_search(

@@ -4,7 +4,7 @@
 // One block, whose barriers take the place of launches. A level takes LEVEL_BLOCK rows of the frontier at a time: a prefix sum over their
 // degrees numbers their edges, and each edge finds its row by bisection, so that any lengths of rows keep all threads busy.
 
-#define LEVEL_BLOCK 1024
+#define LEVEL_BLOCK 512  // more would spill on devices with 32,768 registers a block
 #define LEVEL_WARPS (LEVEL_BLOCK / 32)
 
 // Why it stopped, as in oocgraph/kernels/cpu.py.
@@ -16,7 +16,7 @@ __device__ __forceinline__ i64 level_exclusive_sum(i64 x, i64* shared, i64& tota
   __syncthreads();
   if (lane_id() == 31) shared[warp_id()] = inclusive;
   __syncthreads();
-  i64 sums = warp_inclusive_sum(shared[lane_id()]);  // by every warp: a barrier less
+  i64 sums = warp_inclusive_sum(lane_id() < LEVEL_WARPS ? shared[lane_id()] : (i64)0);  // by every warp: a barrier less
   total = __shfl_sync(FULL, sums, 31);
   i64 before = __shfl_sync(FULL, sums, warp_id() ? warp_id() - 1 : 0);
   return (warp_id() ? before : 0) + inclusive - x;
