@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.clusters import Place, cluster_options
-from oocgraph.commands.common import emit, json_option, memory_option, output_path, progress_bars, threads_option
+from oocgraph.commands.common import device_options, emit, json_option, memory_option, output_path, progress_bars, threads_option
 from oocgraph.commands.tables import print_levels
 from oocgraph.types import Progress
 
@@ -25,6 +25,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
 @memory_option
 @threads_option
+@device_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
 @click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
@@ -45,7 +46,8 @@ def bfs(
 ) -> None:
     """Search the graph store GRAPH breadth-first; several --source make one search from the set.
 
-    The search runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then those of each worker.
+    The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
+    --device-memory and --threads are then those of each worker.
 
     Figures: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
@@ -80,20 +82,13 @@ def bfs(
 
 
 def _search(
-    store: CSRStore,
-    source: Any,
-    memory: str | None,
-    progress: Progress,
-    *,
-    threads: int | None,
-    check_pages: bool,
-    direction: Any,
-    depth_limit: int | None,
+    store: CSRStore, source: Any, memory: str | None, progress: Progress, *, direction: Any, depth_limit: int | None, **options: Any
 ) -> BFSResult:
+    """Search in this process; `options` are those of `oocgraph.runtime.in_process.open_runtime`."""
     from oocgraph.algorithms.bfs import bfs as search
-    from oocgraph.runtime.local import LocalRuntime
+    from oocgraph.runtime.in_process import open_runtime
 
-    with LocalRuntime.open(store, memory_budget=memory, threads=threads, check_pages=check_pages, progress=progress) as runtime:
+    with open_runtime(store, memory_budget=memory, progress=progress, **options) as runtime:
         return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit, progress=progress)
 
 

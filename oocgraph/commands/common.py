@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from oocgraph import progress
 from oocgraph.memory import format_bytes, parse_bytes
-from oocgraph.types import Progress
+from oocgraph.types import DeviceKind, Progress
 
 COMPILING = "compiling kernels (once) ..."
 
@@ -37,6 +37,18 @@ def memory_option(command: Command) -> Command:
 def threads_option(command: Command) -> Command:
     """Add ``--threads``."""
     return click.option("--threads", type=click.IntRange(min=1), help="Compute threads.  [default: all cores]")(command)
+
+
+def device_options(command: Command) -> Command:
+    """Add ``--device`` and ``--device-memory``; the command takes them as `device` and `device_memory_budget`."""
+    kind = click.option(
+        "--device",
+        type=click.Choice(get_args(DeviceKind)),
+        help="auto: a GPU if one can be used; cuda: a GPU, or an error that says why not.  [default: as configured, auto]",
+    )
+    text = "Device memory that a search on a GPU may hold, such as 4G.  [default: most of what is free]"
+    size = click.option("--device-memory", "device_memory_budget", metavar="SIZE", callback=check_size, help=text)
+    return kind(size(command))
 
 
 def overwrite_option(command: Command) -> Command:
