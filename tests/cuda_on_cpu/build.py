@@ -50,11 +50,16 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="oocgraph-cuda-on-cpu-"))
 
 
+@cache
+def _compiler() -> str:
+    return subprocess.run(["g++", "--version"], check=True, capture_output=True, text=True).stdout
+
+
 def build(source: str, name: str, *, sanitize: bool, libraries: tuple[Path, ...] = ()) -> Path:
     """Compile C++ `source`, which may include this folder's headers; return the library."""
     flags = [*FLAGS, *(SANITIZER_FLAGS if sanitize else []), f"-I{HERE}"]
     headers = [path.read_bytes() for path in sorted(HERE.glob("*.h"))]
-    key = hashlib.sha256(b"\0".join([source.encode(), repr((flags, libraries)).encode(), *headers])).hexdigest()[:20]
+    key = hashlib.sha256(b"\0".join([source.encode(), repr((_compiler(), flags, libraries)).encode(), *headers])).hexdigest()[:20]
     library = cache_folder() / f"{name}-{key}.so"
     if library.exists():
         return library

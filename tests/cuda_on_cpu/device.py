@@ -108,11 +108,15 @@ class CpuDevice:
     @_operation
     def pinned(self, num_bytes: int) -> np.ndarray:
         """Allocate what this device takes for page-locked memory."""
+        try:
+            memory = Memory(num_bytes, "pinned", self._free_pinned)
+        except MemoryError as error:
+            raise DeviceError(f"{_mib(num_bytes)} of host memory cannot be page-locked for {self.name}") from error
         with self._lock:
             self.num_pinned_allocations += 1
             self.pinned_bytes += num_bytes
             self.peak_pinned_bytes = max(self.peak_pinned_bytes, self.pinned_bytes)
-        return Memory(num_bytes, "pinned", self._free_pinned).array()
+        return memory.array()
 
     @_operation
     def mapped(self, pinned: np.ndarray) -> np.ndarray:

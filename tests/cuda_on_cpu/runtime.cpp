@@ -8,6 +8,8 @@
 // started the block. Under the address sanitizer they are left to its report.
 #include "runtime.h"
 
+#include "fiber.h"
+
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -16,51 +18,10 @@
 #include <mutex>
 #include <numeric>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-
-#if !defined(__x86_64__) || !defined(__linux__)
-#error "CUDA on the CPU is written for Linux on x86-64"
-#endif
-
-// Save the callee's registers and the stack pointer in *from, and resume what was saved as `to`.
-extern "C" void cuda_on_cpu_switch(void** from, void* to);
-extern "C" char cuda_on_cpu_resume[];
-asm(R"(
-.text
-.p2align 4
-.globl cuda_on_cpu_switch
-.hidden cuda_on_cpu_switch
-.type cuda_on_cpu_switch,@function
-cuda_on_cpu_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-.globl cuda_on_cpu_resume
-.hidden cuda_on_cpu_resume
-cuda_on_cpu_resume:
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    popq %rcx
-    jmp *%rcx
-.size cuda_on_cpu_switch,.-cuda_on_cpu_switch
-)");
 
 namespace cuda_on_cpu {
 
@@ -68,61 +29,14 @@ thread_local Thread* current = nullptr;
 
 namespace {
 
-constexpr unsigned max_threads = 1024;            // of a block
-constexpr std::size_t stack_bytes = 128 << 10;    // of a fiber
-constexpr std::size_t guard_bytes = 4096;         // below a stack, where nothing may be touched
+constexpr unsigned max_threads = 1024; // of a block
 constexpr unsigned char any_content = 0xa5;
 constexpr std::uint64_t undefined_value = 0xa5a5a5a5a5a5a5a5;
-constexpr unsigned switch_once_in = 32;           // atomics, at most, between two that let others go first
-
-struct Context {
-    void* stack_pointer = nullptr;
-    const void* bottom = nullptr;
-    std::size_t size = 0;
-    void* fake_stack = nullptr;
-};
-
-void switch_context(Context& from, Context& to) {
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
-#endif
-    cuda_on_cpu_switch(&from.stack_pointer, to.stack_pointer);
-#if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
-#endif
-}
+constexpr unsigned switch_once_in = 32; // atomics, at most, between two that let others go first
 
 void fiber_main();
 
 } // namespace
-
-struct Fiber {
-    Context context;
-    char* memory = nullptr;
-
-    // Stacks begin at different places in their pages: they would all compete for the same few lines of the cache.
-    explicit Fiber(std::size_t number) {
-        void* pages = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (pages == MAP_FAILED) return;
-        memory = static_cast<char*>(pages);
-        mprotect(memory, guard_bytes, PROT_NONE);
-        context.bottom = memory + guard_bytes;
-        context.size = stack_bytes;
-        void** top = reinterpret_cast<void**>(memory + guard_bytes + stack_bytes - number * 320 % 4096);
-        *--top = nullptr; // the stack is aligned as after a call
-        *--top = reinterpret_cast<void*>(&fiber_main);
-        for (int k = 0; k < 6; k++) *--top = nullptr;
-        context.stack_pointer = top;
-    }
-    Fiber(const Fiber&) = delete;
-    ~Fiber() {
-        if (!memory) return;
-#if defined(__SANITIZE_ADDRESS__)
-        __asan_unpoison_memory_region(context.bottom, context.size);
-#endif
-        munmap(memory, guard_bytes + stack_bytes);
-    }
-};
 
 struct Warp {
     unsigned alive, arrived;
@@ -158,6 +72,7 @@ class Scheduler : public Launch {
     void suspend(Thread& self);
     [[noreturn]] void deadlock();
     void make_ready(Thread& thread) { ready[tail++ % max_threads] = &thread; }
+    void make_next(Thread& thread) { ready[--head % max_threads] = &thread; }
     Thread* take();
     Fiber* idle_fiber();
     unsigned random(unsigned below);
@@ -239,7 +154,7 @@ Thread* Scheduler::take() {
 
 Fiber* Scheduler::idle_fiber() {
     if (idle.empty()) {
-        auto fiber = std::make_unique<Fiber>(fibers.size());
+        auto fiber = std::make_unique<Fiber>(fibers.size(), &fiber_main);
         if (!fiber->memory) fail("there is no memory for the stack of another thread");
         fibers.push_back(std::move(fiber));
         return fibers.back().get();
@@ -322,13 +237,14 @@ void Scheduler::complete(Warp& warp, unsigned first_number, unsigned mask, const
         ballot |= (unsigned)(warp.value[lane] != 0) << lane;
     }
     warp.arrived &= ~group;
-    for (unsigned rest = group; rest; rest &= rest - 1) {
-        int lane = __builtin_ctz(rest);
+    for (unsigned rest = group; rest;) { // the lowest lane is the next to run, before other warps: their stacks would take its place in the cache
+        int lane = 31 - __builtin_clz(rest);
+        rest &= ~(1u << lane);
         unsigned source = warp.source[lane];
         if (primitive == Primitive::ballot) warp.result[lane] = ballot;
         else if (primitive == Primitive::shuffle) warp.result[lane] = group >> source & 1u ? warp.value[source] : undefined_value;
         Thread& thread = threads[first_number + lane];
-        if (&thread != last) make_ready(thread);
+        if (&thread != last) make_next(thread);
     }
 }
 
