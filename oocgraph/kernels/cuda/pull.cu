@@ -11,13 +11,19 @@ struct alignas(16) Four {
 
 #define HUB_WORDS 8192
 
+#if __CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 1070  // 1,024 threads on a multiprocessor
+#define PULL_BLOCKS 2
+#else
+#define PULL_BLOCKS 3
+#endif
+
 // Pull over the planes. A thread has four neighbouring vertices, a warp 128 of them: four words of the bitmaps, which it alone writes.
 //
 // The frontier's first words are copied to shared memory: lists are hub first, so most of what is looked up is there, and 32 random reads
 // take a few cycles there and up to 32 in the first-level cache.
 // `visited`, `next` and `undecided` have num_words words; those of groups group0 .. group1 - 1 of `next` and `undecided` are overwritten.
 template <class I>
-__global__ void __launch_bounds__(512, 3) pull_planes(
+__global__ void __launch_bounds__(512, PULL_BLOCKS) pull_planes(
     i64 group0, i64 group1, i64 num_words, i64 num_vertices, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
     const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, i64 num_frontier_words, u32* visited, u32* undecided,
     u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
