@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from oocgraph.kernels.gpu import cuda_source, kernel_names
 from tests.cuda_on_cpu.nvrtc import CompileError, Nvrtc, compile_for_all, needs_nvrtc, registers, table
 
 pytestmark = needs_nvrtc
@@ -30,10 +31,7 @@ NAMES = ["add<float>", "add<long long>", "share", "hold<4>", "hold<200>"]
 @pytest.fixture(scope="module")
 def compiled():
     """Compile the project's kernels for ids of both widths and every target."""
-    gpu = pytest.importorskip("oocgraph.kernels.gpu")
-    return compile_for_all(
-        gpu.cuda_source(), sorted({name for dtype in (np.uint32, np.int64) for name in gpu.kernel_names(np.dtype(dtype))})
-    )
+    return compile_for_all(cuda_source(), sorted({name for dtype in (np.uint32, np.int64) for name in kernel_names(np.dtype(dtype))}))
 
 
 def test_every_target_from_the_oldest_that_cuda_supports(compiled):
