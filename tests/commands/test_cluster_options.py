@@ -140,6 +140,8 @@ def test_options_reach_client_and_search(run, graph, monkeypatch):
             "memory_budget": "1G",
             "threads": 2,
             "check_pages": True,
+            "device": None,
+            "device_memory_budget": None,
             "depth_limit": 5,
             "direction": "auto",
         },
