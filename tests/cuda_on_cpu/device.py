@@ -72,7 +72,7 @@ class CpuDevice:
         *,
         deferred: bool = False,
         fail_after: int | None = None,
-        num_multiprocessors: int = 4,
+        num_multiprocessors: int = 2,
     ) -> None:
         self.name, self.num_multiprocessors, self.total_bytes = "CPU (shim)", num_multiprocessors, total_bytes
         self.seed, self.fail_after = seed, fail_after

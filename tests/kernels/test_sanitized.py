@@ -11,7 +11,7 @@ from tests.cuda_on_cpu.sanitizer import run_pytest
 
 pytestmark = needs_shim
 
-FILES = sorted(path.name for path in Path(__file__).parent.glob("test_cuda_*.py"))
+FILES = sorted(path.name for pattern in ("test_cuda_*.py", "test_gpu_*.py") for path in Path(__file__).parent.glob(pattern))
 
 
 @pytest.mark.parametrize("file", FILES)
