@@ -175,6 +175,13 @@ def _in_process(
             ids = VertexIds(loaded.store)
             numbers = ids.vertices_of(sources)
             found = search(loaded, np.unique(numbers[numbers >= 0]), direction=direction, depth_limit=depth_limit, progress=progress)
+            figures = {  # what is known as long as it is open
+                "edge_bytes": loaded.store.edge_bytes,
+                "load_seconds": loaded.load_seconds,
+                "memory_budget": loaded.memory_budget,
+                "planes_resident": loaded.planes_resident,
+                **loaded.device_figures,
+            }
     return BFSResult(
         search=found,
         ids=ids,
@@ -182,12 +189,8 @@ def _in_process(
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
         writer=write_result,
         depth_limit=depth_limit,
-        edge_bytes=loaded.store.edge_bytes,
-        load_seconds=loaded.load_seconds,
         peak_host_bytes=sampler.peak_bytes,
-        memory_budget=loaded.memory_budget,
-        planes_resident=loaded.planes_resident,
-        **loaded.device_figures,
+        **figures,
     )
 
 

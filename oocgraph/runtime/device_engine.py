@@ -19,7 +19,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.config import Settings
-from oocgraph.errors import CorruptStoreError, DeviceError
+from oocgraph.errors import CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels import cpu
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
 from oocgraph.plan.access import Access, AccessFacts, choose_access
@@ -95,6 +95,7 @@ class DeviceEngine:
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
         self.subgraph, self.staged = subgraph, staged
         self.searching = threading.Lock()
+        self.is_closed = False
         self.oracle = None
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []
@@ -384,12 +385,22 @@ class DeviceEngine:
         return [access.reason for access in self._accesses[-1:]]
 
     def close(self) -> None:
-        """End the threads, close the files, give the memory back."""
-        self.staged.close()
-        self.graph.close()
-        device = self.device
-        self.__dict__.clear()  # the arrays with it
-        device.close()
+        """End the threads, close the files, give the memory back; closing again does nothing."""
+        with self.searching:  # a search in another thread ends first
+            if self.is_closed:
+                return
+            self.staged.close()
+            self.graph.close()
+            device = self.device
+            kept = {"store": self.store, "searching": self.searching, "partition": self.partition, "is_closed": True}
+            self.__dict__.clear()  # the arrays with it
+            self.__dict__.update(kept)
+            device.close()
+
+    def check_open(self) -> None:
+        """Refuse to do anything after `close`."""
+        if self.is_closed:
+            raise OocGraphError(f"the runtime of {self.store.url} is closed; open the graph anew")
 
     def reached_edges(self, state: DeviceState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
@@ -410,6 +421,7 @@ class DeviceEngine:
     @contextmanager
     def _naming(self, state: OnDevice) -> Iterator[None]:
         """Name partition and level in what goes wrong; after a device has failed, nothing is asked of it any more."""
+        self.check_open()
         if self._failed is not None:
             raise DeviceError(f"the device failed in an earlier search ({self._failed}); open the graph anew")
         try:

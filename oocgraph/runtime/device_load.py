@@ -16,7 +16,7 @@ from oocgraph.errors import BudgetError, CorruptStoreError
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.kernels.gpu import Lookup
 from oocgraph.memory import Budget, format_bytes, page_cache_bytes, parse_bytes
-from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, plan_device_residency
+from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency
 from oocgraph.plan.residency import SLACK_BYTES
 from oocgraph.runtime import resident as host
 from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
@@ -77,6 +77,9 @@ def load_device_graph(
     sizes = device_sizes(store, indices, lookups)
     fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes)
     checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if check_pages else 0
+    at_least = "results, reading threads and page-locked staging"
+    budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
+    budget.release(at_least)
     budget.reserve("results and reading threads", fixed + checksums)
     residency = plan_device_residency(
         sizes,
@@ -143,13 +146,11 @@ def _load(
     for a in range(0, num_host, step):
         read_into(array, a, pinned[a : a + step], pool)
         _checker(array, checksums)(a, pinned[a : a + step])
-    files = None
-    if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):
+    rows, mapped, files = _lookup(store, device, uploader, group, lookup), device.mapped(pinned), None
+    if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
-    return DeviceAdjacency(
-        array, _lookup(store, device, uploader, group, lookup), *heads, resident, pinned, device.mapped(pinned), files, store.num_vertices
-    )
+    return DeviceAdjacency(array, rows, *heads, resident, pinned, mapped, files, store.num_vertices)
 
 
 def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: tuple[Array, Array, Array, Array] | None) -> Lookup:

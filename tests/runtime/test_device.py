@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 import threading
 
@@ -11,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oocgraph
+from oocgraph.arrays import DeviceChoice
 from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels.gpu import kernel_names
 from oocgraph.plan import device_residency
@@ -305,3 +308,51 @@ def test_a_given_device_is_used(kron):
     device = CpuDevice()
     with open_runtime(kron, device=device, device_memory_budget="100M") as runtime:
         assert oocgraph.bfs(kron, SOURCES[0], runtime=runtime).device == device.name
+
+
+def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
+    """Without a runtime: the figures are those of the device, and everything is given back."""
+    device = CpuDevice()
+    monkeypatch.setattr("oocgraph.runtime.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
+    result = oocgraph.bfs(kron, SOURCES[0], device="cuda", device_memory_budget="100M")
+    verify_bfs(kron, result)
+    assert (result.device, result.summary()["device_memory_budget"]) == (device.name, 100 << 20)
+    assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
+
+
+def test_a_closed_runtime(kron):
+    """Closing twice is no harm; a search is refused with what to do."""
+    runtime = DeviceRuntime.open(kron, device=CpuDevice())
+    runtime.close()
+    runtime.close()
+    with pytest.raises(OocGraphError, match="closed; open the graph anew"):
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
+
+
+def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
+    """Whichever call fails: no open file, no thread, no memory."""
+    small_plans(monkeypatch)
+    budget = least_budget(kron) + kron.edge_bytes // 10
+    device = CpuDevice()
+    with DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0):
+        num_calls = device.calls.total()
+    before = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for k in range(1, num_calls + 1, 3):
+        device = CpuDevice(fail_after=k)
+        with pytest.raises(DeviceError, match="lost"):
+            DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0)
+        assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before
+        gc.collect()
+        assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("memory", ["1M", "60M"])
+def test_the_host_budget_that_a_message_names_works(kron, memory):
+    """At once: not one that only the next message would find too small."""
+    with pytest.raises(BudgetError, match="--memory") as told:
+        DeviceRuntime.open(kron, device=CpuDevice(), memory_budget=memory, check_pages=True)
+    least = re.search(r"at least (\d+)M", str(told.value)).group(1)
+    with DeviceRuntime.open(
+        kron, device=CpuDevice(), memory_budget=f"{int(least) + 4}M", check_pages=True
+    ) as runtime:  # the process may have grown
+        verify_bfs(kron, oocgraph.bfs(kron, SOURCES[0], runtime=runtime))
