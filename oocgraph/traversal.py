@@ -59,8 +59,8 @@ class DeviceFigures:
         ``resident``, ``zero-copy`` or ``gather``: how edges that are not in device memory were taken, and why.
     link_bytes
         Bytes of edges over the link: those staged, and lines of 128 bytes read in host memory.
-    num_pieces
-        Staging buffers filled.
+    num_batches, num_pieces
+        Batches of rows that were asked for; staging buffers filled.
     read_seconds
         Time in which host threads gathered (their clock).
     copy_seconds, kernel_seconds, span_seconds, idle_seconds
@@ -69,6 +69,7 @@ class DeviceFigures:
 
     access: str
     link_bytes: int = 0
+    num_batches: int = 0
     num_pieces: int = 0
     read_seconds: float = 0.0
     copy_seconds: float = 0.0

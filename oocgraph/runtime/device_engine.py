@@ -370,6 +370,7 @@ class DeviceEngine:
         figures = DeviceFigures(
             access=" and ".join(sorted(kinds)) + ": " + self._accesses[-1].reason if kinds else "resident",
             link_bytes=self._link_bytes,
+            num_batches=len(self._accesses),
             num_pieces=staged.num_pieces,
             read_seconds=staged.read_seconds,
             copy_seconds=staged.copy_seconds,
