@@ -46,6 +46,10 @@ class ResultSpool:
             raise output_error(error, self._folder) from error
         self._results.append(replace(result, search=replace(search, parent=search.parent[:0].copy(), level=search.level[:0].copy())))
 
+    def figures(self, number: int) -> BFSResult:
+        """Return a result without its parents and levels."""
+        return self._results[number]
+
     def take(self, number: int) -> BFSResult:
         """Read a result back and remove its files."""
         result = self._results[number]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oocgraph.commands.bench_gpu import bench_gpu
 from oocgraph.commands.bfs import DIRECTIONS
 from oocgraph.commands.clusters import Place, place_options
 from oocgraph.commands.common import check_size, emit, json_option, memory_option, note, progress_bars, threads_option
@@ -32,6 +33,9 @@ _scratch = click.option(
 @click.group()
 def bench() -> None:
     """Measure, beside a peer on the same graph."""
+
+
+bench.add_command(bench_gpu)
 
 
 @bench.command("bfs")
