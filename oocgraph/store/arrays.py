@@ -147,8 +147,26 @@ class ZarrArray:
         self.dtype, self.length, self.chunk_length = np.dtype(array.dtype), int(array.shape[0]), int(array.chunks[0])
 
     def read(self, start: int, stop: int) -> Array:
-        """Return elements ``start .. stop - 1``; Zarr reads the chunks (or byte ranges) that hold them."""
+        """Return elements ``start .. stop - 1``; Zarr reads the chunks (or byte ranges) that hold them.
+
+        Raises
+        ------
+        CorruptStoreError
+            A chunk is missing, or cannot be read or decoded.
+        """
         try:
-            return np.ascontiguousarray(self._array[start:stop])
+            values = np.ascontiguousarray(self._array[start:stop])
+            for chunk in range(start // self.chunk_length, -(-stop // self.chunk_length)):
+                self._check_zeros(chunk, values[max(0, chunk * self.chunk_length - start) : (chunk + 1) * self.chunk_length - start])
         except (OSError, RuntimeError, ValueError, KeyError) as error:
             raise CorruptStoreError(f"{self.name}: elements {start} to {stop} cannot be read or decoded ({error})") from error
+        return values
+
+    def _check_zeros(self, chunk: int, values: Array) -> None:
+        """Refuse zeros that Zarr makes up for a chunk that is missing."""
+        from zarr.core.sync import sync
+
+        if values.size and not values.any():
+            key = f"{self._array.path}/{self._array.metadata.encode_chunk_key((chunk,))}"
+            if not sync(self._array.store.exists(key)):
+                raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")

@@ -124,6 +124,17 @@ def test_missing_chunks_are_named(store, tmp_path, codec):
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_missing_chunks_are_no_zeros(store, tmp_path, codec):
+    """A search would find nothing in them, and say so."""
+    packed = rewrite(store.url, tmp_path / "p.zarr", codec=codec)
+    (tmp_path / "p.zarr/out/indices/c/0").unlink()
+    with pytest.raises(CorruptStoreError, match=r"out/indices/c/0: this chunk of out/indices is missing"):
+        packed.read("out/indices")
+    zeros = rewrite(store.url, tmp_path / "z.zarr", codec=codec, arrays={"extra": np.zeros(5, np.int64)})
+    assert not zeros.read("extra").any()
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_truncated_chunks_are_named(store, tmp_path, codec):
     packed = rewrite(store.url, tmp_path / "p.zarr", codec=codec)
     file = tmp_path / "p.zarr/out/indptr/c/0"
