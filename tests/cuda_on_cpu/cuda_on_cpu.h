@@ -1,7 +1,7 @@
 // CUDA C++ for g++: what kernels without includes may use, executed on the CPU.
 //
-// Each CUDA thread is a fiber of the host thread that launched the kernel. Blocks run one after the other, and a thread runs until it waits or
-// ends. A kernel that lacks a barrier gives wrong results under some order of the threads (the seed), one whose threads wait for
+// Each CUDA thread is a fiber of the host thread that launched the kernel. Blocks run one after the other, and a thread runs until it
+// waits or ends. A kernel that lacks a barrier gives wrong results under some order of the threads (the seed), one whose threads wait for
 // each other in vain ends with an error. Several host threads may launch at the same time.
 //
 // Overloads of atomics are those of CUDA, so that what compiles here compiles there. Not supported: dynamic shared memory, grid
@@ -236,7 +236,8 @@ constexpr char kind() {
 // A kernel as module.py sees it.
 struct Kernel {
     const char *kinds, *sizes; // a character for each parameter: p (pointer), i or f, and a digit
-    int (*launch)(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message, std::size_t message_bytes);
+    int (*launch)(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message,
+                  std::size_t message_bytes);
 };
 
 // Shared memory is thread-local, and this is where it is.
@@ -256,7 +257,8 @@ struct Entry<kernel> {
     }
     static void body(void* arguments) { call(static_cast<void**>(arguments), std::index_sequence_for<Parameters...>{}); }
 
-    static int launch(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message, std::size_t message_bytes) {
+    static int launch(const unsigned* grid, const unsigned* block, void** arguments, std::uint64_t seed, char* message,
+                      std::size_t message_bytes) {
         return run({&body, arguments, grid, block, seed, &shared_memory_mark, message, message_bytes});
     }
 };

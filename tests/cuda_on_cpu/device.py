@@ -52,6 +52,8 @@ class CpuDevice:
         kernels at the same time.
     fail_after
         The call of a method (1: the first) at which the device is lost. `calls` counts them.
+    num_multiprocessors
+        Few, because every thread of a grid costs time here.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
 // Fibers for CUDA threads, and who runs next.
 //
-// A host thread that launches kernels has a Scheduler. It runs one block at a time. A thread of the block starts on a fiber, a stack of its own; where
-// it ends without having waited, the same fiber takes the next thread, so a kernel that never waits needs one fiber and no switch.
+// A host thread that launches kernels has a Scheduler. It runs one block at a time. A thread of the block starts on a fiber, a stack of its
+// own; where it ends without having waited, the same fiber takes the next thread, so a kernel that never waits needs one fiber and no
+// switch.
 // Where it must wait, the next thread that can run gets the processor: there is no other switch, and whoever comes last goes on at once.
 //
 // Faults (a bad address, a division by zero) end the launch, not the process: the signal's handler resumes the host thread where it
@@ -233,11 +234,12 @@ void Scheduler::complete(Warp& warp, unsigned first_number, unsigned mask, const
     Primitive primitive = warp.primitive[__builtin_ctz(group)];
     for (unsigned rest = group; rest; rest &= rest - 1) {
         int lane = __builtin_ctz(rest);
-        if (warp.mask[lane] != mask || warp.primitive[lane] != primitive) fail("lanes of a warp meet in different primitives, or with different masks");
+        if (warp.mask[lane] != mask || warp.primitive[lane] != primitive)
+            fail("lanes of a warp meet in different primitives, or with different masks");
         ballot |= (unsigned)(warp.value[lane] != 0) << lane;
     }
     warp.arrived &= ~group;
-    for (unsigned rest = group; rest;) { // the lowest lane is the next to run, before other warps: their stacks would take its place in the cache
+    for (unsigned rest = group; rest;) { // the lowest lane runs next, before other warps: their stacks would take its place in the cache
         int lane = 31 - __builtin_clz(rest);
         rest &= ~(1u << lane);
         unsigned source = warp.source[lane];
@@ -274,7 +276,8 @@ void Scheduler::release_block(const Thread* last) {
 void Scheduler::note_failure(const char* message) {
     failed = true;
     Index b = block_index, t = current->index;
-    std::snprintf(request.message, request.message_bytes, "block (%u, %u, %u), thread (%u, %u, %u): %s", b.x, b.y, b.z, t.x, t.y, t.z, message);
+    std::snprintf(request.message, request.message_bytes, "block (%u, %u, %u), thread (%u, %u, %u): %s", b.x, b.y, b.z, t.x, t.y, t.z,
+                  message);
 }
 
 void Scheduler::fail(const char* message) {
@@ -286,7 +289,8 @@ void Scheduler::fail(const char* message) {
 
 void Scheduler::deadlock() {
     char text[160];
-    std::snprintf(text, sizeof text, "deadlock: %u of %u threads have ended, %u wait at a block barrier, %u at a warp primitive, for threads that never come",
+    std::snprintf(text, sizeof text,
+                  "deadlock: %u of %u threads have ended, %u wait at a block barrier, %u at a warp primitive, for threads that never come",
                   num_done, num_threads, num_waiting, num_threads - num_done - num_waiting);
     fail(text);
 }
@@ -392,7 +396,8 @@ int Scheduler::run(const Request& wanted) {
         do step = 1 + random(~0u) % num_blocks;
         while (std::gcd(step, num_blocks) != 1);
     }
-    for (unsigned long long k = 0; k < num_blocks && !failed; k++) run_block((unsigned long long)(((__uint128_t)k * step + start) % num_blocks));
+    for (unsigned long long k = 0; k < num_blocks && !failed; k++)
+        run_block((unsigned long long)(((__uint128_t)k * step + start) % num_blocks));
     if (failed) { // fibers are left in the middle of their threads
         idle.clear();
         fibers.clear();
