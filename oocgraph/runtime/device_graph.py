@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -179,7 +179,7 @@ class Uploader:
 def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecutor) -> None:
     """Read elements from `start` on, with several threads."""
     step = max(1, READ_BYTES // array.dtype.itemsize)
-    if not isinstance(array, PlainArray):
+    if isinstance(array, ZarrArray):  # which decodes whole chunks
         step = max(step, array.chunk_length)
 
     def load(a: int) -> None:

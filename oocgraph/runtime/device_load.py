@@ -23,6 +23,7 @@ from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceG
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.subgraph.rows import held_window_bytes
 from oocgraph.types import PAGE_BYTES, Array
 
 DEFAULT_SHARE = 0.9
@@ -49,9 +50,10 @@ def device_limit_bytes(device: Device, requested: str | int | None) -> int:
     return wanted
 
 
-def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffer_bytes: int) -> int:
+def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffer_bytes: int, window_bytes: int = 0) -> int:
     """Host bytes of a search on a device beside pinned memory: the result, reading threads, upload, the interpreter's slack."""
-    return num_vertices * (itemsize + 4) + num_vertices // 8 + io_threads * buffer_bytes + 2 * UPLOAD_BYTES + SLACK_BYTES
+    reading = io_threads * (buffer_bytes + window_bytes)
+    return num_vertices * (itemsize + 4) + num_vertices // 8 + reading + 2 * UPLOAD_BYTES + SLACK_BYTES
 
 
 def load_device_graph(
@@ -75,7 +77,8 @@ def load_device_graph(
     is_sorted = store.attributes.vertex_order == "degree"
     lookups = {group: host.sorted_lookup(store) for group in groups if group == store.pull_group and is_sorted}
     sizes = device_sizes(store, indices, lookups)
-    fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes)
+    windows = max(held_window_bytes(array) for array in indices)
+    fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
     checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if check_pages else 0
     at_least = "results, reading threads and page-locked staging"
     budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works

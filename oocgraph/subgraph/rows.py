@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.kernels import gather
-from oocgraph.store.arrays import StoredArray
+from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -27,6 +27,17 @@ CACHE_LINE_BYTES = 64
 
 WINDOW_BYTES = 1 << 20
 """Edges read at once through Zarr."""
+
+WINDOW_COPIES = 3
+"""Of what is read through Zarr a thread holds so many copies at most: as stored, decoded, and the window."""
+
+
+def held_window_bytes(stored: StoredArray) -> int:
+    """Return what a thread holds that reads windows of an array; nothing of plain local files."""
+    if isinstance(stored, PlainArray):
+        return 0
+    chunk_bytes = stored.chunk_length * stored.dtype.itemsize
+    return WINDOW_COPIES * (chunk_bytes if isinstance(stored, ZarrArray) else min(chunk_bytes, WINDOW_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

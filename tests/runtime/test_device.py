@@ -356,3 +356,13 @@ def test_the_host_budget_that_a_message_names_works(kron, memory):
         kron, device=CpuDevice(), memory_budget=f"{int(least) + 4}M", check_pages=True
     ) as runtime:  # the process may have grown
         verify_bfs(kron, oocgraph.bfs(kron, SOURCES[0], runtime=runtime))
+
+
+def test_windows_are_charged(kron, tmp_path):
+    """Each reading thread may hold a chunk of a compressed store as it is stored, and decoded."""
+    store = rewrite(kron.url, tmp_path / "c.zarr", codec="zstd")
+    promised = []
+    for one in (kron, store):
+        with DeviceRuntime.open(one, device=CpuDevice(), io_threads=8) as runtime:
+            promised.append(runtime.budget.reserved_bytes)
+    assert promised[1] - promised[0] >= 8 * 2 * store.array("out/indices").chunk_length * 4
