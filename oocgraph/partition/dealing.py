@@ -15,16 +15,16 @@ Differs from CuSP (Hoang et al., IPDPS 2019): an owner is a pure function of deg
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.partition import cut_blocks
-from oocgraph.store.arrays import StoredArray, ZarrArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.types import PAGE_BYTES, Array
+from oocgraph.store.slices import StoredSlice
+from oocgraph.types import Array
 
 BLOCK_BYTES = 64 << 10
 """Edge bytes of a block at most: one read of a disk, and little beside a partition's share."""
@@ -168,11 +168,11 @@ def _deal_blocks(store: CSRStore, num_partitions: int) -> Dealing:
 
 def _deal_ranges(store: CSRStore, num_partitions: int) -> Dealing:
     """Cut the vertices into ranges of about equal edges."""
-    indptr = _Ascending(store.array(f"{store.pull_group}/indptr"))
+    indptr = StoredSlice(store.array(f"{store.pull_group}/indptr"))
     n = store.num_vertices
     num_edges = indptr[n]
     part = np.arange(num_partitions + 1)
-    cuts = np.array([indptr.nearest(num_edges * p // num_partitions) for p in range(num_partitions)] + [n])
+    cuts = np.array([_nearest(indptr, num_edges * p // num_partitions) for p in range(num_partitions)] + [n])
     cuts[0] = 0
     cuts = np.maximum.accumulate(cuts - part) + part  # each range has a vertex: one after the cut before,
     cuts = np.minimum(cuts, n - num_partitions + part)  # and enough of them left for those behind
@@ -193,32 +193,10 @@ def _dealing(first: Array, owner: Array, edge: Array, num_partitions: int) -> De
     return Dealing(int(first[-1]), num_partitions, first.astype(np.int64), owner.astype(np.int32), local, num_owned, num_edges)
 
 
-class _Ascending:
-    """Elements of an ascending stored array, of which only the pages asked for are read (compressed: chunks), two kept at a time."""
-
-    def __init__(self, array: StoredArray) -> None:
-        self._array, self.length = array, array.length
-        self._page_length = array.chunk_length if isinstance(array, ZarrArray) else PAGE_BYTES // array.dtype.itemsize
-        self._page = lru_cache(maxsize=2)(self._read)
-
-    def _read(self, page: int) -> Array:
-        start = page * self._page_length
-        return self._array.read(start, min(self.length, start + self._page_length))
-
-    def __getitem__(self, i: int) -> int:
-        page, at = divmod(i, self._page_length)
-        return int(self._page(page)[at])
-
-    def nearest(self, target: int) -> int:
-        """Return a position whose element is nearest to `target`."""
-        low, high = 0, self.length - 1
-        while low < high:
-            middle = (low + high) >> 1
-            if self[middle] < target:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1 if low and target - self[low - 1] < self[low] - target else low
+def _nearest(ascending: StoredSlice, target: int) -> int:
+    """Return a position whose element is nearest to `target`."""
+    at = min(bisect_left(ascending, target), ascending.size - 1)
+    return at - 1 if at and target - ascending[at - 1] < ascending[at] - target else at
 
 
 def _largest_over_mean(shares: Array) -> float:
