@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
+    from oocgraph.partition.balanced import balanced_partition
+    from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.result import BFSResult
     from oocgraph.runtime.in_process import open_runtime
     from oocgraph.store.check import check_store
@@ -47,9 +49,13 @@ __all__ = [
     "MissingDependencyError",
     "OocGraphError",
     "OutputError",
+    "PartialCOO",
+    "PartialCSC",
+    "PartialCSR",
     "StoreError",
     "ValidationError",
     "VertexNotFoundError",
+    "balanced_partition",
     "bfs",
     "build_csr",
     "check_store",
@@ -63,6 +69,10 @@ __all__ = [
 _HOMES = {
     "BFSResult": "oocgraph.result",
     "CSRStore": "oocgraph.store.graph",
+    "PartialCOO": "oocgraph.partition.partial",
+    "PartialCSC": "oocgraph.partition.partial",
+    "PartialCSR": "oocgraph.partition.partial",
+    "balanced_partition": "oocgraph.partition.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
