@@ -64,8 +64,8 @@ extern "C" __global__ void count_pages(
     if (r >= num_rows || !degree[r]) continue;
     i64 a = start[r] >> page_shift;
     i64 z = first_pages_only ? a : (start[r] + degree[r] - 1) >> page_shift;
-    i64 before = r - 1;
-    while (before >= 0 && !degree[before]) before--;
+    i64 before = r - 1;  // to the row before that has edges: none where an empty row begins at the first one's start
+    while (before >= 0 && !degree[before]) before = start[before] > start[0] ? before - 1 : -1;
     if (before >= 0) {
       i64 last = (first_pages_only ? start[before] : start[before] + degree[before] - 1) >> page_shift;
       if (a <= last) a = last + 1;
