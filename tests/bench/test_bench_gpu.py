@@ -331,4 +331,4 @@ def test_on_a_gpu(cuda_device, tmp_path):
     assert all(case["refused"] is None for case in cases(figures).values())
     assert NO_DEVICE not in {row["verdict"] for row in figures["targets"]}
     for case in cases(figures).values():
-        assert case["peak_device_bytes"] <= case["device_memory_budget"] + (64 << 20), "kernels, and what the driver rounds up"
+        assert case["peak_device_bytes"] <= case["device_memory_budget"] + (256 << 20), "kernels, and what the driver rounds up"
