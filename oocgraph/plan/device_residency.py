@@ -19,6 +19,7 @@ from itertools import pairwise
 from oocgraph.errors import BudgetError
 from oocgraph.memory import format_bytes
 from oocgraph.plan.residency import ROAD_DEGREE, SKEWED
+from oocgraph.types import PAGE_BYTES
 
 PLANE_ALIGNMENT = 32
 """Entries at whose multiples planes begin on the device, so that a warp's reads are whole lines (as in `oocgraph.kernels.gpu`)."""
@@ -179,7 +180,7 @@ def plan_device_residency(
     if all_resident:
         rows = _rows_within(sizes, left, HOST_SHARE * host_left)
     else:
-        resident = tuple(min(edges, edges * left // (all_edges * item)) for edges in sizes.num_edges)
+        resident = tuple(_whole_pages(edges * left // (all_edges * item), edges, item) for edges in sizes.num_edges)
     host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
     host_bytes = host_available_bytes - host_staging
     host = _host_edges(sizes, resident, host_bytes if max_host_edges is None else min(host_bytes, max_host_edges * item))
@@ -294,10 +295,17 @@ def _rows_within(sizes: DeviceSizes, num_bytes: float, host_bytes: float) -> int
     return min(fewest_rows(sizes) + max(0, int(more)), max(1, min(MAX_ROWS, sizes.num_vertices)))
 
 
+def _whole_pages(count: int, edges: int, itemsize: int) -> int:
+    """Return the first edges that are held where there is room for `count`: all, or whole pages, so that their checksums tell of each."""
+    per_page = PAGE_BYTES // itemsize
+    return edges if count >= edges else count // per_page * per_page
+
+
 def _host_edges(sizes: DeviceSizes, resident: tuple[int, ...], num_bytes: int) -> tuple[int, ...]:
     """Return the first edges of each group that pinned host memory holds: all, or an equal share of each; none that add nothing."""
     missing = [group for group, edges in enumerate(sizes.num_edges) if resident[group] < edges]
     total = sum(sizes.num_edges[group] for group in missing) * sizes.itemsize
     room = min(total, max(0, num_bytes))
-    counts = [edges * room // total if group in missing else 0 for group, edges in enumerate(sizes.num_edges)]
+    shares = [edges * room // total if group in missing else 0 for group, edges in enumerate(sizes.num_edges)]
+    counts = [_whole_pages(count, edges, sizes.itemsize) for count, edges in zip(shares, sizes.num_edges, strict=True)]
     return tuple(count if count > on_device else 0 for count, on_device in zip(counts, resident, strict=True))

@@ -116,6 +116,14 @@ def test_parts_never_exceed_the_budgets(sizes, more, host_more):
     assert 1 <= r.row_capacity <= max(1, sizes.num_vertices)
 
 
+@given(sizes=sizes_of_graphs, more=st.integers(0, 10**12), host_more=st.integers(0, 10**12))
+def test_edges_are_held_in_whole_pages(sizes, more, host_more):
+    """Each page held is compared with its checksum; a part of one could not be."""
+    r = plan(sizes, least_bytes(sizes) + more, host=host_least_bytes(sizes) + host_more)
+    for counts in (r.num_resident, r.num_host):
+        assert all(count == edges or count * sizes.itemsize % 4096 == 0 for count, edges in zip(counts, sizes.num_edges, strict=True))
+
+
 @given(sizes=sizes_of_graphs, share=st.floats(0, 0.999), in_use=st.integers(0, 10**9))
 def test_refusal_names_the_smallest_budget_that_works(sizes, share, in_use):
     """One MiB less is refused again."""

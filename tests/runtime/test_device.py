@@ -148,7 +148,7 @@ def test_every_kernel_is_launched_by_a_search(kron, tmp_path, monkeypatch):
     """Of each search the kernels; together, and with those that something else launches, they are all there are."""
     small_plans(monkeypatch)
     launched = {}
-    budget = least_budget(kron) + kron.edge_bytes // 10
+    budget = least_budget(kron) + kron.edge_bytes // 4
     for name, directions in (("tiny levels, a pull and its tails", ["auto", "pull"]), ("pushes", ["alpha-beta", "push"])):
         device = CpuDevice()
         with DeviceRuntime.open(kron, device=device, device_memory_budget=budget) as runtime:
