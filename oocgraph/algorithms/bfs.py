@@ -123,6 +123,8 @@ def bfs(
     """
     sources = [source] if isinstance(source, (str, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
+    if runtime is not None and (device is not None or device_memory_budget is not None):
+        raise OocGraphError("the runtime is on its device already; give device and device_memory_budget when it is opened (open_runtime)")
     client = client or (_current_client() if runtime is None else None)
     with watched(progress) as shown:
         if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):

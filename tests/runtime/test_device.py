@@ -320,6 +320,13 @@ def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
     assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
 
 
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_memory_budget": "1G"}])
+def test_a_runtime_has_its_device(options, kron):
+    """Another wish is refused, not passed over."""
+    with open_runtime(kron, device="cpu") as runtime, pytest.raises(OocGraphError, match="when it is opened"):
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime, **options)
+
+
 def test_a_closed_runtime(kron):
     """Closing twice is no harm; a search is refused with what to do."""
     runtime = DeviceRuntime.open(kron, device=CpuDevice())
