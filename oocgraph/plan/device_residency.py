@@ -141,6 +141,7 @@ def plan_device_residency(
     host_limit_bytes: int,
     max_planes: int | None = None,
     max_host_edges: int | None = None,
+    shares: int = 1,
 ) -> DeviceResidency:
     """Divide what is available of both memories.
 
@@ -156,13 +157,15 @@ def plan_device_residency(
         Planes at most; by default as many as are stored, where they pay and fit.
     max_host_edges
         Edges in pinned host memory at most, over all groups; by default as many as fit.
+    shares
+        Into how many equal shares the device memory is divided, of which this is one.
 
     Raises
     ------
     BudgetError
         Either budget is too small for what must be held; the message names the smallest that works.
     """
-    _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes)
+    _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes, shares)
     item, all_edges = sizes.itemsize, sum(sizes.num_edges)
     left, host_left = available_bytes - least_bytes(sizes), host_available_bytes - host_least_bytes(sizes)
     planes = aligned_plane_edges(sizes.plane_edges if max_planes is None else sizes.plane_edges[: max_planes + 1])
@@ -180,7 +183,7 @@ def plan_device_residency(
     if all_resident:
         rows = _rows_within(sizes, left, HOST_SHARE * host_left)
     else:
-        resident = tuple(_whole_pages(edges * left // (all_edges * item), edges, item) for edges in sizes.num_edges)
+        resident = tuple(whole_pages(edges * left // (all_edges * item), edges, item) for edges in sizes.num_edges)
     host_staging = HOST_FIXED_BYTES + NUM_BUFFERS * buffer + HOST_ROW_BYTES * rows
     host_bytes = host_available_bytes - host_staging
     host = _host_edges(sizes, resident, host_bytes if max_host_edges is None else min(host_bytes, max_host_edges * item))
@@ -259,16 +262,17 @@ def host_least_bytes(sizes: DeviceSizes) -> int:
     return HOST_FIXED_BYTES + NUM_BUFFERS * MIN_BUFFER_BYTES + HOST_ROW_BYTES * fewest_rows(sizes)
 
 
-def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_available: int, host_limit: int) -> None:
+def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int) -> None:
     least, fewest = least_bytes(sizes), fewest_rows(sizes)
     if least > available:
         vertices = sizes.num_vertices if sizes.num_owned is None else sizes.num_owned
+        each = f", in each of {shares} partitions" if shares > 1 else ""
         raise BudgetError(
             f"the device memory budget {format_bytes(limit)} is too small: the state of {vertices:,} vertices takes "
             f"{format_bytes(state_bytes(sizes))}, the row lookup {format_bytes(sizes.lookup_bytes)}, a batch of {fewest:,} rows "
-            f"{format_bytes(subgraph_bytes(sizes, fewest))}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}, and "
-            f"{format_bytes(limit - available)} are in use already; set --device-memory (device_memory_budget) to at least "
-            f"{-(-(limit + least - available) >> 20)}M"
+            f"{format_bytes(subgraph_bytes(sizes, fewest))}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}{each}, and "
+            f"{format_bytes(limit - shares * available)} are in use already; set --device-memory (device_memory_budget) to at least "
+            f"{-(-(limit + shares * (least - available)) >> 20)}M"
         )
     host_least = host_least_bytes(sizes)
     if host_least > host_available:
@@ -295,7 +299,7 @@ def _rows_within(sizes: DeviceSizes, num_bytes: float, host_bytes: float) -> int
     return min(fewest_rows(sizes) + max(0, int(more)), max(1, min(MAX_ROWS, sizes.num_vertices)))
 
 
-def _whole_pages(count: int, edges: int, itemsize: int) -> int:
+def whole_pages(count: int, edges: int, itemsize: int) -> int:
     """Return the first edges that are held where there is room for `count`: all, or whole pages, so that their checksums tell of each."""
     per_page = PAGE_BYTES // itemsize
     return edges if count >= edges else count // per_page * per_page
@@ -307,5 +311,5 @@ def _host_edges(sizes: DeviceSizes, resident: tuple[int, ...], num_bytes: int) -
     total = sum(sizes.num_edges[group] for group in missing) * sizes.itemsize
     room = min(total, max(0, num_bytes))
     shares = [edges * room // total if group in missing else 0 for group, edges in enumerate(sizes.num_edges)]
-    counts = [_whole_pages(count, edges, sizes.itemsize) for count, edges in zip(shares, sizes.num_edges, strict=True)]
+    counts = [whole_pages(count, edges, sizes.itemsize) for count, edges in zip(shares, sizes.num_edges, strict=True)]
     return tuple(count if count > on_device else 0 for count, on_device in zip(counts, resident, strict=True))

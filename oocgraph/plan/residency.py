@@ -115,6 +115,11 @@ class Residency:
     staging_bytes: int
     cache_bytes: int
 
+    @property
+    def num_bytes(self) -> int:
+        """All of them."""
+        return self.vertex_bytes + self.plane_bytes + self.resident_bytes + self.staging_bytes + self.cache_bytes
+
 
 def vertex_state_bytes(sizes: GraphSizes) -> int:
     """Bytes of parents, levels (room for int32), five bitmaps and explicit row starts; of a partition only what it always holds."""

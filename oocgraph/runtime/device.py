@@ -143,7 +143,7 @@ class DeviceRuntime(DeviceEngine):
         self.check_open()
         state = DeviceState(self.kernels, self.arrays, self.store.num_vertices, wide=self.road)
         a = self.arrays
-        with self._naming(state):
+        with self.naming(state):
             state.clear()
             for first in range(0, sources.size, SOURCES):
                 some = sources[first : first + SOURCES].astype(self.kernels.dtype)
@@ -159,12 +159,12 @@ class DeviceRuntime(DeviceEngine):
     def results(self, state: DeviceState) -> tuple[Array, Array]:
         """Return parent and level on the host."""
         n, a = state.num_vertices, state.arrays
-        with self._naming(state):
+        with self.naming(state):
             return self.staged.download(a.parent[:n]), self.staged.download(a.level32[:n] if state.wide else a.level8[:n])
 
     def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
         """Make the vertices found in this iteration the frontier, and record its figures."""
-        with self._naming(state):
+        with self.naming(state):
             state.swap_frontier()
             self.measure_frontier(state)
         state.level += 1

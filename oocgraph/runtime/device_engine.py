@@ -123,13 +123,13 @@ class DeviceEngine:
 
     def begin_iteration(self, state: DeviceState) -> None:
         """Make room for the next level."""
-        with self._naming(state):
+        with self.naming(state):
             state.widen_if_needed()
         self.begin(state)
 
     def begin(self, state: OnDevice) -> None:
         """Begin counters, figures and what is found anew."""
-        with self._naming(state):
+        with self.naming(state):
             self.kernels.reset()
             for words in {id(one): one for one in (state.arrays.found, state.arrays.pushed)}.values():
                 self.kernels.fill(words, 0)
@@ -157,7 +157,7 @@ class DeviceEngine:
     def pull_heads(self, state: OnDevice) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
         a, pull = state.arrays, self.graph.pull
-        with self._naming(state):
+        with self.naming(state):
             self.kernels.pull_heads(
                 0, a.visited.size, state.num_vertices, pull.lookup, *pull.heads, pull.resident, 0,
                 a.frontier, a.visited, a.undecided, a.found, state.marks,
@@ -166,19 +166,19 @@ class DeviceEngine:
 
     def undecided_pages(self, state: OnDevice) -> int:
         """Count the first pages (or lines) that the undecided vertices need."""
-        with self._naming(state):
+        with self.naming(state):
             count = int(self.kernels.read()[Counter.UNDECIDED])
             return self._count_pages(self.graph.pull, state.arrays.undecided, count, first_pages_only=True)
 
     def frontier_pages(self, state: OnDevice) -> int:
         """Count the pages (or lines) that the frontier's rows need."""
-        with self._naming(state):
+        with self.naming(state):
             return self._count_pages(self.graph.push, state.arrays.frontier, state.frontier_size, first_pages_only=False)
 
     def pull_tails(self, state: OnDevice) -> int:
         """Pull what the undecided vertices' lists hold outside of device memory, page by page; returns bytes read from files."""
         a, pull, kernels = state.arrays, self.graph.pull, self.kernels
-        with self._naming(state):
+        with self.naming(state):
             left, behind, window, num_bytes = int(kernels.read()[Counter.UNDECIDED]), 0, 1, 0
             part = {"skip": pull.num_planes, "low": pull.resident.size, "page_shift": pull.page_shift}
             while left:
@@ -203,7 +203,7 @@ class DeviceEngine:
         """Push the frontier's rows; returns bytes read from files."""
         a, push, kernels, rows = state.arrays, self.graph.push, self.kernels, self.subgraph
         found = a.closed, a.pushed, self.owners, state.marks
-        with self._naming(state):
+        with self.naming(state):
             num_bytes = 0
             for most in self._batches(a.frontier, state.frontier_size):
                 if push.resident.size:
@@ -233,7 +233,7 @@ class DeviceEngine:
     def finish(self, state: DeviceState) -> None:
         """Set parent and level of what was not reached, and wait until both exist."""
         a = state.arrays
-        with self._naming(state):
+        with self.naming(state):
             none = np.iinfo(self.kernels.dtype).max
             self.kernels.finish_search(state.num_vertices, a.visited, a.parent, none, a.level8, a.level32, wide=state.wide)
             self.device.synchronize(self.kernels.stream)
@@ -293,7 +293,7 @@ class DeviceEngine:
         push, kernels, a = self.graph.push, self.kernels, state.arrays
         if not push.in_host_memory or state.frontier_size > TINY.vertices or state.frontier_edges > TINY.edges:
             return True
-        with self._naming(state):
+        with self.naming(state):
             if state.num_queued != state.frontier_size:
                 self.subgraph.activate(a.frontier)
                 kernels.list_rows(a.frontier, self.subgraph.positions, 0, self._queues[0].size, self._queues[0])
@@ -365,9 +365,14 @@ class DeviceEngine:
 
     def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
         """Return the figures of the iteration that ends."""
+        seconds = time.perf_counter() - began
+        return Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes, device=self.moved())
+
+    def moved(self) -> DeviceFigures:
+        """Return what this iteration has moved to the device, and when."""
         staged = self._figures
         kinds = {access.kind for access in self._accesses}
-        figures = DeviceFigures(
+        return DeviceFigures(
             access=" and ".join(sorted(kinds)) + ": " + self._accesses[-1].reason if kinds else "resident",
             link_bytes=self._link_bytes,
             num_batches=len(self._accesses),
@@ -378,8 +383,11 @@ class DeviceEngine:
             span_seconds=staged.span_seconds,
             idle_seconds=staged.idle_seconds,
         )
-        seconds = time.perf_counter() - began
-        return Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes, device=figures)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the device has failed: nothing is asked of it any more."""
+        return self._failed is not None
 
     def accesses(self) -> list[str]:
         """Say how the edges of this iteration were taken that are not in device memory."""
@@ -405,7 +413,7 @@ class DeviceEngine:
 
     def reached_edges(self, state: DeviceState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
-        with self._naming(state):
+        with self.naming(state):
             self.kernels.reset()
             self.kernels.count_edges(self.graph.push.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
             stored = int(self.kernels.read()[Counter.NUM_EDGES])
@@ -420,7 +428,7 @@ class DeviceEngine:
     # Errors.
 
     @contextmanager
-    def _naming(self, state: OnDevice) -> Iterator[None]:
+    def naming(self, state: OnDevice) -> Iterator[None]:
         """Name partition and level in what goes wrong; after a device has failed, nothing is asked of it any more."""
         self.check_open()
         if self._failed is not None:

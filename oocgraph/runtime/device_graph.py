@@ -146,7 +146,7 @@ class Uploader:
     def array(self, values: Array) -> Array:
         """Return a copy of a host array in device memory."""
         target = self._device.empty(values.size, values.dtype)
-        self._fill(target, lambda a, out: np.copyto(out, values[a : a + out.size]))
+        self.fill(target, lambda a, out: np.copyto(out, values[a : a + out.size]))
         return target
 
     def stored(self, array: StoredArray, start: int, target: Array, check: Callable[[int, Array], None] | None = None) -> None:
@@ -157,13 +157,14 @@ class Uploader:
             if check is not None:
                 check(start + a, out)
 
-        self._fill(target, read)
+        self.fill(target, read)
 
     def finish(self) -> None:
         """Wait until everything has arrived."""
         self._device.synchronize(self._stream)
 
-    def _fill(self, target: Array, fill: Callable[[int, Array], None]) -> None:
+    def fill(self, target: Array, fill: Callable[[int, Array], None]) -> None:
+        """Fill a device array piece by piece: ``fill(a, out)`` writes its elements from `a` on to pinned memory."""
         step = UPLOAD_BYTES // target.dtype.itemsize
         for a in range(0, target.size, step):
             slot, z = self._count % 2, min(target.size, a + step)

@@ -30,17 +30,24 @@ DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""
 
 
-def device_limit_bytes(device: Device, requested: str | int | None) -> int:
+def device_limit_bytes(device: Device, requested: str | int | None, *, held_bytes: int = 0, sharers: int = 1) -> int:
     """Return the budget of device memory: what the user asks for, or most of what is free.
+
+    Parameters
+    ----------
+    held_bytes
+        What the budget covers already of what is not free.
+    sharers
+        Processes that use the device, each with as much.
 
     Raises
     ------
     BudgetError
         More was asked for than is free.
     """
-    free = device.free_bytes()
+    free = device.free_bytes() + held_bytes
     if requested is None:
-        return int(DEFAULT_SHARE * free)
+        return int(DEFAULT_SHARE * min(free, device.total_bytes // sharers))
     wanted = parse_bytes(requested)
     if wanted > free:
         raise BudgetError(
@@ -143,12 +150,12 @@ def _load(
     if check_pages and not plain:
         host.check_stored(store, [array.name], 2)
     resident = device.empty(num_resident, array.dtype.newbyteorder("="))
-    uploader.stored(array, 0, resident, _checker(array, checksums))
+    uploader.stored(array, 0, resident, page_checker(array, checksums))
     pinned = device.pinned(num_host * array.dtype.itemsize).view(array.dtype.newbyteorder("="))
     step = max(1, (64 << 20) // array.dtype.itemsize)
     for a in range(0, num_host, step):
         read_into(array, a, pinned[a : a + step], pool)
-        _checker(array, checksums)(a, pinned[a : a + step])
+        page_checker(array, checksums)(a, pinned[a : a + step])
     rows, mapped, files = _lookup(store, device, uploader, group, lookup), device.mapped(pinned), None
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
@@ -178,7 +185,7 @@ def _load_planes(
     return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))
 
 
-def _checker(array: StoredArray, checksums: Array) -> Any:
+def page_checker(array: StoredArray, checksums: Array) -> Any:
     """Return what compares pages of ``indices`` as they are loaded; the last one only where it is whole."""
     per_page = PAGE_BYTES // array.dtype.itemsize
 

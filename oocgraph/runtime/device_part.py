@@ -8,28 +8,41 @@ search needs the device's arrays, or the search ends: `flush`. Tiny levels are t
 
 from __future__ import annotations
 
+import logging
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from oocgraph.arrays import Device
 from oocgraph.config import Settings
+from oocgraph.errors import DeviceError
+from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
-from oocgraph.kernels.gpu import Counter, GpuKernels, marks
+from oocgraph.kernels.gpu import Counter, marks
 from oocgraph.partition.dealing import Dealing
-from oocgraph.plan.direction import Choice, Facts
+from oocgraph.plan.direction import Facts
+from oocgraph.result import Iteration
 from oocgraph.runtime.device_engine import SAMPLE_EDGES, DeviceEngine
-from oocgraph.runtime.device_graph import DeviceGraph
 from oocgraph.runtime.device_state import DeviceArrays
 from oocgraph.runtime.engine import SAMPLE_WORDS
 from oocgraph.runtime.part import PartRuntime, PartState
 from oocgraph.runtime.resident import ResidentGraph
-from oocgraph.runtime.staged import StagedEdges
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.types import LEVEL_UNREACHED, Array
+
+logger = logging.getLogger(__name__)
+
+FLUSH_VERTICES = 1 << 18
+"""Vertices whose parents and levels come from the device at once: a multiple of 64, and 1 MiB of parents."""
+
+
+def host_bytes(num_vertices: int, num_owned: int) -> int:
+    """Host bytes of a `DevicePartRuntime` beside those of a `PartRuntime`: bitmaps on their way, and a piece of what it has noted."""
+    return 3 * (num_owned // 8 + 8) + (num_vertices // 8 + 8) + 16 * min(FLUSH_VERTICES, num_owned)
 
 
 class PartOnDevice:
@@ -54,22 +67,26 @@ class DevicePartRuntime(PartRuntime):
     ----------
     store, dealing, partition, graph, threads, io_threads, knobs
         As of `PartRuntime`: `graph` is what the host has.
-    on_device, device, kernels, subgraph, staged
-        What the device has, and the means to bring it more; see `DeviceEngine`.
+    gpu
+        What the device has, and the means to bring it more; it is closed with this.
     """
 
     def __init__(
-        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, on_device: DeviceGraph, device: Device,
-        kernels: GpuKernels, subgraph: DependencySubgraph, staged: StagedEdges, *, threads: int, io_threads: int, knobs: Settings,
+        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, gpu: DeviceEngine, *, threads: int, io_threads: int,
+        knobs: Settings,
     ) -> None:  # fmt: skip
         super().__init__(store, dealing, partition, graph, threads=threads, io_threads=io_threads, knobs=knobs)
-        self.gpu = DeviceEngine(store, on_device, device, kernels, subgraph, staged, knobs=knobs, partition=partition)
-        self.outside_byte_cost, self.outside_page_bytes = self.gpu.outside_byte_cost, self.gpu.outside_page_bytes
-        self._arrays = DeviceArrays(device, store.index_dtype, store.num_vertices, self.num_owned)
-        owned, rank = device.empty(self.owned.size, self.owned.dtype), device.empty(self.rank.size, self.rank.dtype)
-        staged.upload(self.owned, owned)
-        staged.upload(self.rank, rank)
-        self.gpu.owners = (owned, rank)
+        if self._gatherer is not None:  # one set of reading threads
+            self._gatherer.close()
+            self._gatherer = gpu.staged.gatherer
+        self.gpu = gpu
+        self.outside_byte_cost, self.outside_page_bytes = gpu.outside_byte_cost, gpu.outside_page_bytes
+        device, dtype = gpu.device, gpu.kernels.dtype
+        self._arrays = DeviceArrays(device, dtype, store.num_vertices, self.num_owned)
+        owned, rank = device.empty(self.owned.size, self.owned.dtype), device.empty(self.rank.size, dtype)
+        gpu.staged.upload(self.owned, owned)
+        gpu.staged.upload(self.rank.astype(dtype, copy=False), rank)
+        gpu.owners = (owned, rank)
         self._holder: weakref.ref[PartState] | None = None
         self._noted = np.zeros(max(1, -(-self.num_owned // 64)), np.uint64)
 
@@ -78,14 +95,23 @@ class DevicePartRuntime(PartRuntime):
         """Planes in device memory."""
         return self.gpu.planes_resident
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the device has failed."""
+        return self.gpu.has_failed
+
     def close(self) -> None:
         """End the threads, close the files, give the device's memory back."""
         holder = self._holder() if self._holder is not None else None
         if holder is not None:
-            self.flush(holder)
+            try:
+                self.flush(holder)
+            except DeviceError as error:
+                holder.lost = True
+                logger.warning("what a search has noted on the device is lost: %s", str(error))
         super().close()
-        self.gpu.close()
         del self._arrays
+        self.gpu.close()
 
     # What is where.
 
@@ -100,49 +126,73 @@ class DevicePartRuntime(PartRuntime):
             self._holder = weakref.ref(state)
         return PartOnDevice(state, self._arrays)
 
-    def _upload(self, state: SearchState) -> PartOnDevice:
-        """Bring frontier and visited bits to the device."""
+    @contextmanager
+    def _moving(self, state: SearchState) -> Iterator[PartOnDevice]:
+        """Name partition and level in what goes wrong as arrays of `state` cross the link."""
         on_device = self._on_device(state)
-        self.gpu.staged.upload(state.frontier, self._arrays.frontier)
-        self.gpu.staged.upload(state.visited, self._arrays.visited)
-        return on_device
+        with self.gpu.naming(on_device):
+            yield on_device
+
+    def _upload(self, state: SearchState) -> None:
+        """Bring frontier and visited bits to the device, and begin counters and what is found anew."""
+        with self._moving(state) as on_device:
+            self.gpu.staged.upload(state.frontier, self._arrays.frontier)
+            self.gpu.staged.upload(state.visited, self._arrays.visited)
+        self.gpu.begin(on_device)
 
     def _take_visited(self, state: SearchState, visited: Array) -> None:
         """Visit on the host what the device has visited and noted."""
         self._noted |= visited & ~state.visited
         state.visited[:] = visited
 
+    def _fetch_visited(self, state: SearchState) -> None:
+        with self._moving(state):
+            visited = self.gpu.staged.download(self._arrays.visited)
+        self._take_visited(state, visited)
+
     def flush(self, state: PartState) -> None:
         """Bring parents and levels that the device has noted to the host."""
         if self._holder is None or self._holder() is not state:
             return
-        noted = np.unpackbits(self._noted.view(np.uint8), count=self.num_owned, bitorder="little").view(np.bool_)
-        if noted.any():
-            a, n = self._arrays, self.num_owned
-            np.copyto(state.parent, self.gpu.staged.download(a.parent[:n]), where=noted)
-            np.copyto(state.levels, self.gpu.staged.download(a.level32[:n] if state.wide else a.level8[:n]), where=noted)
+        a, download = self._arrays, self.gpu.staged.download
+        levels = a.level32 if state.wide else a.level8
+        with self.gpu.naming(PartOnDevice(state, a)):
+            for first in range(0, self.num_owned, FLUSH_VERTICES):
+                stop = min(self.num_owned, first + FLUSH_VERTICES)
+                words = self._noted[first // 64 : -(-stop // 64)]
+                if words.any():
+                    noted = np.unpackbits(words.view(np.uint8), count=stop - first, bitorder="little").view(np.bool_)
+                    np.copyto(state.parent[first:stop], download(a.parent[first:stop]), where=noted)
+                    np.copyto(state.levels[first:stop], download(levels[first:stop]), where=noted)
         self._holder = None
 
     # The steps that the device takes.
 
+    def _pull(self, state: PartState) -> None:
+        """Find the unvisited vertices that have a neighbour in the frontier; their parents come to the host."""
+        self._upload(state)
+        super()._pull(state)
+        self.flush(state)
+
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""
         assert isinstance(state, PartState)
-        if not state.wide and state.level + 1 >= LEVEL_UNREACHED:
+        if not state.wide and state.level + 1 >= LEVEL_UNREACHED:  # levels on the device are not widened
             self.flush(state)
         super().begin_iteration(state)
-        on_device = self._upload(state)
-        self.gpu.begin(on_device)
+        self._upload(state)
 
     def facts(self, state: SearchState) -> Facts:
         """Measure what the direction rules compare."""
-        on_device, kernels = self._on_device(state), self.gpu.kernels
-        pull, a = self.gpu.graph.pull, self._arrays
-        pages = 0 if self.gpu.graph.push.all_resident else self.gpu.frontier_pages(on_device)
-        kernels.reset()
+        pull, a, kernels = self.gpu.graph.pull, self._arrays, self.gpu.kernels
+        pages = 0 if self.gpu.graph.push.all_resident else self.frontier_pages(state)
         step = max(1, state.num_words // SAMPLE_WORDS)
-        kernels.sample_heads(step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES)
-        counts = kernels.read()
+        with self._moving(state):
+            kernels.reset()
+            kernels.sample_heads(
+                step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES
+            )
+            counts = kernels.read()
         slots = Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED
         sampled, probes, found, left = (int(counts[slot]) for slot in slots)
         return Facts(
@@ -162,8 +212,8 @@ class DevicePartRuntime(PartRuntime):
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
-        left = self.gpu.pull_heads(self._upload(state))
-        self._take_visited(state, self.gpu.staged.download(self._arrays.visited))
+        left = self.gpu.pull_heads(self._on_device(state))
+        self._fetch_visited(state)
         return left
 
     def undecided_pages(self, state: SearchState) -> int:
@@ -178,27 +228,28 @@ class DevicePartRuntime(PartRuntime):
         """Pull what the undecided vertices' lists hold outside of device memory; returns bytes read from files."""
         self.on_phase("read")
         num_bytes = self.gpu.pull_tails(self._on_device(state))
-        self._take_visited(state, self.gpu.staged.download(self._arrays.visited))
+        self._fetch_visited(state)
         return num_bytes
 
     def push(self, state: SearchState) -> int:
         """Push the frontier's rows, keeping the targets owned; returns bytes read from files."""
-        on_device, staged = self._on_device(state), self.gpu.staged
-        np.bitwise_not(self.owned, out=state.closed)
-        bits.scatter_bits(*self.own_blocks, state.visited, state.closed)
-        staged.upload(state.closed, self._arrays.closed)
+        staged, closed = self.gpu.staged, state.closed
+        np.bitwise_not(self.owned, out=closed)
+        bits.scatter_bits(*self.own_blocks, state.visited, closed)
+        with self._moving(state) as on_device:
+            staged.upload(closed, self._arrays.closed)
         self.on_phase("read")
         num_bytes = self.gpu.push(on_device)
-        state.closed[:] = staged.download(self._arrays.closed)
+        with self._moving(state):
+            closed[:] = staged.download(self._arrays.closed)
         visited = np.zeros_like(state.visited)
-        bits.gather_bits(*self.own_blocks, state.closed, visited)
+        bits.gather_bits(*self.own_blocks, closed, visited)
         self._take_visited(state, visited)
         return num_bytes
 
-    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """Count the own vertices found in this iteration, and record its figures."""
-        told = Choice(choice.direction, "; ".join([choice.reason, *self.gpu.accesses()]))
-        super().advance(state, told, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes)
+    def annotate(self, figures: Iteration) -> Iteration:
+        """Add how edges came to the device that are not in its memory."""
+        return replace(figures, reason="; ".join([figures.reason, *self.gpu.accesses()]), device=self.gpu.moved())
 
     def finish(self, state: SearchState) -> None:
         """Bring what the device has noted to the host; set parent and level of what was not reached."""
@@ -206,25 +257,28 @@ class DevicePartRuntime(PartRuntime):
         self.flush(state)
         super().finish(state)
 
-    def _listed(self, rows: Array, parent: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array]:
-        """List marked vertices and their parents, some of which may be on the device."""
-        vertices, parents = super()._listed(rows, parent, dtype)
-        noted = (self._noted[vertices >> 6] >> (vertices & 63).astype(np.uint64)) & np.uint64(1) if vertices.size else vertices
-        if noted.any():
-            where = np.flatnonzero(noted)
-            parents[where] = self._parents_on_device(rows & self._noted, where.size)
-        return vertices, parents
+    def _listed(self, state: PartState, rows: Array) -> tuple[Array, Array]:
+        """List marked vertices and their parents, which are on the device where that has found them in this step."""
+        if self._holder is None or self._holder() is not state or not (rows & self._noted).any():
+            return super()._listed(state, rows)
+        if (rows & ~self._noted).any():
+            self.flush(state)
+            return super()._listed(state, rows)
+        vertices = np.empty(int(np.bitwise_count(rows).sum()), self.store.index_dtype)
+        cpu.list_vertices(rows, vertices)
+        return vertices, self._parents_on_device(state, rows, vertices.size)
 
-    def _parents_on_device(self, rows: Array, count: int) -> Array:
+    def _parents_on_device(self, state: PartState, rows: Array, count: int) -> Array:
         """Return the parents of marked vertices from the device, ascending; batch by batch."""
-        a, subgraph, kernels = self._arrays, self.gpu.subgraph, self.gpu.kernels
-        self.gpu.staged.upload(rows, a.active)
+        a, subgraph, kernels, staged = self._arrays, self.gpu.subgraph, self.gpu.kernels, self.gpu.staged
         out = np.empty(count, kernels.dtype)
-        subgraph.activate(a.active)
-        for row0 in range(0, count, subgraph.capacity):
-            subgraph.list_rows(row0)
-            size = min(subgraph.capacity, count - row0)
-            values = subgraph.start.view(kernels.dtype)[:size]
-            kernels.take(subgraph.vertex, size, a.parent, values)
-            out[row0 : row0 + size] = self.gpu.staged.download(values)
+        with self._moving(state):
+            staged.upload(rows, a.active)
+            subgraph.activate(a.active)
+            for row0 in range(0, count, subgraph.capacity):
+                subgraph.list_rows(row0)
+                size = min(subgraph.capacity, count - row0)
+                values = subgraph.start.view(kernels.dtype)[:size]
+                kernels.take(subgraph.vertex, size, a.parent, values)
+                out[row0 : row0 + size] = staged.download(values)
         return out

@@ -86,6 +86,8 @@ class PartState(SearchState):
         What was visited when the step began, and is in the log.
     is_new, ended
         Whether no step has been taken yet; whether no level is left to find.
+    lost
+        Whether what a device had noted of it could not be brought to the host: it has to be made again from the logs.
     """
 
     def __init__(self, part: PartRuntime, *, num_kept: int, wide: bool) -> None:
@@ -96,7 +98,7 @@ class PartState(SearchState):
         self.queued = False
         self.num_own_visited = 0
         self.entered = np.zeros(self.num_words, np.uint64)
-        self.is_new, self.ended = False, False
+        self.is_new, self.ended, self.lost = False, False, False
 
     def set_owners(self, owned: Array, rank: Array) -> None:
         """Say which vertices are the partition's: see `owners`."""
@@ -156,6 +158,11 @@ class PartRuntime(Engine):
     def buffers(self) -> BufferPool:
         """Lends the arrays of states."""
         return self._buffers
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has to be loaded anew before any step can be taken."""
+        return False
 
     # The state of a search.
 
@@ -238,8 +245,7 @@ class PartRuntime(Engine):
         state.visited[:] = ~found
         state.frontier[:] = above
         state.level -= 1
-        if self.pull_heads(state):
-            self.pull_tails(state)
+        self._pull(state)
         state.level += 1
         if (~state.visited).any():
             raise CorruptStoreError(
@@ -247,6 +253,11 @@ class PartRuntime(Engine):
                 "level above; start the search anew"
             )
         state.visited[:] = visited
+
+    def _pull(self, state: PartState) -> None:
+        """Find the unvisited vertices that have a neighbour in the frontier."""
+        if self.pull_heads(state):
+            self.pull_tails(state)
 
     # A step.
 
@@ -297,19 +308,20 @@ class PartRuntime(Engine):
     def record(self, state: PartState, step: int) -> Record:
         """Return what the step has noted."""
         dtype = self.store.index_dtype
-        early_vertex, early_parent = self._listed(state.before & ~state.entered, state.parent, dtype)
+        early_vertex, early_parent = self._listed(state, state.before & ~state.entered)
         levels = state.levels[early_vertex].astype(np.int32)
         new = state.visited & ~state.before
         if new.nbytes < int(np.bitwise_count(new).sum()) * dtype.itemsize:
             return Record(step, state.level, early_vertex, early_parent, levels, True, new, np.empty(0, dtype))
-        return Record(step, state.level, early_vertex, early_parent, levels, False, *self._listed(new, state.parent, dtype))
+        return Record(step, state.level, early_vertex, early_parent, levels, False, *self._listed(state, new))
 
-    def _listed(self, rows: Array, parent: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array]:
-        count = int(np.bitwise_count(rows).sum())
+    def _listed(self, state: PartState, rows: Array) -> tuple[Array, Array]:
+        """List the vertices marked in `rows` (local positions), and their parents."""
+        count, dtype = int(np.bitwise_count(rows).sum()), self.store.index_dtype
         vertices, parents = np.empty(count, dtype), np.empty(count, dtype)
         if count:
             cpu.list_vertices(rows, vertices)
-            bits.take_marked(rows, parent, parents)
+            bits.take_marked(rows, state.parent, parents)
         return vertices, parents
 
     def _join(self, state: PartState, parts: Sequence[FrontierPart]) -> None:
@@ -354,7 +366,11 @@ class PartRuntime(Engine):
         state.bytes_requested += num_bytes
         state.num_own_visited = int(np.bitwise_count(state.visited).sum())
         seconds = time.perf_counter() - began
-        state.record(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
+        state.record(self.annotate(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes)))
+
+    def annotate(self, figures: Iteration) -> Iteration:
+        """Add to the figures of an iteration what else is known of it."""
+        return figures
 
     def measure(self, state: SearchState) -> None:
         """Count anew what has been reached."""

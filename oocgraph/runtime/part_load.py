@@ -139,7 +139,7 @@ class PartPlan:
             lookup = whole.explicit_lookup(store, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
-        resident = whole.read_parallel(array, 0, num_resident, pool)
+        resident = self._read_edges(array, num_resident, pool)
         if loading.check_pages:
             whole.check_resident(store, array, resident, loading.threads)
         files = None
@@ -149,6 +149,10 @@ class PartPlan:
             files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
         heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
         return Adjacency(array, lookup, heads, resident, files, n)
+
+    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
+        """Read the first edges of a group."""
+        return whole.read_parallel(array, 0, num_edges, pool)
 
     def _own_rows(self, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
         """Take the partition's rows, at local positions, with planes; edges and files are those of `rows`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oocgraph.config import Settings
 from oocgraph.errors import ClusterError
 from oocgraph.runtime.part import SearchOptions
-from oocgraph.types import Array
+from oocgraph.types import Array, DeviceKind
 
 
 class StateLostError(ClusterError):
@@ -37,6 +37,10 @@ class GraphSpec:
         Compute threads of a worker; None: as many as Dask gave it.
     max_planes, check_pages
         As in `LocalRuntime.open`.
+    device, device_memory_budget
+        What to search on, and bytes of its memory; as in `oocgraph.bfs`.
+    device_sharers
+        Workers that use the same device.
     """
 
     url: str
@@ -47,6 +51,14 @@ class GraphSpec:
     threads: int | None = None
     max_planes: int | None = None
     check_pages: bool = False
+    device: DeviceKind = "auto"
+    device_memory_budget: str | int | None = None
+    device_sharers: int = 1
+
+    @property
+    def graph(self) -> tuple[str, int]:
+        """Name of what is loaded, in tasks: what is held for the processor alone is another than what a device searches."""
+        return self.fingerprint if self.device != "cpu" else f"{self.fingerprint} on the processor", self.num_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

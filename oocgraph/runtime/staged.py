@@ -82,6 +82,11 @@ class StagedEdges:
         )
         return self._stager.run(num_edges, gather, look)
 
+    @property
+    def gatherer(self) -> Gatherer:
+        """The reading threads."""
+        return self._gatherer
+
     def upload(self, source: Array, target: Array) -> None:
         """Bring a host array to the device."""
         upload(self._device, self._kernels.stream, source, target, self._transfer)

@@ -48,9 +48,9 @@ def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
     return parts
 
 
-def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None):
+def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None, few=None):
     """Take steps until every partition has ended; returns states and the number of steps. `logs[p]` collects records."""
-    few = few_of(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
+    few = few or few_of(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
     options = SearchOptions(direction, last_level, few)
     begun = states is not None
     states = states or [part.start(np.asarray(sources, np.int64)) for part in parts]
