@@ -38,6 +38,8 @@ class PartFigures:
         Bytes that its part of the new frontier costs to send to the other workers.
     num_found
         Vertices it found.
+    link_bytes
+        Bytes of edges that went over the link to the worker's GPU.
     """
 
     partition: int
@@ -47,6 +49,7 @@ class PartFigures:
     bytes_read: int
     sent_bytes: int
     num_found: int
+    link_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

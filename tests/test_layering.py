@@ -41,7 +41,7 @@ ALLOWED = {
     "IPython": {"progress"},
     "matplotlib": {"plot"},
     "zarr": {"store"},
-    "dask": {"config", "runtime.dask_result", "runtime.holdings", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
+    "dask": {"config", "runtime.dask_result", "runtime.worker_memory", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
     "distributed": {"runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
     "dask_cuda": {"runtime.cluster"},
 }

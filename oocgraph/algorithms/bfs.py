@@ -150,6 +150,8 @@ def bfs(
             memory_budget=memory_budget,
             threads=threads,
             check_pages=check_pages,
+            device=device,
+            device_memory_budget=device_memory_budget,
             direction=direction,
             depth_limit=depth_limit,
             progress=shown,

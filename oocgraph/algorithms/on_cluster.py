@@ -27,7 +27,7 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Direction, Progress
+from oocgraph.types import DeviceKind, Direction, Progress
 
 ALGORITHM = "bfs"
 
@@ -46,6 +46,8 @@ def bfs_on_cluster(
     memory_budget: str | int | None,
     threads: int | None,
     check_pages: bool,
+    device: DeviceKind | None,
+    device_memory_budget: str | int | None,
     direction: Direction,
     depth_limit: int | None,
     progress: Progress,
@@ -83,6 +85,8 @@ def bfs_on_cluster(
                 memory_budget=memory_budget,
                 threads=threads,
                 check_pages=check_pages,
+                device=device,
+                device_memory_budget=device_memory_budget,
                 result_folder=path.parent,
             )
         )
@@ -110,6 +114,7 @@ def bfs_on_cluster(
             peak_host_bytes=sampler.peak_bytes,
             memory_budget=loaded.memory_budget,
             planes_resident=loaded.planes_resident,
+            **loaded.device_figures,
             result_store=os.fspath(path),
             client=loaded.client,
             cluster=cluster,

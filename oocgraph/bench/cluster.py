@@ -2,7 +2,8 @@
 
 In: a store, how to reach the cluster, how to measure. Out: a `ClusterReport`. The process beside the cluster is neither this one nor a
 worker, so that what the client holds is measured too. Each source is searched by both in turn; or, under a memory cap that does not
-hold both, all sources by the one and then, when it is gone, all by the other. Results wait on disk until neither is left.
+hold both, all sources by the one and then, when it is gone, all by the other. Results wait on disk until neither is left. Both search on
+the processor, whatever else workers have.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class ClusterSide:
             self._probes = stack.enter_context(Probes(client))
             before = host_bytes()
             with PeakSampler() as sampler:
-                self._runtime = stack.enter_context(MeasuredRuntime.open(self._store, client=client, **self._asked))
+                self._runtime = stack.enter_context(MeasuredRuntime.open(self._store, client=client, device="cpu", **self._asked))
             self.load_growth_bytes = sampler.peak_bytes - before
             runtime = self._runtime
             self.parts = runtime.parts

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from oocgraph.errors import BudgetError, ClusterError, OocGraphError
+from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.scheduler import workers_of
@@ -67,7 +67,7 @@ class Crew:
     def __init__(self, client: Any, spec: GraphSpec, placement: list[str], nannies: dict[str, bool]) -> None:
         self.client, self.spec, self.placement = client, spec, placement
         self.lease = f"{client.id}/{uuid.uuid4().hex}"
-        self.graph = (spec.fingerprint, spec.num_partitions)
+        self.graph = spec.graph
         self.parts: list[dict[str, Any]] = [{} for _ in placement]
         self.num_moves = 0
         self.closed = False
@@ -225,7 +225,7 @@ class Crew:
     def _move(self, lost: Sequence[int], workers: Sequence[str], watch: Watch) -> None:
         """Place `lost` partitions on those of `workers` that hold fewest; try all before it is refused."""
         for p in lost:
-            refused = None
+            refused: OocGraphError | None = None
             for address in sorted(workers, key=lambda one: (self.placement.count(one), one)):
                 before, self.placement[p] = self.placement[p], address
                 try:
@@ -233,7 +233,7 @@ class Crew:
                     self.num_moves += 1
                     refused = None
                     break
-                except BudgetError as error:
+                except (BudgetError, DeviceError) as error:
                     self.placement[p], refused = before, error
             if refused is not None:
                 raise refused

@@ -6,15 +6,17 @@ which worker holds what, `oocgraph.runtime.driver` runs a search, `oocgraph.runt
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 
@@ -32,7 +34,9 @@ from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wa
 from oocgraph.runtime.worker import OocGraphPlugin
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
-from oocgraph.types import Array, Direction, Progress, ignore_progress
+from oocgraph.types import Array, DeviceKind, Direction, Progress, ignore_progress
+
+logger = logging.getLogger(__name__)
 
 
 class ClusterRuntime:
@@ -56,6 +60,8 @@ class ClusterRuntime:
         threads: int | None = None,
         max_planes: int | None = None,
         check_pages: bool = False,
+        device: DeviceKind | None = None,
+        device_memory_budget: str | int | None = None,
         result_folder: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Check the workers and load the graph on them.
@@ -74,6 +80,12 @@ class ClusterRuntime:
             Compute threads of each worker; by default as many as Dask gave it.
         max_planes, check_pages
             As in `LocalRuntime.open`.
+        device
+            ``auto``: each worker searches on its GPU, or on the processor where it has none that can be used. ``cuda``: every one on a GPU,
+            or an error that names the worker. ``cpu``: none. By default as configured. With dask-cuda each worker has a GPU of its own;
+            other workers of a machine share what is there.
+        device_memory_budget
+            Bytes of device memory of each worker (text such as ``4G``); by default most of what is free, divided by those who share it.
         result_folder
             Where results are going to be written; checked to be the same folder on every worker.
 
@@ -83,6 +95,8 @@ class ClusterRuntime:
             The client is closed, no worker comes in time, workers have another version, or do not see the store.
         BudgetError
             A worker cannot hold its share; the message names it.
+        DeviceError, MissingDependencyError
+            ``cuda``, and a worker has no GPU that can be used.
         """
         began = time.perf_counter()
         store = graph if isinstance(graph, CSRStore) else open_graph(graph)
@@ -105,6 +119,9 @@ class ClusterRuntime:
             threads=threads,
             max_planes=max_planes,
             check_pages=check_pages,
+            device=_device_kind(device or knobs.device),
+            device_memory_budget=device_memory_budget,
+            device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
         )
         addresses = sorted(workers)
         placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
@@ -117,10 +134,13 @@ class ClusterRuntime:
                 runtime.crew.acquire(range(spec.num_partitions), watch)
             except WorkersLostError:
                 runtime.crew.place_anew(watch)
+            runtime._check_device_is_used()
         except BaseException:
             runtime.close()
             raise
         runtime.load_seconds = time.perf_counter() - began
+        for part in {part["worker"]: part for part in runtime.parts}.values():
+            logger.info("worker %s: device %s (%s)", part["worker"], part["device"], part["device_reason"])
         return runtime
 
     def __enter__(self) -> Self:
@@ -159,6 +179,24 @@ class ClusterRuntime:
     def memory_budget(self) -> int:
         """Bytes of all workers' budgets."""
         return sum({part["worker"]: part["memory_budget"] for part in self.parts if part}.values())
+
+    @property
+    def device_figures(self) -> dict[str, Any]:
+        """``device``: the names of the workers' devices; and what of their memory is used."""
+        parts = [part for part in self.parts if part]
+        return {
+            "device": ", ".join(sorted({part["device"] for part in parts})) or "cpu",
+            "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
+            "device_bytes": sum(part["device_bytes"] for part in parts),
+        }
+
+    def _check_device_is_used(self) -> None:
+        """Refuse a budget of device memory that no worker can heed."""
+        if self.spec.device_memory_budget is not None and not any(part["device_bytes"] for part in self.parts):
+            raise OocGraphError(
+                "device_memory_budget (--device-memory) was given, but no worker would search on a GPU; worker "
+                f"{self.parts[0]['worker']}: {self.parts[0]['device_reason']}"
+            )
 
     @property
     def planes_resident(self) -> int:
@@ -220,6 +258,12 @@ class ClusterRuntime:
                     return driver.run(spec, result_store, watch)
             finally:
                 self.crew.tell_all(tasks.forget, name)
+
+
+def _device_kind(kind: DeviceKind) -> DeviceKind:
+    if kind not in get_args(DeviceKind):
+        raise OocGraphError(f"device is {kind!r}; on a cluster it must be one of {', '.join(get_args(DeviceKind))}")
+    return kind
 
 
 def _release_what_is_left(client: Any) -> None:

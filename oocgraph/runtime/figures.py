@@ -6,15 +6,15 @@ In: one event for each step and partition. Out: an `Iteration` for each level, w
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 
 from oocgraph.result import Iteration
-from oocgraph.traversal import PartFigures
+from oocgraph.traversal import DeviceFigures, PartFigures
 from oocgraph.types import Array
 
 TINY = "few edges: every worker takes these levels alike, without an exchange"
@@ -68,8 +68,8 @@ class Figures:
         out: list[Iteration] = []
         for level, rows in sorted(self._rows().items()):
             directions = {row[1] for row in rows}
-            parts = tuple(PartFigures(p, worker, direction, seconds, num_bytes, sent, found)
-                          for p, direction, _, worker, seconds, num_bytes, sent, found, *_ in rows)  # fmt: skip
+            parts = tuple(PartFigures(p, worker, direction, seconds, num_bytes, sent, found, device.link_bytes if device else 0)
+                          for p, direction, _, worker, seconds, num_bytes, sent, found, _, _, device in rows)  # fmt: skip
             _, direction, reason, *_ = rows[0]
             out.append(
                 Iteration(
@@ -81,6 +81,7 @@ class Figures:
                     seconds=max(*(part.seconds for part in parts), walls.get(level, 0.0)),
                     bytes_read=sum(part.bytes_read for part in parts),
                     parts=parts,
+                    device=_on_devices([row[10] for row in rows if row[10] is not None]),
                 )
             )
         return tuple(out)
@@ -100,7 +101,7 @@ class Figures:
         return walls
 
     def _rows(self) -> dict[int, list[tuple[Any, ...]]]:
-        """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided) of each partition."""
+        """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided, device) of each partition."""
         levels: dict[int, list[tuple[Any, ...]]] = {}
         for _, event in sorted(self._events.items()):
             for level, row in _levels_of(event):
@@ -117,8 +118,21 @@ def _levels_of(event: dict[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
             for level, frontier, _, num_bytes, nanoseconds in table.tolist():
                 at = int(level)
                 found = int(early[at]) if at < len(early) else 0
-                yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0)
+                yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0, None)
         else:
-            level, direction, reason, frontier, undecided, seconds, num_bytes = figures
+            level, direction, reason, frontier, undecided, seconds, num_bytes, *moved = figures
             sent, found = int(event["sent_bytes"]), int(event["num_found"])
-            yield int(level), (direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided))
+            device = DeviceFigures(*moved[0]) if moved else None
+            yield int(level), (direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided), device)
+
+
+def _on_devices(moved: Sequence[DeviceFigures]) -> DeviceFigures | None:
+    """Sum what the workers' devices did in one level; they did it at the same time, so that the span is the longest."""
+    if not moved:
+        return None
+    sums = {name: sum(getattr(one, name) for one in moved) for name in _SUMMED}
+    longest = max(moved, key=attrgetter("span_seconds"))
+    return DeviceFigures(moved[0].access, **sums, span_seconds=longest.span_seconds, idle_seconds=longest.idle_seconds)
+
+
+_SUMMED = ("link_bytes", "num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds")

@@ -79,6 +79,7 @@ def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str |
         import os
 
         said: dict[str, Any] = {"nanny": bool(dask_worker.nanny), "host": dask_worker.ip}
+        said["first_gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
         try:
             import oocgraph
         except ImportError as error:

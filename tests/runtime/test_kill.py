@@ -11,8 +11,8 @@ import pytest
 
 import oocgraph
 from oocgraph.errors import BudgetError
-from oocgraph.runtime import holdings
 from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.worker_memory import WorkerMemory
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.runtime.kill_fifty import RESIDENT, SOURCE, judge, killed_run, places
@@ -164,14 +164,14 @@ def test_two_that_write_their_results(three):
 
 def hold_one_at_most():
     """Run on a worker: refuse a second partition."""
-    share_out = holdings.Holdings._share_out
+    share_out = WorkerMemory.share_out
 
-    def refused(self, spec, plans, charges):
-        if len(self._parts) + len(plans) > 1:
+    def refused(self, spec, plans, held, *charges):
+        if len(held) + len(plans) > 1:
             raise BudgetError("no room")
-        return share_out(self, spec, plans, charges)
+        return share_out(self, spec, plans, held, *charges)
 
-    holdings.Holdings._share_out = refused
+    WorkerMemory.share_out = refused
 
 
 def test_others_have_no_room(three):

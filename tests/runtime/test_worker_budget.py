@@ -13,7 +13,6 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels import warm
 from oocgraph.memory import host_bytes
 from oocgraph.partition.dealing import deal
-from oocgraph.runtime.holdings import residency_bytes
 from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 MEGABYTES = 1 << 20
@@ -39,7 +38,7 @@ def budget(megabytes):
 
 
 def reserved(holder):
-    return holder._baseline + holder.inventory()["reserved_bytes"]
+    return holder.memory.baseline + holder.inventory()["reserved_bytes"]
 
 
 def test_two_graphs_share_the_budget(tmp_path):
@@ -50,11 +49,11 @@ def test_two_graphs_share_the_budget(tmp_path):
     holder.acquire("a", specs[0], [0])
     steps = Steps(tmp_path, [holder], specs[0], "a")
     steps.step()
-    before = {key: residency_bytes(part.residency) for key, part in holder._parts.items()}
+    before = {key: part.residency.num_bytes for key, part in holder._parts.items()}
     assert reserved(holder) <= limit
     holder.acquire("b", specs[1], [0])
     assert reserved(holder) <= limit
-    assert all(residency_bytes(holder._parts[key].residency) < size for key, size in before.items())
+    assert all(holder._parts[key].residency.num_bytes < size for key, size in before.items())
     others = Steps(tmp_path, [holder], specs[1], "b")
     assert others.step()
     steps.finish()
