@@ -299,6 +299,7 @@ class DeviceEngine:
                 kernels.list_rows(a.frontier, self.subgraph.positions, 0, self._queues[0].size, self._queues[0])
             last_of_form = np.iinfo(np.int32).max if state.wide else 254
             edges = push.resident if push.all_resident else push.mapped
+            state.tiny_from_host = not push.all_resident
             progress = [state.frontier_size, state.frontier_edges, state.level, 0, 0, 0, 0, 0]
             self._send(self._level_state, progress)
             self._send(self._limits, [last_level, TINY.edges, 0, last_of_form, 0, TINY.vertices, 0, 0])

@@ -11,7 +11,9 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.kernels.gpu import GpuKernels, marks
+from oocgraph.runtime.device_graph import LINE_BYTES
 from oocgraph.runtime.state import SearchProgress
+from oocgraph.traversal import DeviceFigures
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
@@ -73,6 +75,8 @@ class DeviceState(SearchProgress):
         Vertices that the last push has listed in its queue; -1 or less than the frontier when that does not hold it.
     frontier_pull_edges : int
         Sum of the frontier's in-degrees.
+    tiny_from_host : bool
+        Whether levels of few edges read them in host memory.
     """
 
     def __init__(self, kernels: GpuKernels, arrays: DeviceArrays, num_vertices: int, *, wide: bool) -> None:
@@ -81,6 +85,7 @@ class DeviceState(SearchProgress):
         self.sample = (0, 0, 0, 0)
         self.num_queued = -1
         self.frontier_pull_edges = 0
+        self.tiny_from_host = False
 
     def clear(self) -> None:
         """Begin with nothing visited."""
@@ -99,6 +104,13 @@ class DeviceState(SearchProgress):
         if not self.wide and self.level + 1 >= LEVEL_UNREACHED:
             self._kernels.widen_levels(self.arrays.level8, self.arrays.level32, self.num_vertices)
             self.wide = True
+
+    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceFigures | None:
+        """Return what kernels read of host memory in a level of few edges, a line for both ends of each row."""
+        if not self.tiny_from_host:
+            return None
+        num_bytes = num_edges * self.arrays.parent.dtype.itemsize + num_vertices * LINE_BYTES
+        return DeviceFigures(access="zero-copy: few edges", link_bytes=num_bytes)
 
     def swap_frontier(self) -> None:
         """Make what has been found the frontier; of a whole graph."""

@@ -11,6 +11,7 @@ from oocgraph.kernels import cpu
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.runtime.buffers import BufferPool
+from oocgraph.traversal import DeviceFigures
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
@@ -79,6 +80,10 @@ class SearchProgress:
         records, self._records = self._records, []
         return records
 
+    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceFigures | None:
+        """Return what went to a device for a level of few edges; None where nothing is told of it."""
+        return None
+
     def iterations(self) -> tuple[Iteration, ...]:
         """Return the figures of all iterations so far."""
         out: list[Iteration] = []
@@ -87,9 +92,12 @@ class SearchProgress:
                 out.append(record)
             else:
                 out += [
-                    Iteration(int(level), "push", "few edges: many levels in one call", int(frontier), 0, ns / 1e9, int(num_bytes))
-                    for level, frontier, _, num_bytes, ns in record.tolist()
-                ]
+                    Iteration(
+                        int(level), "push", "few edges: many levels in one call", int(frontier), 0, ns / 1e9, int(num_bytes),
+                        device=self.moved_in_tiny_level(int(frontier), int(num_edges)),
+                    )
+                    for level, frontier, num_edges, num_bytes, ns in record.tolist()
+                ]  # fmt: skip
         if self.oracle_pages:
             pairs = zip(out, self.oracle_pages, strict=True)
             out = [replace(iteration, push_pages=push, pull_pages=pull) for iteration, (push, pull) in pairs]

@@ -200,6 +200,20 @@ def test_tiny_frontiers_take_few_launches(tmp_path):
     assert TINY.vertices >= 80
 
 
+def test_tiny_levels_from_host_memory_are_counted(tmp_path, monkeypatch):
+    """What a kernel reads of pinned memory crosses the link, however little that is: at least the edges."""
+    small_plans(monkeypatch)
+    reference_build(np.arange(3000), np.arange(1, 3001), tmp_path / "g")
+    store = open_graph(tmp_path / "g")
+    with DeviceRuntime.open(store, device=CpuDevice(), device_memory_budget=least_budget(store)) as runtime:
+        assert not runtime.graph.push.all_resident
+        result = oocgraph.bfs(store, 0, runtime=runtime)
+        assert {i.device.access for i in result.iterations} == {"zero-copy: few edges"}
+        assert store.edge_bytes <= result.link_bytes <= store.edge_bytes + 128 * 3001
+    with DeviceRuntime.open(store, device=CpuDevice()) as runtime:
+        assert oocgraph.bfs(store, 0, runtime=runtime).link_bytes == 0
+
+
 def test_depth_limits_and_several_sources(tmp_path, device):
     reference_build(np.arange(999), np.arange(1, 1000), tmp_path / "g")
     with DeviceRuntime.open(tmp_path / "g", device=device) as runtime:
