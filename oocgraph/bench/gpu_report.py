@@ -28,8 +28,6 @@ def search_figures(result: BFSResult, rates: DeviceRates, disk: DiskRate) -> dic
     ``overlap_seconds``: a copy and a kernel ran at the same time. ``each_edge_once_ratio``: the time by that of copying all edges once
     from pinned memory. ``slowest_tier_ratio``: the time by that of the slowest of the disk (bytes read), the link (bytes over it) and the
     kernels that consumed staged edges; None where no edge came from outside of the device, or the disk's rate is not known.
-    ``num_tiny_levels`` had few edges and were pushed many in one launch: what these read over the link (64 KiB each at most) is not
-    counted.
     """
     on_device = [one.device for one in result.iterations if one.device is not None]
     sums: dict[str, Any] = {name: sum(getattr(one, name) for one in on_device) for name in SUMMED}
@@ -46,7 +44,6 @@ def search_figures(result: BFSResult, rates: DeviceRates, disk: DiskRate) -> dic
         "overlap_seconds": max(0.0, sums["copy_seconds"] + sums["kernel_seconds"] - working),
         "each_edge_once_ratio": result.seconds * rates.link / result.edge_bytes if result.edge_bytes else None,
         "slowest_tier_ratio": result.seconds / max(tiers) if known else None,
-        "num_tiny_levels": len(result.iterations) - len(on_device),
         "levels": [_level(one) for one in result.iterations[:SHOWN_LEVELS]],
     }
 
