@@ -1,0 +1,122 @@
+"""A matrix times a vector by threads, part by part: rows go straight to their place, columns are added up as a tree.
+
+In: parts of a matrix (`oocgraph.partition.partial`), in memory or still in a store, and a vector. Out: ``y = plus(y, A x)``. Parts by
+row write disjoint rows; of a row that is cut each part but the first hands back one number, and these are added at the end, part by part.
+Parts by column all reach every row: each thread adds to a vector of its own, and the vectors are added in pairs, in log2(threads) steps.
+
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, section 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from oocgraph.kernels import spmv
+from oocgraph.kernels.semirings import Semiring
+from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
+from oocgraph.types import Array
+
+Visit = Callable[[Any, Callable[[Any], Array]], Array]
+"""Called with a part and what to do with it once it is in memory; returns what that returns."""
+
+
+def is_by_row(part: Partial) -> bool:
+    """Whether a line of the part is a row."""
+    return isinstance(part, PartialCSR) or (isinstance(part, PartialCOO) and part.by == "row")
+
+
+def num_private_vectors(parts: Sequence[Partial], threads: int) -> int:
+    """Vectors as long as `y` that `multiply` makes."""
+    return 0 if not parts or is_by_row(parts[0]) else min(threads, len(parts)) - 1
+
+
+def in_memory(part: Any, use: Callable[[Any], Array]) -> Array:
+    """Visit a part that is in memory."""
+    return use(part)
+
+
+def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit = in_memory) -> None:
+    """Add the product of a matrix and a vector to `y`.
+
+    Parameters
+    ----------
+    parts
+        All of one matrix.
+    x : (num_columns,) float32 or float64; uint8 (0 and 1) in ``or_and``
+    y : (num_rows,) like `x`
+    threads
+        Threads that take parts, each when it is done with the last.
+    visit
+        Brings a part into memory for as long as it is used, in one of the threads.
+
+    Notes
+    -----
+    Host bytes: `num_private_vectors` times `y`, and what `visit` holds.
+    """
+    if not parts:
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-spmv") as pool:
+        if is_by_row(parts[0]):
+            _by_rows(parts, x, y, semiring, pool, visit)
+        else:
+            _by_columns(parts, x, y, semiring, pool, visit, num_private_vectors(parts, threads))
+
+
+def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit) -> None:
+    carries = pool.map(lambda part: visit(part, lambda loaded: _add_rows(loaded, x, y, semiring)), parts)
+    cut = [(part.first_line, carry) for part, carry in zip(parts, list(carries), strict=True) if part.first_line_partial]
+    for row, carry in cut:
+        semiring.add(y[row : row + 1], carry)
+
+
+def _by_columns(
+    parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, num_private: int
+) -> None:
+    sums = [y, *(semiring.zeros(y.size, y.dtype) for _ in range(num_private))]
+
+    def add_share(g: int) -> None:
+        for part in parts[g :: len(sums)]:
+            visit(part, lambda loaded: _add_columns(loaded, x, sums[g], semiring))
+
+    for _ in pool.map(add_share, range(len(sums))):
+        pass
+    distance = 1
+    while distance < len(sums):
+        nearer = range(0, len(sums) - distance, 2 * distance)
+        for _ in pool.map(lambda g, d=distance: semiring.add(sums[g], sums[g + d]), nearer):
+            pass
+        distance *= 2
+
+
+def _add_rows(part: PartialCSR | PartialCOO, x: Array, y: Array, semiring: Semiring) -> Array:
+    """Multiply a part by row; return what it has of a row that was begun before: (1,) like `y`."""
+    carry = semiring.zeros(1, y.dtype)
+    own, values = y[part.first_line : part.stop_line], _values(part, semiring)
+    if isinstance(part, PartialCSR):
+        spmv.multiply_csr(semiring.code, part.first_line_partial, part.pointers, part.start, part.stop, part.indices, values, x, own, carry)
+    else:
+        spmv.multiply_coo(semiring.code, part.first_line_partial, part.first_line, part.rows, part.columns, values, x, own, carry)
+    return carry
+
+
+def _add_columns(part: PartialCSC | PartialCOO, x: Array, y: Array, semiring: Semiring) -> Array:
+    """Multiply a part by column into the whole of `y`."""
+    values = _values(part, semiring)
+    if isinstance(part, PartialCSC):
+        own = x[part.first_line : part.stop_line]
+        spmv.multiply_csc(semiring.code, part.pointers, part.start, part.stop, part.indices, values, own, y)
+    else:
+        spmv.multiply_coo(semiring.code, False, 0, part.rows, part.columns, values, x, y, y[:0])
+    return y
+
+
+def _values(part: Partial, semiring: Semiring) -> Array | None:
+    """Return the values as kernels take them: none where they do not matter, bools as bytes."""
+    if part.values is None or not semiring.uses_values:
+        return None
+    values: Array = part.values.view(np.uint8) if part.values.dtype == np.bool_ else part.values
+    return values
