@@ -24,6 +24,7 @@ from oocgraph.errors import (
 
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.spmv import spmv
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
@@ -63,6 +64,7 @@ __all__ = [
     "generate_kronecker",
     "open_graph",
     "open_runtime",
+    "spmv",
     "verify_bfs",
 ]
 
@@ -80,6 +82,7 @@ _HOMES = {
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
     "open_runtime": "oocgraph.runtime.in_process",
+    "spmv": "oocgraph.algorithms.spmv",
     "verify_bfs": "oocgraph.verify",
 }
 

@@ -1,0 +1,175 @@
+"""A stored graph times vectors in store order: its neighbours are streamed in pieces, as many of which stay in memory as the budget allows.
+
+In: a store, a budget that is charged before anything is read. Out: `StoredProduct`, which multiplies any number of vectors. A piece is a
+`PartialCSR` that is cut anywhere; more threads than cores take pieces, so that some read while others multiply.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.kernels.semirings import Semiring
+from oocgraph.memory import Budget
+from oocgraph.partition.balanced import cut
+from oocgraph.partition.partial import PartialCSR
+from oocgraph.partition.stored import StoredMatrix
+from oocgraph.runtime.product import multiply
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array
+
+PIECE_BYTES = 2 << 20
+"""Neighbours read at once: as fast as larger reads, and still in a processor's cache when they are multiplied."""
+
+READ_AHEAD = 2
+"""Threads beyond those that multiply, which read meanwhile."""
+
+DECODED_COPIES = 3
+"""Copies of a chunk that Zarr holds while it decodes one: encoded, decoded, and what is returned."""
+
+
+class StoredProduct:
+    """The matrix of a graph, by which vectors in store order are multiplied.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    budget
+        Charged with what is held; nothing of the edges has been read by then.
+    transpose
+        Multiply by the transpose: a directed graph's ``in`` lists.
+    column
+        Stored edge column of the values; None: all are one.
+    threads
+        Threads that multiply.
+    keep_edges
+        Keep pieces for the next product, as many as the budget has room for.
+
+    Attributes
+    ----------
+    parts : list of PartialCSR
+    bytes_requested : int
+        Asked of the store's files by all products so far.
+
+    Raises
+    ------
+    BudgetError
+        The pieces in work do not fit.
+    """
+
+    def __init__(
+        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False
+    ) -> None:
+        self.store, self.column, self.threads, self.bytes_requested = store, column, threads, 0
+        matrix = StoredMatrix(store, "in" if transpose and store.attributes.directed else "out", column)
+        self.parts: list[PartialCSR] = cut(matrix, _bounds(matrix))
+        self._num_workers = min(threads + READ_AHEAD, max(1, len(self.parts)))
+        self._lengths = {
+            name: max(getattr(part, name).size for part in self.parts)
+            for name in ("indices", "values", "pointers")
+            if _has(self.parts, name)
+        }
+        slices = {"indices": matrix.indices, "values": matrix.data, "pointers": matrix.indptr}
+        worker_bytes = sum(_held_bytes(slices[name], length) for name, length in self._lengths.items())
+        budget.reserve("pieces of edges", self._num_workers * worker_bytes + matrix.indptr.page_bytes)
+        self._kept: dict[int, PartialCSR] = {}
+        self._num_kept = self._keep(budget) if keep_edges else 0
+        self._buffers: queue.SimpleQueue[dict[str, Array]] = queue.SimpleQueue()
+        for _ in range(self._num_workers):
+            self._buffers.put({})
+
+    @property
+    def num_kept(self) -> int:
+        """Pieces that stay in memory once they were read."""
+        return self._num_kept
+
+    def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
+        """Add the product to `y`.
+
+        Parameters
+        ----------
+        x : (num_vertices,) float32 or float64; uint8 in ``or_and``
+            In store order.
+        y : (num_vertices,) like `x`
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read, or a neighbour is no vertex.
+        """
+        numbered = {id(part): i for i, part in enumerate(self.parts)}
+        all_kept = len(self._kept) == len(self.parts)
+
+        def visit(part: PartialCSR, use: Callable[[PartialCSR], Array]) -> Array:
+            i = numbered[id(part)]
+            if i in self._kept:
+                return use(self._kept[i])
+            if i < self._num_kept:
+                self._kept[i] = self._read(part, None, semiring)
+                return use(self._kept[i])
+            buffers = self._buffers.get()
+            try:
+                return use(self._read(part, buffers, semiring))
+            finally:
+                self._buffers.put(buffers)
+
+        multiply(self.parts, x, y, semiring, threads=self.threads if all_kept else self._num_workers, visit=visit)
+
+    def values(self) -> Iterator[tuple[int, Array]]:
+        """Iterate over the values of all edges, read anew: first position and values of each piece."""
+        for part in self.parts:
+            if part.values is not None:
+                yield part.start, part.values.read()
+
+    def _read(self, part: PartialCSR, buffers: dict[str, Array] | None, semiring: Semiring) -> PartialCSR:
+        if buffers is not None and not buffers and isinstance(part.indices.array, PlainArray):
+            buffers |= {name: np.empty(length, getattr(part, name).dtype) for name, length in self._lengths.items()}
+        loaded = part.load(buffers)
+        self.bytes_requested += part.entry_bytes + part.pointers.nbytes
+        if loaded.indices.size and not (loaded.indices.max() < part.shape[1] and loaded.indices.min() >= 0):
+            raise CorruptStoreError(
+                f"{self.store.url}: among neighbours {part.start} to {part.stop - 1} of {part.indices.array.name} one is not below "
+                f"{part.shape[1]:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"
+            )
+        if semiring.is_boolean and loaded.values is not None and loaded.values.dtype.kind == "f" and np.isnan(loaded.values).any():
+            bad = part.start + int(np.flatnonzero(np.isnan(loaded.values))[0])  # sums hand a NaN on, this semiring does not
+            raise OocGraphError(nan_message(bad, f"{self.column} of {self.store.url}"))
+        return loaded
+
+    def _keep(self, budget: Budget) -> int:
+        """Reserve room for as many pieces, from the first, as there is; return how many."""
+        ends = np.cumsum([part.entry_bytes + part.pointers.nbytes for part in self.parts])
+        num_kept = int(np.searchsorted(ends, budget.available_bytes, side="right"))
+        if num_kept:
+            budget.reserve("resident edges", int(ends[num_kept - 1]))
+        return num_kept
+
+
+def nan_message(position: int, where: str) -> str:
+    """Say that a value of a matrix is NaN."""
+    return f"weight {position:,} of {where} is NaN; give every edge a number, or drop those without"
+
+
+def _has(parts: list[PartialCSR], name: str) -> bool:
+    return getattr(parts[0], name) is not None
+
+
+def _held_bytes(slice_: Any, length: int) -> int:
+    """Bytes that a thread holds to read `length` elements: a buffer, or what Zarr decodes."""
+    if isinstance(slice_.array, PlainArray):
+        return int(length * slice_.dtype.itemsize)
+    return int(DECODED_COPIES * max(length, slice_.array.chunk_length) * slice_.dtype.itemsize)
+
+
+def _bounds(matrix: StoredMatrix) -> list[int]:
+    """Where pieces begin: inside of chunk files, or at chunks that are decoded as a whole."""
+    length = max(1, PIECE_BYTES // matrix.indices.dtype.itemsize)
+    if not isinstance(matrix.indices.array, PlainArray):
+        length = max(1, matrix.indices.array.chunk_length)
+    return [*range(0, matrix.indices.size, length), matrix.indices.size] if matrix.indices.size else [0, 0]
