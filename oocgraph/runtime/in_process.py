@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.arrays import Device, DeviceKind, device_choice
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.store.graph import CSRStore
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def open_runtime(
     graph
         A graph store or its path.
     device
-        ``auto``, ``cpu`` or ``cuda`` (see `oocgraph.bfs`); by default as configured. Or a device that is open.
+        ``auto``, ``cpu`` or ``cuda`` (see `oocgraph.bfs`); by default as configured. Or a device that is open. ``auto`` is the processor,
+        too, where a budget that the device needs is too small, unless `device_memory_budget` is given.
     device_memory_budget
         Bytes of device memory (text such as ``4G``); by default most of what is free.
     **options
@@ -46,18 +47,24 @@ def open_runtime(
     OocGraphError
         Device memory was given, and no GPU can be used.
     """
+    kind = None
     if device is None or isinstance(device, str):
         kind = device or settings().device
         opened, reason = device_choice(kind)
         logger.info("device: %s (%s)", "cpu" if opened is None else opened.name, reason)
     else:
         opened, reason = device, "it was given"
-    if opened is None:
-        if device_memory_budget is not None:
-            raise OocGraphError(f"device_memory_budget (--device-memory) was given, but the search would run on the processor: {reason}")
-        from oocgraph.runtime.local import LocalRuntime
+    if opened is not None:
+        from oocgraph.runtime.device import DeviceRuntime
 
-        return LocalRuntime.open(graph, **options)
-    from oocgraph.runtime.device import DeviceRuntime
+        try:
+            return DeviceRuntime.open(graph, device=opened, device_memory_budget=device_memory_budget, **options)
+        except BudgetError as error:
+            if kind != "auto" or device_memory_budget is not None:
+                raise
+            logger.warning("device: cpu, because what %s has does not do for this graph: %s", opened.name, error)
+    elif device_memory_budget is not None:
+        raise OocGraphError(f"device_memory_budget (--device-memory) was given, but the search would run on the processor: {reason}")
+    from oocgraph.runtime.local import LocalRuntime
 
-    return DeviceRuntime.open(graph, device=opened, device_memory_budget=device_memory_budget, **options)
+    return LocalRuntime.open(graph, **options)

@@ -334,6 +334,16 @@ def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
     assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
 
 
+def test_auto_is_the_processor_where_the_device_is_too_small(kron, monkeypatch):
+    """A graph whose state does not fit is searched all the same; who asked for the device is told."""
+    device = CpuDevice(total_bytes=1 << 20)
+    monkeypatch.setattr("oocgraph.runtime.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
+    assert oocgraph.bfs(kron, SOURCES[0], device="auto").device == "cpu"
+    for options in ({"device": "cuda"}, {"device": "auto", "device_memory_budget": "1M"}):
+        with pytest.raises(BudgetError, match="--device-memory"):
+            oocgraph.bfs(kron, SOURCES[0], **options)
+
+
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_memory_budget": "1G"}])
 def test_a_runtime_has_its_device(options, kron):
     """Another wish is refused, not passed over."""
