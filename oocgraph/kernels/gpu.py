@@ -26,12 +26,18 @@ BLOCK = 256
 """Threads in a block, as in ``common.cu``."""
 
 PULL_BLOCK = 512
-"""Threads in a block of `pull_planes`: four such blocks fill a multiprocessor, and each has its copy of the frontier's first words."""
+"""Threads in a block of `pull_planes`, each with its copy of the frontier's first words."""
+
+PULL_BLOCKS = {4: 3, 8: 2}
+"""Such blocks that a multiprocessor holds, by the bytes of an id; see ``pull.cu``."""
 
 LEVELS_BLOCK = 512
 """Threads of the one block of `push_levels`."""
 
 BLOCKS_PER_MULTIPROCESSOR = 8
+
+ROW_BLOCKS = {4: 5, 8: 4}
+"""Blocks of `pull_resident` and `pull_tails` that a multiprocessor holds."""
 
 EXPAND_BLOCKS = {4: 5, 8: 4}
 """Blocks of a push that a multiprocessor holds, by the bytes of an id: more would run in a second, partly filled wave."""
@@ -285,7 +291,7 @@ class GpuKernels:
         self._launch(
             self._of("pull_planes"), int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
             plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks, self.counters,
-            block=PULL_BLOCK,
+            block=PULL_BLOCK, max_blocks=PULL_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
         if resident.size:
             self.pull_resident(lookup, num_planes, resident, base, frontier, *bitmaps, marks)
@@ -300,6 +306,7 @@ class GpuKernels:
         self._launch(
             self._of("pull_resident"), 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
             np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
+            max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
 
     def pull_tails(
@@ -309,7 +316,10 @@ class GpuKernels:
         """Pull the rows of a batch over edges ``e0 .. e1 - 1`` of their concatenation."""
         piece = np.int64(e0), np.int64(e1), edges, np.int64(base)
         bitmaps = (frontier, visited, undecided, next_frontier)
-        self._launch(self._of("pull_tails"), 32 * most, vertex, begin, offset, *piece, *bitmaps, *marks, self.counters)
+        self._launch(
+            self._of("pull_tails"), 32 * most, vertex, begin, offset, *piece, *bitmaps, *marks, self.counters,
+            max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
+        )  # fmt: skip
 
     def close_rows(self, vertex: Array, most: int, start: Array, degree: Array, lookup: Lookup, undecided: Array) -> None:
         """After a batch: rows that end in it are not undecided any more; UNDECIDED gets those that go on."""

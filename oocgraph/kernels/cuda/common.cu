@@ -150,6 +150,26 @@ __device__ __forceinline__ void add_to(i64* counter, i64 x) {
   if (x) atomicAdd((u64*)counter, (u64)x);
 }
 
+// Add x[i] of all threads of a block to counters[slot[i]], with one atomic for each: thousands of warps that end at once would take turns.
+// All threads come here, once in a kernel.
+template <int N>
+__device__ __forceinline__ void add_of_block(i64* counters, const int (&slot)[N], const i64 (&x)[N]) {
+  __shared__ i64 add_of_block_sums[N][32];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    i64 sum = warp_sum(x[i]);
+    if (lane_id() == 0) add_of_block_sums[i][warp_id()] = sum;
+  }
+  __syncthreads();
+  if (warp_id() == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      i64 sum = warp_sum(lane_id() < (int)(blockDim.x >> 5) ? add_of_block_sums[i][lane_id()] : (i64)0);
+      if (lane_id() == 0) add_to(&counters[slot[i]], sum);
+    }
+  }
+}
+
 // Levels are bytes or 32-bit numbers (`wide`), in one buffer.
 __device__ __forceinline__ void set_level(unsigned char* level8, int* level32, int wide, i64 at, int level) {
   if (wide) level32[at] = level;

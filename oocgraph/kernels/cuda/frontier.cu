@@ -20,13 +20,10 @@ extern "C" __global__ void count_edges(const u32* __restrict__ words, i64 num_wo
       num_edges += end - begin;
     }
   }
-  num_rows = warp_sum(num_rows);
-  num_edges = warp_sum(num_edges);
-  if (lane_id() == 0) {
-    add_to(&counters[slot], num_rows);
-    add_to(&counters[slot_edges], num_edges);
-  }
+  add_of_block(counters, {slot, slot_edges}, {num_rows, num_edges});
 }
+
+#define LOOKED_AT 16  // edges that a thread asks for before it looks at the first
 
 // Try what a pull would do for the unvisited vertices of every `step`-th 64-bit word, changing nothing: a thread for each vertex. A list is
 // looked at up to `most` resident edges; of a longer one all are counted as looked at, in vain.
@@ -40,36 +37,42 @@ __global__ void sample_heads(
   i64 num_sampled_words = (num_words / 2 + step - 1) / step * 2;
   for (i64 i = global_warp(); i < num_sampled_words; i += num_warps()) {
     i64 w = i / 2 * step * 2 + (i & 1);
-    i64 v = w * 32 + lane_id();
-    if (v >= num_vertices || (visited[w] >> lane_id() & 1u)) continue;
-    sampled++;
-    bool hit = false;
-    for (int k = 0; k < num_planes && !hit && v < plane_length[k]; k++) {
+    i64 v = w * 32 + lane_id(), begin = 0, end = 0;
+    bool is_open = v < num_vertices && !(visited[w] >> lane_id() & 1u), hit = false;
+    sampled += is_open;
+    for (int k = 0; k < num_planes && is_open && !hit && v < plane_length[k]; k++) {
       probes++;
       hit = is_marked(frontier, planes[plane_offset[k] + v]);
     }
-    if (!hit && v < plane_length[num_planes]) {
-      i64 begin, end;
+    if (is_open && !hit && v < plane_length[num_planes]) {
       row_of(rows, v, begin, end);
       begin += num_planes;
-      i64 stop = end < num_resident ? end : num_resident, e = begin;
-      for (; e < stop && e - begin < most && !hit; e++) hit = is_marked(frontier, resident[e]);
-      probes += e - begin;
-      if (!hit && e < stop) probes += stop - e;
-      if (!hit && begin < end && stop < end) left++;
     }
+    i64 stop = end < num_resident ? end : num_resident, last = stop - begin < most ? stop : begin + most, e = begin;
+    while (__any_sync(FULL, e < last && !hit)) {
+      I y[LOOKED_AT];
+      u32 marked = 0u;
+      int count = hit ? 0 : last - e < LOOKED_AT ? (int)(last - e) : LOOKED_AT;
+#pragma unroll
+      for (int j = 0; j < LOOKED_AT; j++) {
+        y[j] = 0;
+        if (j < count) y[j] = resident[e + j];
+      }
+      __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+      for (int j = 0; j < LOOKED_AT; j++)
+        if (j < count) marked |= is_marked(frontier, y[j]) << j;
+      if (count > 0) {
+        hit = marked != 0u;
+        e += hit ? __ffs((int)marked) : count;
+      }
+    }
+    probes += e - begin;
+    if (!hit && e < stop) probes += stop - e;
+    if (!hit && begin < end && stop < end) left++;
     found += hit;
   }
-  sampled = warp_sum(sampled);
-  probes = warp_sum(probes);
-  found = warp_sum(found);
-  left = warp_sum(left);
-  if (lane_id() == 0) {
-    add_to(&counters[SAMPLED], sampled);
-    add_to(&counters[PROBES], probes);
-    add_to(&counters[SAMPLE_FOUND], found);
-    add_to(&counters[SAMPLE_UNDECIDED], left);
-  }
+  add_of_block(counters, {SAMPLED, PROBES, SAMPLE_FOUND, SAMPLE_UNDECIDED}, {sampled, probes, found, left});
 }
 
 extern "C" __global__ void fill_words(u32* words, i64 num_words, u32 value) {
@@ -142,6 +145,5 @@ __global__ void push_heads(
       if (begin + k >= low)
         found += claim(planes[plane_offset[k] + v], v, closed, next, owned, rank, parent, level8, level32, wide, level);
   }
-  found = warp_sum(found);
-  if (lane_id() == 0) add_to(&counters[FOUND], found);
+  add_of_block(counters, {FOUND}, {found});
 }

@@ -9,57 +9,110 @@ struct alignas(16) Four {
   I entry[4];
 };
 
-#define HUB_WORDS 8192
-
-#if __CUDA_ARCH__ == 750 || __CUDA_ARCH__ == 1070  // 1,024 threads on a multiprocessor
-#define PULL_BLOCKS 2
+// Each is read once in a pull, and is not to take the place of the frontier in the caches.
+template <class I>
+__device__ __forceinline__ Four<I> read_four(const I* at) {
+#ifdef __CUDA_ARCH__
+  union {
+    Four<I> four;
+    uint4 part[sizeof(I) / 4];
+  } read;
+#pragma unroll
+  for (int i = 0; i < (int)sizeof(I) / 4; i++) read.part[i] = __ldcs(reinterpret_cast<const uint4*>(at) + i);
+  return read.four;
 #else
-#define PULL_BLOCKS 3
+  return *reinterpret_cast<const Four<I>*>(at);
 #endif
+}
+
+#define PULL_BLOCK 512
+#define HUB_WORDS (16 * PULL_BLOCK)
+
+// Blocks that a multiprocessor is to hold, all of the grid at once (those of a second wave would copy the first words again), as far as the
+// registers suffice: PULL_BLOCKS for planes, ROW_BLOCKS for lists.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDA_ARCH__ != 1070
+#define PULL_BLOCKS(I) (sizeof(I) == 4 ? 3 : 2)
+#else
+#define PULL_BLOCKS(I) 2
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 1070
+#define ROW_BLOCKS(I) (sizeof(I) == 4 ? 5 : 4)
+#else
+#define ROW_BLOCKS(I) 4
+#endif
+
+// Those of the four vertices from v on that plane k covers.
+__device__ __forceinline__ u32 covered_by(const i64* __restrict__ plane_length, int k, i64 v) {
+  i64 covered = plane_length[k] - v;
+  return covered >= 4 ? 15u : covered <= 0 ? 0u : (1u << covered) - 1u;
+}
 
 // Pull over the planes. A thread has four neighbouring vertices, a warp 128 of them: four words of the bitmaps, which it alone writes.
 //
 // The frontier's first words are copied to shared memory: lists are hub first, so most of what is looked up is there, and 32 random reads
-// take a few cycles there and up to 32 in the first-level cache.
+// take a few cycles there and up to 32 in the first-level cache. What the first plane has left open is mostly left open by the next: while one is
+// looked up, the one behind it is on its way.
 // `visited`, `next` and `undecided` have num_words words; those of groups group0 .. group1 - 1 of `next` and `undecided` are overwritten.
 template <class I>
-__global__ void __launch_bounds__(512, PULL_BLOCKS) pull_planes(
+__global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
     i64 group0, i64 group1, i64 num_words, i64 num_vertices, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
     const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, i64 num_frontier_words, u32* visited, u32* undecided,
     u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
   __shared__ u32 hubs[HUB_WORDS];
   int num_hub_words = num_frontier_words < HUB_WORDS ? (int)num_frontier_words : HUB_WORDS;
-  for (int i = threadIdx.x; i < num_hub_words; i += blockDim.x) hubs[i] = frontier[i];
+  for (int first = threadIdx.x; first - (int)threadIdx.x < num_hub_words; first += 8 * PULL_BLOCK) {
+    u32 some[8];
+#pragma unroll
+    for (int u = 0; u < 8; u++) some[u] = first + u * PULL_BLOCK < num_hub_words ? frontier[first + u * PULL_BLOCK] : 0u;
+#pragma unroll
+    for (int u = 0; u < 8; u++) hubs[first + u * PULL_BLOCK] = some[u];
+  }
   __syncthreads();
   int lane = lane_id(), shift = (lane & 7) * 4;
-  i64 num_tails = plane_length[num_planes];
   int found = 0, left = 0;
-  for (i64 group = group0 + global_warp(); group < group1; group += num_warps()) {
-    i64 w = group * 4 + (lane >> 3), v = group * 128 + lane * 4;
-    u32 word = w < num_words ? visited[w] : FULL;
+  i64 group = group0 + global_warp(), w = group * 4 + (lane >> 3);
+  u32 word_ahead = group < group1 && w < num_words ? visited[w] : FULL;
+  for (; group < group1; group += num_warps()) {
+    w = group * 4 + (lane >> 3);
+    i64 v = group * 128 + lane * 4, w_ahead = w + num_warps() * 4;
+    u32 word = word_ahead;
+    word_ahead = group + num_warps() < group1 && w_ahead < num_words ? visited[w_ahead] : FULL;
     u32 open = (~word & word_mask(w, num_vertices)) >> shift & 15u;
-    u32 rest = open;
-    for (int k = 0; k < num_planes; k++) {
-      i64 covered = plane_length[k] - v;
-      u32 asked = covered >= 4 ? rest : covered <= 0 ? 0u : rest & ((1u << covered) - 1u);
-      if (!__any_sync(FULL, asked != 0u)) break;  // and no later plane covers more
-      if (asked) {
-        Four<I> four = *reinterpret_cast<const Four<I>*>(planes + plane_offset[k] + v);
+    u32 rest = open, asked = num_planes ? rest & covered_by(plane_length, 0, v) : 0u;
+    Four<I> four, ahead, of;  // of this plane, of the next, and those that were in the frontier
+    if (asked) four = read_four(planes + plane_offset[0] + v);
+    for (int k = 0; __any_sync(FULL, asked != 0u); k++) {  // no plane covers more than the one before
+      u32 asked_ahead = k + 1 < num_planes ? rest & covered_by(plane_length, k + 1, v) : 0u;
+      if (k && asked_ahead) ahead = read_four(planes + plane_offset[k + 1] + v);
+      u32 bits[4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          if (!(asked >> j & 1u)) continue;
-          I y = four.entry[j];
-          u32 bits = (y >> 5) < (I)num_hub_words ? hubs[y >> 5] : frontier[y >> 5];
-          if (bits >> (y & 31) & 1u) {
-            rest &= ~(1u << j);
-            parent[v + j] = y;
-          }
+      for (int j = 0; j < 4; j++) {
+        bits[j] = 0u;
+        bool is_far = (four.entry[j] >> 5) >= (I)num_hub_words;
+        if ((asked >> j & 1u) & (u32)is_far) bits[j] = frontier[four.entry[j] >> 5];
+      }
+      __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        I y = four.entry[j];
+        if ((asked >> j & 1u) && (y >> 5) < (I)num_hub_words) bits[j] = hubs[y >> 5];
+        if (bits[j] >> (y & 31) & 1u) {
+          rest &= ~(1u << j);
+          of.entry[j] = y;
         }
       }
+      asked = asked_ahead & rest;
+      if (!k && asked) ahead = read_four(planes + plane_offset[1] + v);
+      four = ahead;
     }
-    u32 hits = open & ~rest;
-    i64 tails = num_tails - v;
-    u32 misses = tails >= 4 ? rest : tails <= 0 ? 0u : rest & ((1u << tails) - 1u);
+    u32 hits = open & ~rest, misses = rest & covered_by(plane_length, num_planes, v);
+    if (hits == 15u) {
+      *reinterpret_cast<Four<I>*>(parent + v) = of;
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (hits >> j & 1u) parent[v + j] = of.entry[j];
+    }
     if (hits == 15u && !wide) {
       *reinterpret_cast<u32*>(level8 + v) = 0x01010101u * (u32)level;
     } else {
@@ -81,81 +134,94 @@ __global__ void __launch_bounds__(512, PULL_BLOCKS) pull_planes(
       undecided[w] = miss_word;
     }
   }
-  found = warp_sum(found);
-  left = warp_sum(left);
-  if (lane == 0) {
-    add_to(&counters[FOUND], found);
-    add_to(&counters[UNDECIDED], left);
-  }
+  add_of_block(counters, {FOUND, UNDECIDED}, {found, left});
 }
 
-// The first of edges[0 .. length - 1] that is in the frontier, looked for by a warp; whether there is one.
+#define LINES_AHEAD 4
+
+// The first of edges[0 .. length - 1] that is in the frontier, looked for by a warp; whether there is one. Of a list that does not end with
+// its first 32 entries four times as many are on their way at once.
 template <class I>
 __device__ __forceinline__ bool first_hit(const I* __restrict__ edges, i64 length, const u32* __restrict__ frontier, I& hit) {
-  int lane = lane_id();
-  for (i64 e = 0; e < length; e += 32) {
-    I y = 0;
-    bool is_hit = false;
-    if (e + lane < length) {
-      y = edges[e + lane];
-      is_hit = is_marked(frontier, y);
+  int lane = lane_id(), lines = 1;
+  for (i64 e = 0; e < length; e += 32 * lines, lines = LINES_AHEAD) {
+    I y[LINES_AHEAD];
+    u32 marked[LINES_AHEAD];
+#pragma unroll
+    for (int u = 0; u < LINES_AHEAD; u++) {
+      y[u] = 0;
+      if (u < lines && e + 32 * u + lane < length) y[u] = __ldcs(edges + (e + 32 * u + lane));
     }
-    u32 votes = __ballot_sync(FULL, is_hit);
-    if (votes) {
-      hit = __shfl_sync(FULL, y, __ffs((int)votes) - 1);
-      return true;
+    __syncwarp();  // so that the compiler asks for all of them before it waits for one
+#pragma unroll
+    for (int u = 0; u < LINES_AHEAD; u++) {
+      marked[u] = 0u;
+      if (u < lines && e + 32 * u + lane < length) marked[u] = is_marked(frontier, y[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < LINES_AHEAD; u++) {
+      u32 votes = __ballot_sync(FULL, marked[u] != 0u);
+      if (votes) {
+        hit = __shfl_sync(FULL, y[u], __ffs((int)votes) - 1);
+        return true;
+      }
     }
   }
   return false;
 }
 
-// Pull the undecided over edges base .. base + num_edges - 1 of `indices`, without a list of rows: a warp has a word, and looks at its rows together.
+// Pull the undecided over edges base .. base + num_edges - 1 of `indices`, without a list of rows. A warp reads 32 words at once, far apart so that
+// all warps get some of the long lists; of each that has a bit its lanes look up the rows, which it then takes one after the other.
 // Those whose list does not go on outside of these edges are not undecided any more. counters[UNDECIDED] is what is left.
 template <class I>
-__global__ void pull_resident(
+__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
     i64 num_words, LOOKUP_PARAMETERS, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
     u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
   Lookup rows = LOOKUP_ARGUMENTS;
   int lane = lane_id(), found = 0, left = 0;
-  for (i64 w = global_warp(); w < num_words; w += num_warps()) {
-    u32 bits = undecided[w], hits = 0, misses = 0;
-    if (!bits) continue;
-    i64 c = rows.num_indptr ? 0 : find_class(rows.first, rows.num_classes, w * 32);
-    for (; bits; bits &= bits - 1) {
-      int b = __ffs((int)bits) - 1;
-      i64 v = w * 32 + b, begin, end;
-      row_after(rows, c, v, begin, end);
-      begin += skip;
-      if (begin < base) begin = base;
+  for (i64 w0 = global_warp(); w0 < num_words; w0 += 32 * num_warps()) {
+    i64 mine = w0 + lane * num_warps();
+    u32 word = mine < num_words ? undecided[mine] : 0u;
+    for (u32 words = __ballot_sync(FULL, word != 0u); words; words &= words - 1) {
+      int k = __ffs((int)words) - 1;
+      i64 w = w0 + k * num_warps(), begin = 0, end = 0;
+      bool is_open = __shfl_sync(FULL, word, k) >> lane & 1u;
+      if (is_open) {
+        row_of(rows, w * 32 + lane, begin, end);
+        begin += skip;
+        if (begin < base) begin = base;
+      }
       i64 stop = end < base + num_edges ? end : base + num_edges;
-      I x;
-      if (begin < stop && first_hit(edges + (begin - base), stop - begin, frontier, x)) {
+      u32 hits = 0u, misses = __ballot_sync(FULL, is_open && begin < end && stop < end);
+      for (u32 rest = __ballot_sync(FULL, is_open && begin < stop); rest; rest &= rest - 1) {
+        int b = __ffs((int)rest) - 1;
+        i64 v = w * 32 + b, a = __shfl_sync(FULL, begin, b), z = __shfl_sync(FULL, stop, b);
+        I x;
+        if (!first_hit(edges + (a - base), z - a, frontier, x)) continue;
         hits |= 1u << b;
         if (lane == 0) {
           parent[v] = x;
           set_level(level8, level32, wide, v, level);
         }
-      } else if (begin < end && stop < end) {
-        misses |= 1u << b;
+      }
+      misses &= ~hits;
+      if (lane == 0) {
+        if (hits) {
+          visited[w] |= hits;
+          next[w] |= hits;
+        }
+        undecided[w] = misses;
+        found += __popc(hits);
+        left += __popc(misses);
       }
     }
-    if (lane == 0) {
-      visited[w] |= hits;
-      next[w] |= hits;
-      undecided[w] = misses;
-    }
-    found += __popc(hits);
-    left += __popc(misses);
   }
-  if (lane == 0) {
-    add_to(&counters[FOUND], found);
-    add_to(&counters[UNDECIDED], left);
-  }
+  add_of_block(counters, {FOUND, UNDECIDED}, {found, left});
 }
 
 // Pull the rows of a batch over the piece e0 .. e1 - 1 of their edges (see expand.cu): a warp for each row.
 template <class I>
-__global__ void pull_tails(
+__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_tails(
     const I* __restrict__ vertex, const i64* __restrict__ begin, const i64* __restrict__ offset, i64 e0, i64 e1, const I* __restrict__ edges,
     i64 base, const u32* __restrict__ frontier, u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32,
     int wide, int level, i64* counters) {
@@ -172,8 +238,8 @@ __global__ void pull_tails(
     I x;
     if (a >= z || is_marked(visited, v)) continue;  // found in an earlier piece; only this warp could find it in this one
     if (first_hit(edges + (at + a), z - a, frontier, x)) {
-      found++;
       if (lane == 0) {
+        found++;
         u32 bit = 1u << (v & 31);
         parent[v] = x;
         set_level(level8, level32, wide, (i64)v, level);
@@ -183,7 +249,7 @@ __global__ void pull_tails(
       }
     }
   }
-  if (lane == 0) add_to(&counters[FOUND], found);
+  add_of_block(counters, {FOUND}, {found});
 }
 
 // After a batch: rows whose lists end in it are decided, found or not; counters[UNDECIDED] gets those that go on.
@@ -201,6 +267,5 @@ __global__ void close_rows(
     if (start[r] + degree[r] >= end) atomicAnd(&undecided[v >> 5], ~(1u << (v & 31)));
     else if (is_marked(undecided, v)) left++;
   }
-  left = warp_sum(left);
-  if (lane_id() == 0) add_to(&counters[UNDECIDED], left);
+  add_of_block(counters, {UNDECIDED}, {left});
 }

@@ -72,6 +72,5 @@ extern "C" __global__ void count_pages(
     }
     if (z >= a) pages += z - a + 1;
   }
-  pages = warp_sum(pages);
-  if (lane_id() == 0) add_to(&counters[NUM_PAGES], pages);
+  add_of_block(counters, {NUM_PAGES}, {pages});
 }
