@@ -236,6 +236,22 @@ def test_pages_of_a_batch(gpu, seed, first_only, page_shift):
     assert on.counts(Counter.NUM_PAGES)[0] == out[0, 2]
 
 
+@given(SEEDS, st.booleans(), st.floats(0.001, 0.5))
+@QUICK
+def test_pages_of_rows_with_many_between_that_ask_for_nothing(gpu, seed, first_only, share):
+    """The row before that shares a page may lie thousands of rows back."""
+    rng, count, kernels = np.random.default_rng(seed), 3000, gpu.kernels(np.uint32)
+    degree = np.where(rng.random(count) < share, rng.integers(1, 40, count), 0)
+    start = np.cumsum(degree + rng.integers(0, 3, count)) - degree
+    asking = np.flatnonzero(degree)
+    first, last = start[asking] >> 4, (start[asking] + degree[asking] - 1) >> 4
+    wanted = {page for a, z in zip(first, first if first_only else last, strict=True) for page in range(a, z + 1)}
+    kernels.reset()
+    kernels.fill(kernels.counters.view(np.uint32)[2 * Counter.NUM_ROWS : 2 * Counter.NUM_ROWS + 1], count)
+    kernels.count_pages(count, gpu.up(start), gpu.up(degree), 4, first_pages_only=first_only)
+    assert int(kernels.read()[Counter.NUM_PAGES]) == len(wanted)
+
+
 # Tails of a batch.
 
 

@@ -55,22 +55,31 @@ __global__ void mask_degrees(
   }
 }
 
-// Distinct pages of `indices` that the rows' parts lie in: all of them, or the first of each. Rows ascend, so a page is shared with the row before.
+// Distinct pages of `indices` that the rows' parts lie in: all of them, or the first of each. Rows ascend, so a page is shared with the row before,
+// not counting those that ask for nothing: their neighbours in the warp are asked by ballot, and what lies further back 32 rows at a time.
 extern "C" __global__ void count_pages(
     const i64* __restrict__ start, const i64* __restrict__ degree, int page_shift, int first_pages_only, i64* counters) {
   i64 num_rows = counters[NUM_ROWS], pages = 0;
+  int lane = lane_id();
   for (i64 base = global_warp() * 32; base < num_rows; base += num_warps() * 32) {
-    i64 r = base + lane_id();
-    if (r >= num_rows || !degree[r]) continue;
-    i64 a = start[r] >> page_shift;
-    i64 z = first_pages_only ? a : (start[r] + degree[r] - 1) >> page_shift;
-    i64 before = r - 1;  // to the row before that has edges: none where an empty row begins at the first one's start
-    while (before >= 0 && !degree[before]) before = start[before] > start[0] ? before - 1 : -1;
-    if (before >= 0) {
-      i64 last = (first_pages_only ? start[before] : start[before] + degree[before] - 1) >> page_shift;
-      if (a <= last) a = last + 1;
+    i64 r = base + lane, length = r < num_rows ? degree[r] : 0;
+    u32 asking = __ballot_sync(FULL, length > 0);
+    if (!asking) continue;
+    i64 begin = length > 0 ? start[r] : 0, further = -1;
+    i64 a = begin >> page_shift, z = first_pages_only ? a : (begin + length - 1) >> page_shift;
+    for (i64 back = base - 32; back >= 0; back -= 32) {
+      u32 some = __ballot_sync(FULL, degree[back + lane] > 0);
+      if (!some && start[back] > start[0]) continue;
+      if (!some) break;  // nor has a row further back any edges: all begin where the first one does
+      i64 q = back + 31 - __clz((int)some);
+      further = (first_pages_only ? start[q] : start[q] + degree[q] - 1) >> page_shift;
+      break;
     }
-    if (z >= a) pages += z - a + 1;
+    u32 below = asking & ((1u << lane) - 1u);
+    i64 last = __shfl_sync(FULL, z, below ? 31 - __clz((int)below) : lane);
+    if (!below) last = further;
+    if (a <= last) a = last + 1;
+    if (length > 0 && z >= a) pages += z - a + 1;
   }
   add_of_block(counters, {NUM_PAGES}, {pages});
 }
