@@ -239,7 +239,7 @@ def search(
 
 
 def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
-    began, device_began = time.perf_counter(), device_bytes_read()
+    device_began, began = device_bytes_read(), time.perf_counter()
     last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
     state = runtime.start(sources)
     oracle_seconds, oracle_bytes = 0.0, 0

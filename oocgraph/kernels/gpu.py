@@ -149,6 +149,7 @@ class GpuKernels:
         self._index = self._names[len(_PLAIN)].partition("<")[2].rstrip(">")
         module = device.module(cuda_source(), self._names)
         self._functions = {name: module.get_function(name) for name in self._names}
+        self._functions |= {name: self._functions[f"{name}<{self._index}>"] for name in _OF_INDEX}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
@@ -175,9 +176,6 @@ class GpuKernels:
         grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
         self.device.launch(self._functions[name], grid, block, args, self.stream)
 
-    def _of(self, name: str) -> str:
-        return f"{name}<{self._index}>"
-
     # Bitmaps.
 
     def fill(self, words: Array, value: int) -> None:
@@ -198,7 +196,7 @@ class GpuKernels:
     def add_vertices(self, vertices: Array, count: int, rows: Array) -> None:
         """Set the bits of ``vertices[:count]`` in `rows`."""
         if count:
-            self._launch(self._of("add_vertices"), count, vertices, np.int64(count), rows)
+            self._launch("add_vertices", count, vertices, np.int64(count), rows)
 
     def begin_search(
         self, sources: Array, frontier: Array, visited: Array, parent: Array, level8: Array, level32: Array, *, wide: bool
@@ -206,7 +204,7 @@ class GpuKernels:
         """Visit `sources` (index dtype) at level 0; they are added to `frontier`."""
         if sources.size:
             marks = (parent, level8, level32, np.int32(wide))
-            self._launch(self._of("begin_search"), sources.size, sources, np.int64(sources.size), frontier, visited, *marks)
+            self._launch("begin_search", sources.size, sources, np.int64(sources.size), frontier, visited, *marks)
 
     def count_edges(self, lookup: Lookup, rows: Array, slot: Counter, slot_edges: Counter) -> None:
         """Add the vertices marked in `rows` and the sum of their degrees to two counters."""
@@ -227,12 +225,12 @@ class GpuKernels:
     ) -> None:
         """Set parent and level of the unvisited vertices to the sentinels."""
         args = (visited, parent, self.dtype.type(none), level8, level32, np.int32(wide))
-        self._launch(self._of("finish_search"), num_vertices, np.int64(num_vertices), *args)
+        self._launch("finish_search", num_vertices, np.int64(num_vertices), *args)
 
     def take(self, vertices: Array, count: int, values: Array, out: Array) -> None:
         """Write ``values[vertices[:count]]`` (both index dtype) to `out`."""
         if count:
-            self._launch(self._of("take"), count, vertices, np.int64(count), values, out)
+            self._launch("take", count, vertices, np.int64(count), values, out)
 
     # The dependency subgraph.
 
@@ -254,9 +252,7 @@ class GpuKernels:
     def list_rows(self, rows: Array, positions: Array, row0: int, capacity: int, vertex: Array) -> None:
         """List the marked vertices from the `row0`-th on, at most `capacity`; NUM_ROWS says how many."""
         words = 2 * rows.size
-        self._launch(
-            self._of("list_rows"), words, rows, positions, np.int64(words), np.int64(row0), np.int64(capacity), vertex, self.counters
-        )
+        self._launch("list_rows", words, rows, positions, np.int64(words), np.int64(row0), np.int64(capacity), vertex, self.counters)
 
     def mask_degrees(
         self, vertex: Array, most: int, lookup: Lookup, start: Array, degree: Array, *, skip: int = 0, low: int = 0, high: int = EVERY_EDGE,
@@ -267,7 +263,7 @@ class GpuKernels:
         Pages of ``1 << page_shift`` edges: those behind the first `behind`, `window` of them (0: all).
         """
         bounds = np.int64(skip), np.int64(low), np.int64(high), np.int32(page_shift), np.int64(behind), np.int64(window)
-        self._launch(self._of("mask_degrees"), most, vertex, *lookup.arguments, *bounds, start, degree, self.counters)
+        self._launch("mask_degrees", most, vertex, *lookup.arguments, *bounds, start, degree, self.counters)
 
     def count_pages(self, most: int, start: Array, degree: Array, page_shift: int, *, first_pages_only: bool) -> None:
         """Add the distinct pages of the rows' parts to NUM_PAGES."""
@@ -289,7 +285,7 @@ class GpuKernels:
         bitmaps = (visited, undecided, next_frontier)
         self.clear(Counter.UNDECIDED)
         self._launch(
-            self._of("pull_planes"), int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
+            "pull_planes", int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
             plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks, self.counters,
             block=PULL_BLOCK, max_blocks=PULL_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
@@ -304,7 +300,7 @@ class GpuKernels:
         words = 2 * visited.size
         self.clear(Counter.UNDECIDED)
         self._launch(
-            self._of("pull_resident"), 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
+            "pull_resident", 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
             np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
             max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
@@ -317,13 +313,13 @@ class GpuKernels:
         piece = np.int64(e0), np.int64(e1), edges, np.int64(base)
         bitmaps = (frontier, visited, undecided, next_frontier)
         self._launch(
-            self._of("pull_tails"), 32 * most, vertex, begin, offset, *piece, *bitmaps, *marks, self.counters,
+            "pull_tails", 32 * most, vertex, begin, offset, *piece, *bitmaps, *marks, self.counters,
             max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
 
     def close_rows(self, vertex: Array, most: int, start: Array, degree: Array, lookup: Lookup, undecided: Array) -> None:
         """After a batch: rows that end in it are not undecided any more; UNDECIDED gets those that go on."""
-        self._launch(self._of("close_rows"), most, vertex, start, degree, *lookup.arguments, undecided, self.counters)
+        self._launch("close_rows", most, vertex, start, degree, *lookup.arguments, undecided, self.counters)
 
     def sample_heads(
         self, step: int, num_vertices: int, lookup: Lookup, planes: Array, plane_offset: Array, plane_length: Array, resident: Array,
@@ -332,7 +328,7 @@ class GpuKernels:
         """Try what a pull would do for a sample; see `oocgraph.kernels.cpu.sample_heads`. Lists are looked at up to `most` edges."""
         words = 2 * visited.size
         self._launch(
-            self._of("sample_heads"), 32 * (-(-visited.size // step) * 2), np.int64(step), np.int64(words), np.int64(num_vertices),
+            "sample_heads", 32 * (-(-visited.size // step) * 2), np.int64(step), np.int64(words), np.int64(num_vertices),
             *lookup.arguments, planes, plane_offset, plane_length, np.int32(plane_length.size - 1), resident, np.int64(resident.size),
             np.int64(most), frontier, visited, self.counters,
         )  # fmt: skip
@@ -346,7 +342,7 @@ class GpuKernels:
         """Push the neighbours of a batch's rows that the planes hold, from edge `low` on."""
         heads = (planes, plane_offset, plane_length, np.int32(plane_length.size - 1))
         bitmaps = (closed, next_frontier, *_owners(owners))
-        self._launch(self._of("push_heads"), most, vertex, *lookup.arguments, np.int64(low), *heads, *bitmaps, *marks, self.counters)
+        self._launch("push_heads", most, vertex, *lookup.arguments, np.int64(low), *heads, *bitmaps, *marks, self.counters)
 
     def push_rows(
         self, vertex: Array, begin: Array, offset: Array, e0: int, e1: int, edges: Array, base: int, closed: Array,
@@ -371,7 +367,7 @@ class GpuKernels:
         """Push many tiny levels in one launch; see ``levels.cu``."""
         heads = (planes, plane_offset, plane_length, np.int32(plane_length.size - 1), edges, np.int64(edges.size))
         self._launch(
-            self._of("push_levels"), LEVELS_BLOCK, *queues, np.int64(queues[0].size), state, limits, log, np.int64(log.size // 2),
+            "push_levels", LEVELS_BLOCK, *queues, np.int64(queues[0].size), state, limits, log, np.int64(log.size // 2),
             *lookup.arguments, *heads, visited, *marks[:4], block=LEVELS_BLOCK, max_blocks=1,
         )  # fmt: skip
 

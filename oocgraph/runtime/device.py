@@ -30,7 +30,7 @@ from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.types import Array, Progress, ignore_progress
 
 SOURCES = 1 << 12
-"""Sources brought to the device at once."""
+"""Sources brought to the device at once: fewer than a queue of tiny frontiers holds, which they are the first content of."""
 
 
 class DeviceRuntime(DeviceEngine):
@@ -41,7 +41,6 @@ class DeviceRuntime(DeviceEngine):
     device_limit: int
     road: bool
     device_bytes: int
-    sources: Array
 
     @classmethod
     def open(
@@ -109,7 +108,6 @@ class DeviceRuntime(DeviceEngine):
             staged = StagedEdges(device, kernels, residency, io_threads=io_threads, scratch_bytes=BUFFER_BYTES)
             runtime = cls(store, loaded, device, kernels, subgraph, staged, knobs=knobs)
             runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_vertices)
-            runtime.sources = device.empty(SOURCES, store.index_dtype)
         except BaseException:
             loaded.close()
             raise
@@ -147,11 +145,12 @@ class DeviceRuntime(DeviceEngine):
             state.clear()
             for first in range(0, sources.size, SOURCES):
                 some = sources[first : first + SOURCES].astype(self.kernels.dtype)
-                target = self.sources[: some.size]
+                target = self._queues[0][: some.size]
                 self.staged.upload(some, target)
                 self.kernels.begin_search(target, a.frontier, a.visited, a.parent, a.level8, a.level32, wide=state.wide)
             self.kernels.reset()
             self.measure_frontier(state)
+        state.num_queued = sources.size if sources.size <= SOURCES else -1
         state.num_reached = state.frontier_size
         state.unvisited_edges = self.graph.pull.num_edges - state.frontier_pull_edges
         return state

@@ -47,8 +47,11 @@ WINDOW_PAGES = 4
 TINY = Few(vertices=4096, edges=16384)
 """Frontiers that one block pushes, many levels in one launch; a launch and its answer cost about what 16,384 edges cost one block."""
 
-LOG_LEVELS = 4096
-"""Levels in one such launch."""
+LOG_LEVELS, USUAL_LEVELS = 4096, 64
+"""Levels in one such launch, and those whose log comes to the host along with the answer."""
+
+LEVEL_SLOTS = 8
+"""Numbers that such a launch is told, and those it leaves for the next."""
 
 
 class OnDevice(Protocol):
@@ -101,13 +104,17 @@ class DeviceEngine:
         self._accesses: list[Access] = []
         self._figures = StagingFigures()
         self._link_bytes = 0
+        self._stale: dict[int, Array] = {}
         self._failed: DeviceError | None = None
         self.owners: tuple[Any, Any] = (None, None)
         few = TINY.edges
         self._queues = device.empty(few, kernels.dtype), device.empty(few, kernels.dtype)
-        self._level_state, self._limits = device.empty(8, np.int64), device.empty(8, np.int64)
-        self._log = device.empty(2 * LOG_LEVELS, np.int64)
-        self._host = device.pinned(16 * LOG_LEVELS + 128).view(np.int64)
+        levels = device.empty(2 * LEVEL_SLOTS + 2 * LOG_LEVELS, np.int64)
+        self._limits, self._level_state, self._log = levels[:LEVEL_SLOTS], levels[LEVEL_SLOTS : 2 * LEVEL_SLOTS], levels[2 * LEVEL_SLOTS :]
+        self._asked = levels[: 2 * LEVEL_SLOTS]
+        self._answer, self._rest = levels[LEVEL_SLOTS : 2 * (LEVEL_SLOTS + USUAL_LEVELS)], levels[2 * (LEVEL_SLOTS + USUAL_LEVELS) :]
+        pinned = device.pinned(8 * (levels.size + LEVEL_SLOTS)).view(np.int64)
+        self._host_asked, self._host_levels = pinned[: 2 * LEVEL_SLOTS], pinned[2 * LEVEL_SLOTS :]
 
     @property
     def outside_page_bytes(self) -> int:
@@ -128,11 +135,10 @@ class DeviceEngine:
         self.begin(state)
 
     def begin(self, state: OnDevice) -> None:
-        """Begin counters, figures and what is found anew."""
+        """Begin counters and figures anew; what is found follows with whoever finds first: a pull overwrites it, a push adds to it."""
         with self.naming(state):
             self.kernels.reset()
-            for words in {id(one): one for one in (state.arrays.found, state.arrays.pushed)}.values():
-                self.kernels.fill(words, 0)
+            self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
             self._accesses, self._figures, self._link_bytes = [], StagingFigures(), 0
 
     def facts(self, state: DeviceState) -> Facts:
@@ -158,6 +164,7 @@ class DeviceEngine:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
         a, pull = state.arrays, self.graph.pull
         with self.naming(state):
+            self._stale.pop(id(a.found), None)
             self.kernels.pull_heads(
                 0, a.visited.size, state.num_vertices, pull.lookup, *pull.heads, pull.resident, 0,
                 a.frontier, a.visited, a.undecided, a.found, state.marks,
@@ -205,6 +212,8 @@ class DeviceEngine:
         found = a.closed, a.pushed, self.owners, state.marks
         with self.naming(state):
             num_bytes = 0
+            while self._stale:
+                kernels.fill(self._stale.popitem()[1], 0)
             for most in self._batches(a.frontier, state.frontier_size):
                 if push.resident.size:
                     rows.ask(most, push.lookup, high=push.resident.size)
@@ -300,69 +309,65 @@ class DeviceEngine:
             last_of_form = np.iinfo(np.int32).max if state.wide else 254
             edges = push.resident if push.all_resident else push.mapped
             state.tiny_from_host = not push.all_resident
-            progress = [state.frontier_size, state.frontier_edges, state.level, 0, 0, 0, 0, 0]
-            self._send(self._level_state, progress)
-            self._send(self._limits, [last_level, TINY.edges, 0, last_of_form, 0, TINY.vertices, 0, 0])
+            counts = [state.frontier_size, state.frontier_edges, state.level, 0, 0, 0, 0, 0]
             while True:
                 began = time.perf_counter()
+                self._host_asked[:] = [last_level, TINY.edges, 0, last_of_form, 0, TINY.vertices, 0, 0, *counts]
+                self.device.copy(self._host_asked, self._asked, kernels.stream)
                 kernels.push_levels(
                     self._queues, self._level_state, self._limits, self._log, push.lookup, *push.heads, edges, a.visited, state.marks
                 )
-                kernels_state = self._receive(self._level_state)
-                used, status = int(kernels_state[4]), int(kernels_state[7])
-                log = np.zeros((used, 4), np.int64)
-                log[:, :2] = self._receive(self._log[: 2 * used]).reshape(-1, 2)
-                log[:, 3] = 1e9 * (time.perf_counter() - began) / max(1, used)
-                state.counts[:] = kernels_state[:7]
+                counts, log = self._levels_answer()
+                log[:, 3] = 1e9 * (time.perf_counter() - began) / max(1, len(log))
+                state.counts[:] = counts[:7]
                 state.take_log(log, 0, 0.0)
-                if status != cpu.STATUS_LOG_FULL:
+                if counts[7] != cpu.STATUS_LOG_FULL:
                     break
-                kernels_state[4] = 0
-                self._send(self._level_state, kernels_state.tolist())
-            kernels.mark_vertices(self._queues[int(state.counts[6])], state.frontier_size, a.frontier)
+                counts[4] = 0
+            if state.frontier_size:
+                kernels.mark_vertices(self._queues[counts[6]], state.frontier_size, a.frontier)
             self.measure(state)
-            return status != cpu.STATUS_DONE
+            return counts[7] != cpu.STATUS_DONE
 
-    def _send(self, target: Array, values: list[int]) -> None:
-        host = self._host[: len(values)]
-        host[:] = values
-        self.device.copy(host, target[: len(values)], self.kernels.stream)
-        self.device.synchronize(self.kernels.stream)
-
-    def _receive(self, source: Array) -> Array:
-        host = self._host[: source.size]
-        if source.size:
-            self.device.copy(source, host, self.kernels.stream)
-        self.device.synchronize(self.kernels.stream)
-        return host.copy()
+    def _levels_answer(self) -> tuple[list[int], Array]:
+        """Wait for `push_levels`; returns its state, and its log as `SearchProgress.take_log` wants it."""
+        device, stream, host = self.device, self.kernels.stream, self._host_levels
+        device.copy(self._answer, host[: self._answer.size], stream)
+        device.synchronize(stream)
+        counts = host[:LEVEL_SLOTS].tolist()
+        used = int(counts[4])
+        if used > USUAL_LEVELS:
+            device.copy(self._rest, host[self._answer.size :], stream)
+            device.synchronize(stream)
+        log = np.zeros((used, 4), np.int64)
+        log[:, :2] = host[LEVEL_SLOTS : LEVEL_SLOTS + 2 * used].reshape(-1, 2)
+        return counts, log
 
     # Figures.
 
     def measure(self, state: DeviceState) -> None:
-        """Count anew what has been reached, and the frontier."""
+        """Count anew what has been reached, and the frontier if there is one."""
         self.kernels.reset()
         self.kernels.count_edges(self.graph.pull.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
-        counts = self.kernels.read()
-        state.num_reached, edges = int(counts[Counter.FOUND]), int(counts[Counter.NUM_EDGES])
-        state.unvisited_edges = self.graph.pull.num_edges - edges
-        self.kernels.reset()
-        self.measure_frontier(state)
+        counts = self.measure_frontier(state) if state.frontier_size else self.kernels.read().tolist()
+        state.num_reached, state.unvisited_edges = counts[Counter.FOUND], self.graph.pull.num_edges - counts[Counter.NUM_EDGES]
 
-    def measure_frontier(self, state: DeviceState) -> None:
-        """Count the frontier, and try what a pull would do for a sample."""
+    def measure_frontier(self, state: DeviceState) -> list[int]:
+        """Count the frontier, and try what a pull would do for a sample; returns all counters."""
         kernels, a, pull = self.kernels, state.arrays, self.graph.pull
         kernels.count_edges(self.graph.push.lookup, a.frontier, Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES)
         if pull is not self.graph.push:
             kernels.count_edges(pull.lookup, a.frontier, Counter.SCRATCH, Counter.FRONTIER_PULL_EDGES)
         step = max(1, a.visited.size // SAMPLE_WORDS)
         kernels.sample_heads(step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES)
-        counts = kernels.read()
-        state.frontier_size, state.frontier_edges = int(counts[Counter.FRONTIER_VERTICES]), int(counts[Counter.FRONTIER_EDGES])
-        state.frontier_pull_edges = state.frontier_edges if pull is self.graph.push else int(counts[Counter.FRONTIER_PULL_EDGES])
-        slots = Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED
-        sampled, probes, found, left = (int(counts[slot]) for slot in slots)
-        state.sample = sampled, probes, found, left
-        state.num_queued = int(counts[Counter.QUEUE_SIZE])
+        counts: list[int] = kernels.read().tolist()
+        state.frontier_size, state.frontier_edges = counts[Counter.FRONTIER_VERTICES], counts[Counter.FRONTIER_EDGES]
+        state.frontier_pull_edges = state.frontier_edges if pull is self.graph.push else counts[Counter.FRONTIER_PULL_EDGES]
+        state.sample = (
+            counts[Counter.SAMPLED], counts[Counter.PROBES], counts[Counter.SAMPLE_FOUND], counts[Counter.SAMPLE_UNDECIDED],
+        )  # fmt: skip
+        state.num_queued = counts[Counter.QUEUE_SIZE]
+        return counts
 
     def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
         """Return the figures of the iteration that ends."""
