@@ -283,7 +283,8 @@ class GpuKernels:
         words, num_planes = 2 * visited.size, plane_length.size - 1
         groups = np.int64(w0 // 2), np.int64(-(-w1 // 2))
         bitmaps = (visited, undecided, next_frontier)
-        self.clear(Counter.UNDECIDED)
+        if not resident.size:  # else what the planes leave is not what is left
+            self.clear(Counter.UNDECIDED)
         self._launch(
             "pull_planes", int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
             plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks, self.counters,

@@ -17,6 +17,7 @@ from oocgraph.arrays import DeviceChoice
 from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels.gpu import kernel_names
 from oocgraph.plan import device_residency
+from oocgraph.runtime import device_engine
 from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.runtime.device_engine import TINY
 from oocgraph.runtime.device_load import device_sizes
@@ -212,6 +213,21 @@ def test_tiny_levels_from_host_memory_are_counted(tmp_path, monkeypatch):
         assert store.edge_bytes <= result.link_bytes <= store.edge_bytes + 128 * 3001
     with DeviceRuntime.open(store, device=CpuDevice()) as runtime:
         assert oocgraph.bfs(store, 0, runtime=runtime).link_bytes == 0
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize(("most", "usual"), [(100, 64), (100, 7), (40, 64)])
+def test_the_log_of_tiny_levels_comes_in_one_piece_or_in_several(most, usual, tmp_path, monkeypatch):
+    """A level is in the figures once, however many launches and copies it took to hear of them."""
+    monkeypatch.setattr(device_engine, "LOG_LEVELS", most)
+    monkeypatch.setattr(device_engine, "USUAL_LEVELS", min(most, usual))
+    reference_build(np.arange(230), np.arange(1, 231), tmp_path / "path", vertex_order="original")
+    device = CpuDevice()
+    with DeviceRuntime.open(tmp_path / "path", device=device) as runtime:
+        result = oocgraph.bfs(tmp_path / "path", 0, runtime=runtime)
+    assert result.search.level.tolist() == list(range(231))
+    assert [(one.level, one.frontier) for one in result.iterations] == [(level, 1) for level in range(1, 232)]
+    assert device.launched["push_levels<unsigned int>"] == -(-231 // most)
 
 
 def test_depth_limits_and_several_sources(tmp_path, device):
