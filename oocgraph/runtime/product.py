@@ -20,8 +20,8 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
 
-Visit = Callable[[Any, Callable[[Any], Array]], Array]
-"""Called with a part and what to do with it once it is in memory; returns what that returns."""
+Visit = Callable[[int, Callable[[Any], Array]], Array]
+"""Called with the number of a part and what to do with it once it is in memory; returns what that returns."""
 
 
 def is_by_row(part: Partial) -> bool:
@@ -34,12 +34,7 @@ def num_private_vectors(parts: Sequence[Partial], threads: int) -> int:
     return 0 if not parts or is_by_row(parts[0]) else min(threads, len(parts)) - 1
 
 
-def in_memory(part: Any, use: Callable[[Any], Array]) -> Array:
-    """Visit a part that is in memory."""
-    return use(part)
-
-
-def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit = in_memory) -> None:
+def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit | None = None) -> None:
     """Add the product of a matrix and a vector to `y`.
 
     Parameters
@@ -51,7 +46,7 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
     threads
         Threads that take parts, each when it is done with the last.
     visit
-        Brings a part into memory for as long as it is used, in one of the threads.
+        Brings a part into memory for as long as it is used, in one of the threads; by default it is there.
 
     Notes
     -----
@@ -59,28 +54,27 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
     """
     if not parts:
         return
+    visit = visit or (lambda i, use: use(parts[i]))
     with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-spmv") as pool:
         if is_by_row(parts[0]):
             _by_rows(parts, x, y, semiring, pool, visit)
         else:
-            _by_columns(parts, x, y, semiring, pool, visit, num_private_vectors(parts, threads))
+            _by_columns(len(parts), x, y, semiring, pool, visit, num_private_vectors(parts, threads))
 
 
 def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit) -> None:
-    carries = pool.map(lambda part: visit(part, lambda loaded: _add_rows(loaded, x, y, semiring)), parts)
+    carries = pool.map(lambda i: visit(i, lambda part: _add_rows(part, x, y, semiring)), range(len(parts)))
     cut = [(part.first_line, carry) for part, carry in zip(parts, list(carries), strict=True) if part.first_line_partial]
     for row, carry in cut:
         semiring.add(y[row : row + 1], carry)
 
 
-def _by_columns(
-    parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, num_private: int
-) -> None:
+def _by_columns(num_parts: int, x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, num_private: int) -> None:
     sums = [y, *(semiring.zeros(y.size, y.dtype) for _ in range(num_private))]
 
     def add_share(g: int) -> None:
-        for part in parts[g :: len(sums)]:
-            visit(part, lambda loaded: _add_columns(loaded, x, sums[g], semiring))
+        for i in range(g, num_parts, len(sums)):
+            visit(i, lambda part: _add_columns(part, x, sums[g], semiring))
 
     for _ in pool.map(add_share, range(len(sums))):
         pass

@@ -103,19 +103,17 @@ class StoredProduct:
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-        numbered = {id(part): i for i, part in enumerate(self.parts)}
         all_kept = len(self._kept) == len(self.parts)
 
-        def visit(part: PartialCSR, use: Callable[[PartialCSR], Array]) -> Array:
-            i = numbered[id(part)]
+        def visit(i: int, use: Callable[[PartialCSR], Array]) -> Array:
             if i in self._kept:
                 return use(self._kept[i])
             if i < self._num_kept:
-                self._kept[i] = self._read(part, None, semiring)
+                self._kept[i] = self._read(self.parts[i], None, semiring)
                 return use(self._kept[i])
             buffers = self._buffers.get()
             try:
-                return use(self._read(part, buffers, semiring))
+                return use(self._read(self.parts[i], buffers, semiring))
             finally:
                 self._buffers.put(buffers)
 
@@ -132,7 +130,8 @@ class StoredProduct:
             buffers |= {name: np.empty(length, getattr(part, name).dtype) for name, length in self._lengths.items()}
         loaded = part.load(buffers)
         self.bytes_requested += part.entry_bytes + part.pointers.nbytes
-        if loaded.indices.size and not (loaded.indices.max() < part.shape[1] and loaded.indices.min() >= 0):
+        signed = loaded.indices.dtype.kind == "i"
+        if loaded.indices.size and (loaded.indices.max() >= part.shape[1] or (signed and loaded.indices.min() < 0)):
             raise CorruptStoreError(
                 f"{self.store.url}: among neighbours {part.start} to {part.stop - 1} of {part.indices.array.name} one is not below "
                 f"{part.shape[1]:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"

@@ -71,10 +71,10 @@ def test_no_parts_add_nothing():
 def test_an_error_while_a_part_is_read_is_raised():
     parts = balanced_partition(of_rows([5] * 9), 9)
 
-    def visit(part, use):
-        if part is parts[3]:
+    def visit(i, use):
+        if i == 3:
             raise OSError("disk")
-        return use(part)
+        return use(parts[i])
 
     with pytest.raises(OSError, match="disk"):
         multiply(parts, np.ones(50), np.zeros(9), semiring_of("plus_times"), threads=2, visit=visit)
