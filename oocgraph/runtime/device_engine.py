@@ -26,7 +26,7 @@ from oocgraph.plan.access import Access, AccessFacts, choose_access
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.runtime.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGraph
 from oocgraph.runtime.device_state import DeviceArrays, DeviceState
-from oocgraph.runtime.engine import SAMPLE_WORDS, Few
+from oocgraph.runtime.engine import COUNT_SHARE, SAMPLE_WORDS, Few
 from oocgraph.runtime.staged import StagedEdges
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SELF_LOOPS
@@ -143,12 +143,12 @@ class DeviceEngine:
 
     def facts(self, state: DeviceState) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
-        pull, push = self.graph.pull, self.graph.push
+        pull = self.graph.pull
         sampled, probes, found, left = state.sample
         return Facts(
             frontier=state.frontier_size,
             frontier_edges=state.frontier_edges,
-            frontier_pages=0 if push.all_resident else self.frontier_pages(state),
+            frontier_pages=self.push_pages(state),
             unvisited=state.num_unvisited,
             unvisited_edges=state.unvisited_edges,
             num_vertices=self.store.num_vertices,
@@ -176,6 +176,14 @@ class DeviceEngine:
         with self.naming(state):
             count = int(self.kernels.read()[Counter.UNDECIDED])
             return self._count_pages(self.graph.pull, state.arrays.undecided, count, first_pages_only=True)
+
+    def push_pages(self, state: OnDevice) -> int:
+        """Return what a push would take from outside of device memory, in pages (or lines): counted unless the frontier is large."""
+        push = self.graph.push
+        if push.all_resident:
+            return 0
+        many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
+        return push.disk_pages if many else self.frontier_pages(state)
 
     def frontier_pages(self, state: OnDevice) -> int:
         """Count the pages (or lines) that the frontier's rows need."""

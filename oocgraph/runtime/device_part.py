@@ -185,7 +185,7 @@ class DevicePartRuntime(PartRuntime):
     def facts(self, state: SearchState) -> Facts:
         """Measure what the direction rules compare."""
         pull, a, kernels = self.gpu.graph.pull, self._arrays, self.gpu.kernels
-        pages = 0 if self.gpu.graph.push.all_resident else self.frontier_pages(state)
+        pages = self.gpu.push_pages(self._on_device(state))
         step = max(1, state.num_words // SAMPLE_WORDS)
         with self._moving(state):
             kernels.reset()
