@@ -24,7 +24,8 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
 PIECE_BYTES = 2 << 20
-"""Neighbours read at once: as fast as larger reads, and still in a processor's cache when they are multiplied."""
+"""Neighbours read at once. Pieces of 1, 2 and 4 MiB took the same time (Kronecker graph of scale 22, uncached: 0.94 to 1.05 times the
+bandwidth of one sequential reader of the same chunks); larger ones only cost memory."""
 
 READ_AHEAD = 2
 """Threads beyond those that multiply, which read meanwhile."""
