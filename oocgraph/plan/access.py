@@ -25,7 +25,7 @@ ROW_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How fast each tier is. The defaults are of an H200's host, rounded down; measurements (`oocgraph bench gpu`) replace them.
+    """How fast each tier is. The defaults are of an H200's host, rounded down, and not measured; others may be given.
 
     Attributes
     ----------

@@ -145,7 +145,7 @@ class DeviceRuntime(DeviceEngine):
             state.clear()
             for first in range(0, sources.size, SOURCES):
                 some = sources[first : first + SOURCES].astype(self.kernels.dtype)
-                target = self._queues[0][: some.size]
+                target = self.tiny.queues[0][: some.size]
                 self.staged.upload(some, target)
                 self.kernels.begin_search(target, a.frontier, a.visited, a.parent, a.level8, a.level32, wide=state.wide)
             self.kernels.reset()

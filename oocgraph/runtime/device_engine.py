@@ -20,13 +20,13 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.config import Settings
 from oocgraph.errors import CorruptStoreError, DeviceError, OocGraphError
-from oocgraph.kernels import cpu
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
 from oocgraph.plan.access import Access, AccessFacts, choose_access
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.runtime.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGraph
+from oocgraph.runtime.device_levels import TINY, TinyLevels
 from oocgraph.runtime.device_state import DeviceArrays, DeviceState
-from oocgraph.runtime.engine import COUNT_SHARE, SAMPLE_WORDS, Few
+from oocgraph.runtime.engine import COUNT_SHARE, SAMPLE_WORDS
 from oocgraph.runtime.staged import StagedEdges
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SELF_LOOPS
@@ -43,15 +43,6 @@ SAMPLE_EDGES = 256
 
 WINDOW_PAGES = 4
 """A pull asks for one page (or line) of each tail, then for four, sixteen, ... of those that are still undecided."""
-
-TINY = Few(vertices=4096, edges=16384)
-"""Frontiers that one block pushes, many levels in one launch; a launch and its answer cost about what 16,384 edges cost one block."""
-
-LOG_LEVELS, USUAL_LEVELS = 4096, 64
-"""Levels in one such launch, and those whose log comes to the host along with the answer."""
-
-LEVEL_SLOTS = 8
-"""Numbers that such a launch is told, and those it leaves for the next."""
 
 
 class OnDevice(Protocol):
@@ -107,14 +98,7 @@ class DeviceEngine:
         self._stale: dict[int, Array] = {}
         self._failed: DeviceError | None = None
         self.owners: tuple[Any, Any] = (None, None)
-        few = TINY.edges
-        self._queues = device.empty(few, kernels.dtype), device.empty(few, kernels.dtype)
-        levels = device.empty(2 * LEVEL_SLOTS + 2 * LOG_LEVELS, np.int64)
-        self._limits, self._level_state, self._log = levels[:LEVEL_SLOTS], levels[LEVEL_SLOTS : 2 * LEVEL_SLOTS], levels[2 * LEVEL_SLOTS :]
-        self._asked = levels[: 2 * LEVEL_SLOTS]
-        self._answer, self._rest = levels[LEVEL_SLOTS : 2 * (LEVEL_SLOTS + USUAL_LEVELS)], levels[2 * (LEVEL_SLOTS + USUAL_LEVELS) :]
-        pinned = device.pinned(8 * (levels.size + LEVEL_SLOTS)).view(np.int64)
-        self._host_asked, self._host_levels = pinned[: 2 * LEVEL_SLOTS], pinned[2 * LEVEL_SLOTS :]
+        self.tiny = TinyLevels(device, kernels)
 
     @property
     def outside_page_bytes(self) -> int:
@@ -244,7 +228,7 @@ class DeviceEngine:
         closed, pushed, owners, noted = found
         rows = self.subgraph
         self.kernels.push_rows(
-            rows.vertex, begin, rows.offset, e0, e1, edges, base, closed, pushed, owners, noted, self._queues[0], num_edges=num_edges
+            rows.vertex, begin, rows.offset, e0, e1, edges, base, closed, pushed, owners, noted, self.tiny.queues[0], num_edges=num_edges
         )
 
     def finish(self, state: DeviceState) -> None:
@@ -313,43 +297,11 @@ class DeviceEngine:
         with self.naming(state):
             if state.num_queued != state.frontier_size:
                 self.subgraph.activate(a.frontier)
-                kernels.list_rows(a.frontier, self.subgraph.positions, 0, self._queues[0].size, self._queues[0])
-            last_of_form = np.iinfo(np.int32).max if state.wide else 254
-            edges = push.resident if push.all_resident else push.mapped
+                kernels.list_rows(a.frontier, self.subgraph.positions, 0, TINY.edges, self.tiny.queues[0])
             state.tiny_from_host = not push.all_resident
-            counts = [state.frontier_size, state.frontier_edges, state.level, 0, 0, 0, 0, 0]
-            while True:
-                began = time.perf_counter()
-                self._host_asked[:] = [last_level, TINY.edges, 0, last_of_form, 0, TINY.vertices, 0, 0, *counts]
-                self.device.copy(self._host_asked, self._asked, kernels.stream)
-                kernels.push_levels(
-                    self._queues, self._level_state, self._limits, self._log, push.lookup, *push.heads, edges, a.visited, state.marks
-                )
-                counts, log = self._levels_answer()
-                log[:, 3] = 1e9 * (time.perf_counter() - began) / max(1, len(log))
-                state.counts[:] = counts[:7]
-                state.take_log(log, 0, 0.0)
-                if counts[7] != cpu.STATUS_LOG_FULL:
-                    break
-                counts[4] = 0
-            if state.frontier_size:
-                kernels.mark_vertices(self._queues[counts[6]], state.frontier_size, a.frontier)
+            has_grown = self.tiny.push(state, push, push.resident if push.all_resident else push.mapped, last_level)
             self.measure(state)
-            return counts[7] != cpu.STATUS_DONE
-
-    def _levels_answer(self) -> tuple[list[int], Array]:
-        """Wait for `push_levels`; returns its state, and its log as `SearchProgress.take_log` wants it."""
-        device, stream, host = self.device, self.kernels.stream, self._host_levels
-        device.copy(self._answer, host[: self._answer.size], stream)
-        device.synchronize(stream)
-        counts = host[:LEVEL_SLOTS].tolist()
-        used = int(counts[4])
-        if used > USUAL_LEVELS:
-            device.copy(self._rest, host[self._answer.size :], stream)
-            device.synchronize(stream)
-        log = np.zeros((used, 4), np.int64)
-        log[:, :2] = host[LEVEL_SLOTS : LEVEL_SLOTS + 2 * used].reshape(-1, 2)
-        return counts, log
+            return has_grown
 
     # Figures.
 

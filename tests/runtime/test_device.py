@@ -17,9 +17,9 @@ from oocgraph.arrays import DeviceChoice
 from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels.gpu import kernel_names
 from oocgraph.plan import device_residency
-from oocgraph.runtime import device_engine
+from oocgraph.runtime import device_levels
 from oocgraph.runtime.device import DeviceRuntime
-from oocgraph.runtime.device_engine import TINY
+from oocgraph.runtime.device_levels import TINY
 from oocgraph.runtime.device_load import device_sizes
 from oocgraph.runtime.in_process import open_runtime
 from oocgraph.runtime.resident import sorted_lookup
@@ -219,8 +219,8 @@ def test_tiny_levels_from_host_memory_are_counted(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("most", "usual"), [(100, 64), (100, 7), (40, 64)])
 def test_the_log_of_tiny_levels_comes_in_one_piece_or_in_several(most, usual, tmp_path, monkeypatch):
     """A level is in the figures once, however many launches and copies it took to hear of them."""
-    monkeypatch.setattr(device_engine, "LOG_LEVELS", most)
-    monkeypatch.setattr(device_engine, "USUAL_LEVELS", min(most, usual))
+    monkeypatch.setattr(device_levels, "LOG_LEVELS", most)
+    monkeypatch.setattr(device_levels, "USUAL_LEVELS", min(most, usual))
     reference_build(np.arange(230), np.arange(1, 231), tmp_path / "path", vertex_order="original")
     device = CpuDevice()
     with DeviceRuntime.open(tmp_path / "path", device=device) as runtime:
