@@ -7,7 +7,6 @@ the frontier of the next level needs no pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
@@ -388,8 +387,3 @@ def marks(parent: Array, level8: Array, level32: Array, *, wide: bool, level: in
 
 def _owners(owners: tuple[Any, Any]) -> tuple[Any, Any]:
     return (_NULL, _NULL) if owners[0] is None else owners
-
-
-def launched_by(names: Sequence[str]) -> set[str]:
-    """Return kernel names without their template arguments."""
-    return {name.partition("<")[0] for name in names}
