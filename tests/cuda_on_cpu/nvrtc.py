@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import zip_longest
@@ -142,7 +143,15 @@ def warnings(log: str) -> tuple[str, ...]:
 
 
 def compile_for_all(source: str, names: Sequence[str]) -> list[Compiled]:
-    """Compile for every target of both releases: CUDA 12 knows sm_50 and newer, CUDA 13 sm_75 and newer."""
+    """Compile for every target of both releases: CUDA 12 knows sm_50 and newer, CUDA 13 sm_75 and newer.
+
+    In a process of its own: the compilers keep hundreds of MB, which later tests of budgets would find in this one.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:
+        return child.submit(_compile_for_all, source, list(names)).result()
+
+
+def _compile_for_all(source: str, names: Sequence[str]) -> list[Compiled]:
     by_release = [[(nvrtc, arch) for arch in nvrtc.archs] for nvrtc in map(Nvrtc, FOLDERS)]
     targets = [target for both in zip_longest(*by_release) for target in both if target]  # libraries do not wait for each other
     with ThreadPoolExecutor(os.cpu_count()) as pool:
