@@ -31,13 +31,13 @@ def slurm():
 @pytest.fixture(scope="session")
 def graph(tmp_path_factory):
     """Make a Kronecker graph, large enough that its levels are exchanged."""
-    return oocgraph.generate_kronecker(16, tmp_path_factory.mktemp("slurm") / "kron.zarr", memory_budget="1G")
+    return oocgraph.generate_kronecker(16, tmp_path_factory.mktemp("slurm") / "kron.zarr")
 
 
 @pytest.fixture(scope="session")
 def levels(graph):
     """Find the level of every vertex in this process."""
-    return oocgraph.bfs(graph, SOURCE, memory_budget="1G").level
+    return oocgraph.bfs(graph, SOURCE).level
 
 
 @pytest.fixture
