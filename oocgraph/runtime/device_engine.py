@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
@@ -127,22 +127,8 @@ class DeviceEngine:
 
     def facts(self, state: DeviceState) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
-        pull = self.graph.pull
-        sampled, probes, found, left = state.sample
-        return Facts(
-            frontier=state.frontier_size,
-            frontier_edges=state.frontier_edges,
-            frontier_pages=self.push_pages(state),
-            unvisited=state.num_unvisited,
-            unvisited_edges=state.unvisited_edges,
-            num_vertices=self.store.num_vertices,
-            sampled=sampled,
-            sampled_probes=probes,
-            sampled_found=found,
-            sampled_undecided=left,
-            disk_pages=pull.disk_pages,
-            pulled=state.pulled,
-        )
+        pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
+        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=state.sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: OnDevice) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
@@ -318,16 +304,21 @@ class DeviceEngine:
         kernels.count_edges(self.graph.push.lookup, a.frontier, Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES)
         if pull is not self.graph.push:
             kernels.count_edges(pull.lookup, a.frontier, Counter.SCRATCH, Counter.FRONTIER_PULL_EDGES)
-        step = max(1, a.visited.size // SAMPLE_WORDS)
-        kernels.sample_heads(step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES)
+        self.sample_heads(state)
         counts: list[int] = kernels.read().tolist()
         state.frontier_size, state.frontier_edges = counts[Counter.FRONTIER_VERTICES], counts[Counter.FRONTIER_EDGES]
         state.frontier_pull_edges = state.frontier_edges if pull is self.graph.push else counts[Counter.FRONTIER_PULL_EDGES]
-        state.sample = (
-            counts[Counter.SAMPLED], counts[Counter.PROBES], counts[Counter.SAMPLE_FOUND], counts[Counter.SAMPLE_UNDECIDED],
-        )  # fmt: skip
+        state.sample = sample_of(counts)
         state.num_queued = counts[Counter.QUEUE_SIZE]
         return counts
+
+    def sample_heads(self, state: OnDevice) -> None:
+        """Try what a pull would do for a sample of the unvisited vertices; `sample_of` reads it from the counters."""
+        a, pull = state.arrays, self.graph.pull
+        step = max(1, a.visited.size // SAMPLE_WORDS)
+        self.kernels.sample_heads(
+            step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES
+        )
 
     def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
         """Return the figures of the iteration that ends."""
@@ -409,3 +400,9 @@ class DeviceEngine:
         if isinstance(error, DeviceError):
             self._failed = error
         raise type(error)(text) from error
+
+
+def sample_of(counts: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return vertices sampled, neighbours looked at for them, found and left undecided, from the kernels' counters."""
+    sampled, probes = int(counts[Counter.SAMPLED]), int(counts[Counter.PROBES])
+    return sampled, probes, int(counts[Counter.SAMPLE_FOUND]), int(counts[Counter.SAMPLE_UNDECIDED])

@@ -21,13 +21,12 @@ from oocgraph.config import Settings
 from oocgraph.errors import DeviceError
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
-from oocgraph.kernels.gpu import Counter, marks
+from oocgraph.kernels.gpu import marks
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.direction import Facts
 from oocgraph.result import Iteration
-from oocgraph.runtime.device_engine import SAMPLE_EDGES, DeviceEngine
+from oocgraph.runtime.device_engine import DeviceEngine, sample_of
 from oocgraph.runtime.device_state import DeviceArrays
-from oocgraph.runtime.engine import SAMPLE_WORDS
 from oocgraph.runtime.part import PartRuntime, PartState
 from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
@@ -184,31 +183,12 @@ class DevicePartRuntime(PartRuntime):
 
     def facts(self, state: SearchState) -> Facts:
         """Measure what the direction rules compare."""
-        pull, a, kernels = self.gpu.graph.pull, self._arrays, self.gpu.kernels
-        pages = self.gpu.push_pages(self._on_device(state))
-        step = max(1, state.num_words // SAMPLE_WORDS)
-        with self._moving(state):
-            kernels.reset()
-            kernels.sample_heads(
-                step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES
-            )
-            counts = kernels.read()
-        slots = Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED
-        sampled, probes, found, left = (int(counts[slot]) for slot in slots)
-        return Facts(
-            frontier=state.frontier_size,
-            frontier_edges=state.frontier_edges,
-            frontier_pages=pages,
-            unvisited=state.num_unvisited,
-            unvisited_edges=state.unvisited_edges,
-            num_vertices=self.store.num_vertices,
-            sampled=sampled,
-            sampled_probes=probes,
-            sampled_found=found,
-            sampled_undecided=left,
-            disk_pages=pull.disk_pages,
-            pulled=state.pulled,
-        )
+        pages, disk_pages = self.gpu.push_pages(self._on_device(state)), self.gpu.graph.pull.disk_pages
+        with self._moving(state) as on_device:
+            self.gpu.kernels.reset()
+            self.gpu.sample_heads(on_device)
+            sample = sample_of(self.gpu.kernels.read().tolist())
+        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""

@@ -161,7 +161,7 @@ class Engine:
             many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
         pull = self.graph.pull
-        sampled, probes, found, left = cpu.sample_heads(
+        sample = cpu.sample_heads(
             max(1, state.num_words // SAMPLE_WORDS),
             state.num_vertices,
             *pull.lookup,
@@ -170,20 +170,7 @@ class Engine:
             state.frontier,
             state.visited,
         )
-        return Facts(
-            frontier=state.frontier_size,
-            frontier_edges=state.frontier_edges,
-            frontier_pages=pages,
-            unvisited=state.num_unvisited,
-            unvisited_edges=state.unvisited_edges,
-            num_vertices=self.store.num_vertices,
-            sampled=sampled,
-            sampled_probes=probes,
-            sampled_found=found,
-            sampled_undecided=left,
-            disk_pages=pull.disk_pages,
-            pulled=state.pulled,
-        )
+        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is resident; returns how many vertices that leaves undecided."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.kernels import cpu
+from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.runtime.buffers import BufferPool
@@ -50,6 +51,34 @@ class SearchProgress:
     def num_unvisited(self) -> int:
         """Rows without a level."""
         return self.num_vertices - self.num_reached
+
+    def facts(self, num_vertices: int, *, frontier_pages: int, sample: tuple[int, int, int, int], disk_pages: int) -> Facts:
+        """Return what the direction rules compare.
+
+        Parameters
+        ----------
+        num_vertices
+            Of the graph.
+        frontier_pages, disk_pages
+            As of `Facts`.
+        sample
+            Vertices sampled, neighbours looked at for them, found, left undecided.
+        """
+        sampled, probes, found, left = sample
+        return Facts(
+            frontier=self.frontier_size,
+            frontier_edges=self.frontier_edges,
+            frontier_pages=frontier_pages,
+            unvisited=self.num_unvisited,
+            unvisited_edges=self.unvisited_edges,
+            num_vertices=num_vertices,
+            sampled=sampled,
+            sampled_probes=probes,
+            sampled_found=found,
+            sampled_undecided=left,
+            disk_pages=disk_pages,
+            pulled=self.pulled,
+        )
 
     @property
     def depth(self) -> int:
