@@ -53,7 +53,7 @@ def check_structure(store: CSRStore, num_threads: int, done: Done) -> Iterator[s
 
 def groups_of(store: CSRStore) -> tuple[str, ...]:
     """Return the groups that hold a CSR."""
-    return ("out", "in") if store.attributes.directed else ("out",)
+    return store.attributes.stored_groups
 
 
 def check_lengths(store: CSRStore) -> Iterator[str]:
@@ -63,7 +63,7 @@ def check_lengths(store: CSRStore) -> Iterator[str]:
     wanted = {layout.ORDER: n}
     for group in groups_of(store):
         wanted |= {f"{group}/indptr": n + 1, f"{group}/indices": m}
-    wanted |= {f"out/{name}": m for name in a.columns}
+    wanted |= {f"{groups_of(store)[0]}/{name}": m for name in a.columns}
     ids = {layout.VERTEX_ID: n, layout.SORTED_ID: n}
     if a.implied_ids is None and a.num_isolated:
         ids[layout.ISOLATED_ID] = a.num_isolated
@@ -142,7 +142,7 @@ class _RowCheck:
 
 def check_reverse(store: CSRStore, hashes: dict[str, tuple[int, int]]) -> Iterator[str]:
     """Whether the reverse of every entry is stored: in ``in/`` when directed, in ``out/`` itself when not."""
-    if store.attributes.directed and hashes["out"][0] != hashes["in"][1]:
+    if len(hashes) == 2 and hashes["out"][0] != hashes["in"][1]:
         yield f"{store.url}: in/indices does not hold the edges of out/indices"
     if not store.attributes.directed and hashes["out"][0] != hashes["out"][1]:
         yield f"{store.url}: the graph is undirected, but some edge of out/indices is stored one way only"
@@ -254,7 +254,7 @@ def _check_vertex_ids(store: CSRStore) -> Iterator[str]:
     """Ids by vertex equal ids by position, and ascend within each degree."""
     by_vertex, ascending, order = _column(store, layout.VERTEX_ID), _column(store, layout.SORTED_ID), store.array(layout.ORDER)
     n = store.num_vertices
-    first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.zeros(1, np.int64)
+    first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
     sums = [0, 0]
     for start in range(0, n, BLOCK_ROWS):
         stop, lead = min(n, start + BLOCK_ROWS), int(start > 0)

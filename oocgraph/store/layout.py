@@ -6,7 +6,7 @@ Everything that a reader and a writer must agree on stands here and nowhere else
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from oocgraph.errors import StoreError
 from oocgraph.types import Array, Codec, Duplicates, VertexOrder, index_dtype
@@ -76,6 +76,9 @@ class GraphAttributes:
 
     ``implied_ids`` is ``[first, stop]`` when the input's ids are exactly that range, so that isolated ids need not be
     stored; None when ``vertices/isolated_id`` lists them. ``columns`` maps each edge column to its dtype.
+
+    A partition's store (`oocgraph.store.partitions`) has ``vertex_order="partition"``: masters ascending by id, then mirrors likewise;
+    ``num_masters`` of them; and ``groups``, those of ``out`` and ``in`` that it holds (None: as ``directed`` says).
     """
 
     num_vertices: int
@@ -87,7 +90,9 @@ class GraphAttributes:
     directed: bool
     weighted: bool = False
     duplicates: Duplicates = "drop"
-    vertex_order: VertexOrder = "degree"
+    vertex_order: VertexOrder | Literal["partition"] = "degree"
+    num_masters: int | None = None
+    groups: tuple[str, ...] | None = None
     index_dtype: str = ""
     id_kind: str = "int64"
     implied_ids: tuple[int, int] | None = None
@@ -123,16 +128,23 @@ class GraphAttributes:
         values = {key: value for key, value in stored.items() if key in known}
         if values.get("implied_ids") is not None:
             values["implied_ids"] = tuple(values["implied_ids"])
+        if values.get("groups") is not None:
+            values["groups"] = tuple(values["groups"])
         try:
             return cls(**values)
         except TypeError as error:
             raise StoreError(f"{where}: attributes are damaged ({error}); build the store again") from error
 
     @property
+    def stored_groups(self) -> tuple[str, ...]:
+        """Groups that hold a CSR."""
+        return self.groups if self.groups is not None else ("out", "in") if self.directed else ("out",)
+
+    @property
     def edge_bytes(self) -> int:
         """Uncompressed bytes of ``out/indices``, and of ``in/indices`` when directed."""
         itemsize = index_dtype(self.num_vertices).itemsize if not self.index_dtype else _itemsize(self.index_dtype)
-        return itemsize * self.num_stored_edges * (2 if self.directed else 1)
+        return itemsize * self.num_stored_edges * len(self.stored_groups)
 
 
 def _itemsize(name: str) -> int:

@@ -1,0 +1,283 @@
+"""Partitions of a graph on disk, as CuSP makes them: one graph store for each, and an index.
+
+In: a path or URL. Out: `Partitions`, which hands out `Part`; opening reads metadata only. One Zarr v3 group::
+
+    parts.zarr/     attributes["oocgraph_partitions"]: format, complete, num_partitions, what was partitioned and how
+      masters             (num_vertices,) int16 or int32: the partition of each vertex's master, by store number of the graph
+      part-00000/ ...     a graph store (format 1) of the partition's edges, in vertex order "partition"
+        out/              the local CSR, of local ids (``in/`` where the in-lists were read; both where it was transposed too)
+        vertices/id       (num_local,) int64: store number in the graph of each local vertex (`Part.global_id`)
+        vertices/isolated_id    masters without an edge in the partition: they have no local row
+        vertices/mirror_owner   (num_mirrors,) int32: partition of the master of each mirror
+
+Local ids: masters first, then mirrors, each ascending by their number in the graph. Only vertices with an edge in the partition have one.
+
+Hoang, Dathathri, Gill, Pingali, "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, VERTEX_ID
+from oocgraph.types import Array
+
+PARTITIONS_FORMAT = 1
+PARTITIONS_KEY = "oocgraph_partitions"
+MASTERS = "masters"
+MIRROR_OWNER = "vertices/mirror_owner"
+
+
+def part_name(p: int) -> str:
+    """Name of a partition's folder."""
+    return f"part-{p:05d}"
+
+
+def master_dtype(num_partitions: int) -> np.dtype[Any]:
+    """Dtype of partition numbers; -1 means none."""
+    return np.dtype(np.int16 if num_partitions <= np.iinfo(np.int16).max else np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsAttributes:
+    """What the index says.
+
+    Attributes
+    ----------
+    num_partitions, num_vertices, num_stored_edges : int
+        Of the whole graph; isolated vertices have no partition.
+    policy : str
+        Its name.
+    graph, graph_fingerprint : str
+        Where the graph was, and what tells it from others.
+    read : str
+        ``out`` or ``in``: the lists that were partitioned.
+    transposed : bool
+        Whether each part holds the other lists too.
+    directed : bool
+        Of the graph.
+    """
+
+    num_partitions: int
+    num_vertices: int
+    num_stored_edges: int
+    policy: str
+    graph: str
+    graph_fingerprint: str
+    read: Literal["out", "in"]
+    transposed: bool
+    directed: bool
+    library_version: str = ""
+    format: int = PARTITIONS_FORMAT
+    complete: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, as stored."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One partition.
+
+    Attributes
+    ----------
+    index : int
+        Its number.
+    store : CSRStore
+        Its edges; ids are numbers of the graph.
+    read : str
+        Group of the local CSR that was partitioned: ``out`` or ``in``.
+    """
+
+    index: int
+    store: CSRStore
+    read: str
+
+    @property
+    def num_masters(self) -> int:
+        """Masters that have an edge here: local ids below this."""
+        num_masters = self.store.attributes.num_masters
+        assert num_masters is not None
+        return num_masters
+
+    @property
+    def num_mirrors(self) -> int:
+        """Mirrors: local ids from `num_masters`."""
+        return self.store.num_vertices - self.num_masters
+
+    @property
+    def num_isolated(self) -> int:
+        """Masters that have no edge here, and therefore no local id."""
+        return self.store.attributes.num_isolated
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices with a local id."""
+        return self.store.num_vertices
+
+    @property
+    def num_edges(self) -> int:
+        """Stored entries."""
+        return self.store.attributes.num_stored_edges
+
+    def global_id(self) -> Array:
+        """Return the number in the graph of each local vertex: (num_vertices,) int64, masters ascending, then mirrors ascending."""
+        return self.store.read(VERTEX_ID)
+
+    def isolated_masters(self) -> Array:
+        """Return the masters without a local id: (num_isolated,) int64, ascending."""
+        return self.store.read(ISOLATED_ID)
+
+    def mirror_owner(self) -> Array:
+        """Return the partition of each mirror's master: (num_mirrors,) int32."""
+        return self.store.read(MIRROR_OWNER)
+
+
+class Partitions:
+    """Partitions of a graph. Use `open_partitions` to get them.
+
+    Attributes
+    ----------
+    url : str
+        Where they are.
+    attributes : PartitionsAttributes
+    """
+
+    def __init__(self, url: str, attributes: PartitionsAttributes) -> None:
+        self.url, self.attributes = url, attributes
+
+    def __repr__(self) -> str:
+        a = self.attributes
+        return (
+            f"<Partitions {self.url!r}: {a.num_partitions} by {a.policy}, of {a.num_vertices:,} vertices and {a.num_stored_edges:,} stored "
+            f"edges of {a.graph!r}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return open_partitions, (self.url,)
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of parts."""
+        return self.attributes.num_partitions
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices of the graph that have an edge."""
+        return self.attributes.num_vertices
+
+    @property
+    def num_stored_edges(self) -> int:
+        """Stored entries of the graph."""
+        return self.attributes.num_stored_edges
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy."""
+        return self.attributes.policy
+
+    @property
+    def masters(self) -> PlainArray:
+        """Partition of the master of each vertex, by number in the graph: (num_vertices,), unread."""
+        return PlainArray(Path(self.url), MASTERS, *_array_shape(Path(self.url)))
+
+    def __len__(self) -> int:
+        return self.num_partitions
+
+    def __getitem__(self, p: int) -> Part:
+        """Return a part.
+
+        Raises
+        ------
+        StoreError
+            It is missing or incomplete.
+        """
+        if not 0 <= p < self.num_partitions:
+            raise IndexError(f"part {p} of {self!r}")
+        try:
+            store = open_graph(Path(self.url) / part_name(p))
+        except StoreError as error:
+            raise StoreError(
+                f"{self.url}: part {p} of {self.num_partitions} is missing or damaged ({error}); partition the graph again"
+            ) from error
+        return Part(p, store, self.attributes.read)
+
+    def __iter__(self) -> Iterator[Part]:
+        return (self[p] for p in range(self.num_partitions))
+
+
+def open_partitions(url: str | os.PathLike[str]) -> Partitions:
+    """Open the partitions of a graph.
+
+    Parameters
+    ----------
+    url
+        Folder that `oocgraph.partition_graph` wrote.
+
+    Returns
+    -------
+    Partitions
+
+    Raises
+    ------
+    StoreError
+        There are none, they are incomplete or of a newer format, or a part is missing.
+    """
+    text = os.fspath(url).removeprefix("file://")
+    if not Path(text).exists():
+        raise StoreError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
+    try:
+        attributes = json.loads((Path(text) / "zarr.json").read_text())["attributes"]
+        stored = attributes[PARTITIONS_KEY]
+    except PermissionError as error:
+        raise StoreError(f"{text}: no permission to read it") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        graph = f" (it is a graph store: `oocgraph partition {text} OUT`)" if _is_graph(Path(text)) else ""
+        raise StoreError(f"{text}: not partitions of a graph{graph}; give the folder that `oocgraph partition` wrote") from error
+    found = Partitions(text, _attributes(stored, text))
+    for p in range(found.num_partitions):
+        if not (Path(text) / part_name(p) / "zarr.json").is_file():
+            raise StoreError(f"{text}: part {p} of {found.num_partitions} is missing; restore {part_name(p)}, or partition the graph again")
+    return found
+
+
+def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
+    version = stored.get("format")
+    if not isinstance(version, int) or stored.get("complete") is not True:
+        raise StoreError(f"{where}: these partitions are incomplete; remove the folder and partition the graph again")
+    if version > PARTITIONS_FORMAT:
+        raise StoreError(
+            f"{where}: partitions of format {version} are newer than format {PARTITIONS_FORMAT} of this oocgraph; upgrade oocgraph"
+        )
+    known = {field.name for field in fields(PartitionsAttributes)}
+    try:
+        return PartitionsAttributes(**{key: value for key, value in stored.items() if key in known})
+    except TypeError as error:
+        raise StoreError(f"{where}: the attributes of these partitions are damaged ({error}); partition the graph again") from error
+
+
+def _array_shape(folder: Path) -> tuple[np.dtype[Any], int, int]:
+    try:
+        metadata = json.loads((folder / MASTERS / "zarr.json").read_text())
+        dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
+        return dtype, metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptStoreError(f"{folder}: array {MASTERS} is missing or damaged ({error}); partition the graph again") from error
+
+
+def _is_graph(folder: Path) -> bool:
+    try:
+        return ATTRIBUTES_KEY in json.loads((folder / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
