@@ -1,7 +1,8 @@
 """Cuts a sparse matrix into parts of equal numbers of nonzeros, and puts parts together again.
 
 In: a matrix in CSR, CSC or sorted COO: of SciPy, of CuPy (told by their attributes, never imported), or a store's
-(`oocgraph.partition.stored`). Out: a list of parts (`oocgraph.partition.partial`), slices of the matrix's own arrays.
+(`oocgraph.partition.stored`); or a part of one, which its worker cuts again. Out: a list of parts (`oocgraph.partition.partial`), slices of
+the matrix's own arrays.
 Where a part begins is found by bisection of the pointers, O(log m) elements each.
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, algorithms 2, 4 and 6; placement: section 4.2.
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
+from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.partition.placement import NumaNode, Place, place, topology
 from oocgraph.partition.stored import StoredMatrix
 from oocgraph.store.graph import CSRStore
@@ -36,7 +37,7 @@ def balanced_partition(
     ----------
     matrix
         Sparse matrix or array of SciPy or CuPy in CSR, CSC, or COO sorted by row or by column; a graph store (its ``out`` lists, in store
-        order) or a `oocgraph.partition.stored.StoredMatrix`.
+        order) or a `oocgraph.partition.stored.StoredMatrix`. Or a part, which is cut again.
     parts
         At least 1; more than there are nonzeros leaves some parts empty.
     numa
@@ -67,15 +68,16 @@ def balanced_partition(
     if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or parts < 1:
         raise OocGraphError(f"parts is {parts!r}; it must be a whole number, 1 or more")
     layout = _layout_of(matrix)
-    total, parts = layout.num_entries, int(parts)
+    start, total, parts = layout.start, layout.stop - layout.start, int(parts)
     if numa is None:
-        return _cut(layout, [total * p // parts for p in range(parts + 1)])
+        return _cut(layout, [start + total * p // parts for p in range(parts + 1)])
     places = place(parts, topology(numa) if isinstance(numa, Mapping) else numa)
-    return [replace(part, place=where) for part, where in zip(_cut(layout, _two_level(total, places)), places, strict=True)]
+    bounds = [start + e for e in _two_level(total, places)]
+    return [replace(part, place=where) for part, where in zip(_cut(layout, bounds), places, strict=True)]
 
 
 def cut(matrix: Any, bounds: Sequence[int]) -> list[Any]:
-    """Cut a matrix at given nonzeros: ascending, from 0 to their number; see `balanced_partition`.
+    """Cut a matrix, or a part again, at given nonzeros: ascending, from its first to behind its last; see `balanced_partition`.
 
     Raises
     ------
@@ -83,9 +85,9 @@ def cut(matrix: Any, bounds: Sequence[int]) -> list[Any]:
         The bounds are others, or the matrix is one that cannot be cut.
     """
     layout = _layout_of(matrix)
-    ends = (0, layout.num_entries)
+    ends = (layout.start, layout.stop)
     if len(bounds) < 2 or (bounds[0], bounds[-1]) != ends or any(a > z for a, z in pairwise(bounds)):
-        raise OocGraphError(f"parts must begin and end at ascending nonzeros from 0 to {ends[1]}, all of the matrix; not at {list(bounds)}")
+        raise OocGraphError(f"parts must begin at ascending nonzeros and cover all, from {ends[0]} to {ends[1]}; not at {list(bounds)}")
     return _cut(layout, bounds)
 
 
@@ -131,14 +133,16 @@ def merge(partials: Sequence[Any]) -> Any:
 class _Compressed:
     """How CSR and CSC are cut."""
 
+    start, begin = 0, (0, False)
+
     def __init__(self, matrix: Any) -> None:
         self.matrix, self.kind = matrix, PartialCSR if matrix.format == "csr" else PartialCSC
-        self.num_lines = int(matrix.shape[0 if matrix.format == "csr" else 1])
-        self.num_entries = int(matrix.indptr[self.num_lines])
+        self.stop_line = int(matrix.shape[0 if matrix.format == "csr" else 1])
+        self.stop, self.values, self.make = int(matrix.indptr[self.stop_line]), matrix.data, getattr(matrix, "make", type(matrix))
 
     def find(self, e: int) -> tuple[int, bool]:
         """Return the line that holds nonzero `e`, and whether it begins before."""
-        line = bisect_right(self.matrix.indptr, e, 0, self.num_lines + 1) - 1
+        line = bisect_right(self.matrix.indptr, e, 0, self.stop_line + 1) - 1
         return line, bool(self.matrix.indptr[line] < e)
 
     def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
@@ -150,9 +154,11 @@ class _Coordinates:
     """How sorted COO is cut."""
 
     kind = PartialCOO
+    start, begin = 0, (0, False)
 
     def __init__(self, matrix: Any) -> None:
-        self.matrix, self.num_entries = matrix, int(matrix.row.size)
+        self.matrix, self.values, self.make = matrix, matrix.data, type(matrix)
+        self.stop = int(matrix.row.size)
         self.by: Literal["row", "column"] = "row" if _ascends(matrix.row) else "column"
         if self.by == "column" and not _ascends(matrix.col):
             raise OocGraphError(
@@ -160,12 +166,12 @@ class _Coordinates:
                 "order = numpy.argsort(matrix.row, kind='stable'), or convert it with matrix.tocsr()"
             )
         self.lines = matrix.row if self.by == "row" else matrix.col
-        self.num_lines = int(matrix.shape[0 if self.by == "row" else 1])
+        self.stop_line = int(matrix.shape[0 if self.by == "row" else 1])
 
     def find(self, e: int) -> tuple[int, bool]:
         """Return the line that holds nonzero `e`, and whether it begins before."""
-        if e == self.num_entries:
-            return self.num_lines, False
+        if e == self.stop:
+            return self.stop_line, False
         return int(self.lines[e]), bool(self.lines[e - 1] == self.lines[e])
 
     def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
@@ -173,8 +179,37 @@ class _Coordinates:
         return {"by": self.by, "rows": self.matrix.row[start:stop], "columns": self.matrix.col[start:stop]}
 
 
-def _layout_of(matrix: Any) -> _Compressed | _Coordinates:
+class _Again:
+    """How a part is cut."""
+
+    def __init__(self, part: Any) -> None:
+        self.matrix, self.kind, self.values, self.make = part, type(part), part.values, part.make
+        self.start, self.stop, self.stop_line = part.start, part.stop, part.stop_line
+        self.begin = part.first_line, part.first_line_partial
+
+    def find(self, e: int) -> tuple[int, bool]:
+        """Return the line that holds nonzero `e`, and whether it begins before."""
+        part = self.matrix
+        if not isinstance(part, PartialCOO):
+            line = bisect_right(part.pointers, e, 0, part.num_lines + 1) - 1
+            return part.first_line + line, bool(part.pointers[line] < e)
+        if e == self.stop:
+            return self.stop_line, False
+        lines = part.rows if part.by == "row" else part.columns
+        return int(lines[e - self.start]), bool(lines[e - self.start - 1] == lines[e - self.start])
+
+    def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
+        """Return what a part of the part holds of the arrays."""
+        part, here = self.matrix, slice(start - self.start, stop - self.start)
+        if isinstance(part, PartialCOO):
+            return {"by": part.by, "rows": part.rows[here], "columns": part.columns[here]}
+        return {"indices": part.indices[here], "pointers": part.pointers[first_line - part.first_line : stop_line - part.first_line + 1]}
+
+
+def _layout_of(matrix: Any) -> _Compressed | _Coordinates | _Again:
     """Return how a matrix is cut."""
+    if isinstance(matrix, Partial):
+        return _Again(matrix)
     if isinstance(matrix, CSRStore):
         matrix = StoredMatrix(matrix, "out")
     kind = getattr(matrix, "format", None)
@@ -186,15 +221,14 @@ def _layout_of(matrix: Any) -> _Compressed | _Coordinates:
     raise OocGraphError(f"only CSR, CSC and COO matrices and graph stores can be cut, and this is {what}; convert it with matrix.tocsr()")
 
 
-def _cut(layout: _Compressed | _Coordinates, bounds: Sequence[int]) -> list[Any]:
+def _cut(layout: _Compressed | _Coordinates | _Again, bounds: Sequence[int]) -> list[Any]:
     """Make the parts between consecutive bounds."""
-    matrix = layout.matrix
-    points = [(0, False) if e == 0 else layout.find(e) for e in bounds[:-1]] + [(layout.num_lines, False)]
-    shape, make = (int(matrix.shape[0]), int(matrix.shape[1])), getattr(matrix, "make", type(matrix))
+    points = [layout.begin if e == layout.start else layout.find(e) for e in bounds[:-1]] + [(layout.stop_line, False)]
+    shape, values, zero = (int(layout.matrix.shape[0]), int(layout.matrix.shape[1])), layout.values, layout.start
     return [
         layout.kind(
-            start=start, stop=stop, first_line=first, stop_line=last + goes_on, first_line_partial=partial, shape=shape, make=make,
-            values=None if matrix.data is None else matrix.data[start:stop], **layout.slices(start, stop, first, last + goes_on),
+            start=start, stop=stop, first_line=first, stop_line=last + goes_on, first_line_partial=partial, shape=shape, make=layout.make,
+            values=None if values is None else values[start - zero : stop - zero], **layout.slices(start, stop, first, last + goes_on),
         )
         for (start, stop), ((first, partial), (last, goes_on)) in zip(pairwise(bounds), pairwise(points), strict=True)
     ]  # fmt: skip

@@ -19,6 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, TypeVar
 
+import numpy as np
+
 from oocgraph.partition.placement import Place
 from oocgraph.store.slices import StoredSlice
 
@@ -81,6 +83,13 @@ class Partial:
             if isinstance(slice_, StoredSlice)
         }
         return replace(self, **read) if read else self
+
+    def unread(self) -> Self:
+        """Return the part with an empty array of its dtype in place of each slice of a store: what kernels are compiled for."""
+        empty: dict[str, Any] = {
+            name: np.empty(0, slice_.dtype) for name, slice_ in self._slices(pointers=True).items() if isinstance(slice_, StoredSlice)
+        }
+        return replace(self, **empty)
 
     def _slices(self, *, pointers: bool = False) -> dict[str, Vector]:
         names = ["values", "indices", "rows", "columns"] + (["pointers"] if pointers else [])

@@ -75,6 +75,18 @@ def test_parts_differ_by_one_nonzero_and_merge_to_the_matrix(case, form, num_par
     check(matrix, parts)
 
 
+@pytest.mark.parametrize("num_parts", [1, 2, 5])
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("case", CASES)
+def test_parts_of_parts_are_parts_of_the_matrix(case, form, num_parts):
+    """A worker cuts what it was given again: over its threads, or into pieces."""
+    matrix = in_format(CASES[case], form)
+    parts = [again for part in balanced_partition(matrix, num_parts) for again in balanced_partition(part, 3)]
+    check(matrix, parts)
+    (part,) = balanced_partition(matrix, 1)
+    assert_same(merge(cut(part, [0, part.stop // 2, part.stop])), matrix)
+
+
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 12), max_size=20), st.sampled_from(FORMATS), st.data())
 def test_any_cuts(lengths, form, data):
