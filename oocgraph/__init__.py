@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oocgraph.errors import (
     BudgetError,
     ClusterError,
+    ConvergenceError,
     CorruptStoreError,
     DeviceError,
     DuplicateEdgeError,
@@ -17,6 +18,7 @@ from oocgraph.errors import (
     MissingDependencyError,
     OocGraphError,
     OutputError,
+    PolicyError,
     StoreError,
     ValidationError,
     VertexNotFoundError,
@@ -24,16 +26,21 @@ from oocgraph.errors import (
 
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.pagerank import pagerank
+    from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
+    from oocgraph.pagerank_result import PageRankResult
     from oocgraph.partition.balanced import balanced_partition
     from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
+    from oocgraph.partition.policy import Policy
     from oocgraph.result import BFSResult
     from oocgraph.runtime.in_process import open_runtime
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import CSRStore, open_graph
+    from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import verify_bfs
 
 __version__ = "0.1.0"
@@ -43,6 +50,7 @@ __all__ = [
     "BudgetError",
     "CSRStore",
     "ClusterError",
+    "ConvergenceError",
     "CorruptStoreError",
     "DeviceError",
     "DuplicateEdgeError",
@@ -50,9 +58,12 @@ __all__ = [
     "MissingDependencyError",
     "OocGraphError",
     "OutputError",
+    "PageRankResult",
     "PartialCOO",
     "PartialCSC",
     "PartialCSR",
+    "Policy",
+    "PolicyError",
     "StoreError",
     "ValidationError",
     "VertexNotFoundError",
@@ -63,7 +74,10 @@ __all__ = [
     "export_graph",
     "generate_kronecker",
     "open_graph",
+    "open_partitions",
     "open_runtime",
+    "partition_graph",
+    "pagerank",
     "spmv",
     "verify_bfs",
 ]
@@ -71,9 +85,12 @@ __all__ = [
 _HOMES = {
     "BFSResult": "oocgraph.result",
     "CSRStore": "oocgraph.store.graph",
+    "PageRankResult": "oocgraph.pagerank_result",
     "PartialCOO": "oocgraph.partition.partial",
     "PartialCSC": "oocgraph.partition.partial",
     "PartialCSR": "oocgraph.partition.partial",
+    "Partitions": "oocgraph.store.partitions",
+    "Policy": "oocgraph.partition.policy",
     "balanced_partition": "oocgraph.partition.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
@@ -81,7 +98,10 @@ _HOMES = {
     "export_graph": "oocgraph.ingest.export",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
+    "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.runtime.in_process",
+    "partition_graph": "oocgraph.algorithms.partition_graph",
+    "pagerank": "oocgraph.algorithms.pagerank",
     "spmv": "oocgraph.algorithms.spmv",
     "verify_bfs": "oocgraph.verify",
 }

@@ -27,6 +27,10 @@ class CorruptStoreError(StoreError):
     """Stored bytes differ from their checksum, or a chunk is missing or truncated."""
 
 
+class PolicyError(OocGraphError):
+    """A partitioning policy cannot be compiled, raises, or answers with what is no partition; the message shows where."""
+
+
 class BudgetError(OocGraphError):
     """The memory budget is too small; the message gives the smallest one that works."""
 
@@ -37,6 +41,10 @@ class DeviceError(OocGraphError):
 
 class ClusterError(OocGraphError):
     """A Dask cluster cannot be reached or started, or was lost; the message names the address and the remedy."""
+
+
+class ConvergenceError(OocGraphError):
+    """An iteration has not converged; the message gives how often it ran, what it has come to and which limits to raise."""
 
 
 class VertexNotFoundError(OocGraphError, KeyError):

@@ -1,0 +1,123 @@
+"""Reads the code of a policy's functions: what they ask of the graph, and which line a compiler refused.
+
+In: a Python function (or one that numba compiled). Out: `Uses`; a line with its file, number and text.
+The functions that it calls by name are followed, through globals, closures and modules; what cannot be followed may ask for everything.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import linecache
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+_METHODS = {"neighbours": "neighbours", "out_degree": "out_degree", "first_out_edge": "out_degree", "in_degree": "in_degree"}
+"""Methods of ``prop``, and what each one asks for."""
+
+_KNOWN = {"numba", "numpy", "oocgraph.kernels", *sys.stdlib_module_names}
+"""Modules whose functions do not ask a ``prop`` for anything."""
+
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What a function asks of ``prop``.
+
+    Attributes
+    ----------
+    neighbours : bool
+        Neighbours of the vertex that is being assigned.
+    out_degree, in_degree : bool
+        Degrees, or positions of first out-edges.
+    """
+
+    neighbours: bool
+    out_degree: bool
+    in_degree: bool
+
+
+def uses_of(function: Any) -> Uses:
+    """Return what a function and those that it calls ask of ``prop``; all of it, if one of them is out of sight.
+
+    Examples
+    --------
+    >>> uses_of(lambda prop, v: prop.first_out_edge(v) % prop.num_partitions)
+    Uses(neighbours=False, out_degree=True, in_degree=False)
+    """
+    names: set[str] = set()
+    for found in _functions(function):
+        if found is None:
+            return Uses(neighbours=True, out_degree=True, in_degree=True)
+        names |= {_METHODS[name] for code in _codes(found.__code__) for name in code.co_names if name in _METHODS}
+    return Uses(neighbours="neighbours" in names, out_degree="out_degree" in names, in_degree="in_degree" in names)
+
+
+def where_refused(function: Any, message: str) -> tuple[str, str]:
+    """Return the user's line that a compiler's message is about (file, number, text), and what is wrong."""
+    lines = message.partition('File "')[0].splitlines()
+    reason = [line for line in lines if line.strip() and not line.startswith("Failed in nopython mode")]
+    codes = [code for found in _functions(function) if found is not None for code in _codes(found.__code__)]
+    for path, number in ((Path(path).name, int(number)) for path, number in _PLACE.findall(message)):
+        for code in codes:
+            if Path(code.co_filename).name == path and number in {line for _, _, line in code.co_lines()}:
+                return _line(code.co_filename, number), "\n".join(reason[:6])
+    return (_line(codes[0].co_filename, codes[0].co_firstlineno) if codes else ""), "\n".join(reason[:6])
+
+
+def _line(path: str, number: int) -> str:
+    return f'  File "{path}", line {number}\n    {linecache.getline(path, number).strip() or "(its source is not on this machine)"}'
+
+
+def _functions(function: Any) -> Iterator[FunctionType | None]:
+    """Yield a function and those that it calls, transitively; None for one that is out of sight."""
+    waiting, seen = [getattr(function, "py_func", function)], []
+    while waiting:
+        current = waiting.pop()
+        if not isinstance(current, FunctionType):
+            yield None
+        elif current not in seen:
+            seen.append(current)
+            yield current
+            waiting += [getattr(value, "py_func", value) for value in _called(current) if not _asks_nothing(value)]
+
+
+def _called(function: FunctionType) -> Iterator[Any]:
+    """Yield what a function names: its globals, its closure's cells, attributes of modules; None for what is not defined."""
+    for cell in function.__closure__ or ():
+        yield cell.cell_contents
+    for code in _codes(function.__code__):
+        owner: Any = None
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME"}:
+                owner = function.__globals__.get(instruction.argval, getattr(builtins, instruction.argval, None))
+                yield owner
+            elif isinstance(owner, ModuleType) and instruction.opname in {"LOAD_ATTR", "LOAD_METHOD"}:
+                owner = getattr(owner, instruction.argval, None)
+                yield owner
+            else:
+                owner = None
+
+
+def _asks_nothing(value: Any) -> bool:
+    """Whether a value cannot ask a ``prop``: it is data, a module (whose attributes are looked at), or of a library."""
+    if value is None or value in (getattr, eval, exec):
+        return False
+    if isinstance(value, ModuleType) or not callable(value):
+        return True
+    home = getattr(value, "__module__", None) or ""
+    return isinstance(value, type) or any(home == known or home.startswith(f"{known}.") for known in _KNOWN)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a code object and those of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
