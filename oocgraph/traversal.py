@@ -82,6 +82,23 @@ class DeviceFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanged:
+    """Messages of one kind between the members of a partitioned graph: see `oocgraph.partition.message_size`.
+
+    Attributes
+    ----------
+    kind
+        ``gather``, ``broadcast`` or ``all-to-all``.
+    num_bytes, num_messages
+        Sent by all members.
+    """
+
+    kind: str
+    num_bytes: int
+    num_messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class Iteration:
     """Figures of one level.
 
@@ -107,6 +124,8 @@ class Iteration:
         Figures of each partition; empty in process.
     device
         What a GPU did; None without one.
+    exchanged
+        Messages of a traversal over 1D, 2D or other partitions, by kind; empty without.
     """
 
     level: int
@@ -120,6 +139,7 @@ class Iteration:
     pull_pages: int | None = None
     parts: tuple[PartFigures, ...] = ()
     device: DeviceFigures | None = None
+    exchanged: tuple[Exchanged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +240,7 @@ def as_json(iterations: Iterable[Iteration]) -> list[dict[str, Any]]:
         values = dict(zip(_ITERATION, _iteration_values(iteration), strict=True))
         values["parts"] = [dict(zip(_PART, _part_values(part), strict=True)) for part in iteration.parts]
         values["device"] = None if iteration.device is None else asdict(iteration.device)
+        values["exchanged"] = [asdict(one) for one in iteration.exchanged]
         out.append(values)
     return out
 
