@@ -62,6 +62,7 @@ __all__ = [
     "PartialCOO",
     "PartialCSC",
     "PartialCSR",
+    "Partitions",
     "Policy",
     "PolicyError",
     "StoreError",
@@ -76,8 +77,8 @@ __all__ = [
     "open_graph",
     "open_partitions",
     "open_runtime",
-    "partition_graph",
     "pagerank",
+    "partition_graph",
     "spmv",
     "verify_bfs",
 ]

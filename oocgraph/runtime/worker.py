@@ -6,7 +6,7 @@ Every task finds its worker's `Holdings` through the plugin named `PLUGIN`. What
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -67,6 +67,11 @@ def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any
     with suppress(LeftError):
         return holdings().finish(search, graph, partition)
     return {}
+
+
+def with_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the worker of the running task, and what else it takes."""
+    return function(get_worker(), *arguments)
 
 
 # Called at once on every worker, apart from tasks; in a thread, because a step has to end first and the worker's loop may not wait.

@@ -50,16 +50,7 @@ class WorkerMemory:
 
     def limit_bytes(self, spec: GraphSpec) -> int:
         """Bytes that this worker may hold in all."""
-        import dask.config
-
-        limit = self._worker.memory_manager.memory_limit
-        requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
-        if not limit:
-            return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
-        spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
-        share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
-        most = int(share * limit)
-        return most if requested is None else min(most, effective_budget_bytes(requested))
+        return worker_limit_bytes(self._worker, spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget)
 
     def share_out(
         self, spec: GraphSpec, plans: Mapping[Any, PartPlan], held: Mapping[Any, Held], charges: dict[Any, int], reserved: Iterable[int]
@@ -110,6 +101,32 @@ class WorkerMemory:
         limits = [self._device.limit_bytes(one, plan.device, taken) for one, plan in users if isinstance(plan, DevicePartPlan)]
         self.device_limit = min(limits, default=0)
         return self.device_limit, taken
+
+
+def limit_bytes(worker: Any, requested: str | int | None) -> int:
+    """Bytes that a worker may hold in all: what is asked for, below what Dask lets it hold before it spills."""
+    import dask.config
+
+    limit = worker.memory_manager.memory_limit
+    if not limit:
+        return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
+    spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
+    share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
+    most = int(share * limit)
+    return most if requested is None else min(most, effective_budget_bytes(requested))
+
+
+def worker_limit_bytes(worker: Any, requested: str | int | None) -> int:
+    """Bytes that a worker may hold in all: what was asked for, below the share of its memory at which Dask begins to spill results."""
+    import dask.config
+
+    limit = worker.memory_manager.memory_limit
+    if not limit:
+        return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
+    spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
+    share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
+    most = int(share * limit)
+    return most if requested is None else min(most, effective_budget_bytes(requested))
 
 
 def equal_shares(

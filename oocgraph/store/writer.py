@@ -179,6 +179,14 @@ def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: 
     }
 
 
+def write_groups(root: Path, attributes: dict[str, Any]) -> None:
+    """Make every folder between `root` and its arrays a Zarr group; `attributes` are those of `root`."""
+    for folder in {parent for path in root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(root)} | {root}:
+        own = attributes if folder == root else {}
+        if folder == root or not (folder / "zarr.json").exists():
+            (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
+
+
 class StoreWriter:
     """A store being built under a temporary name; `publish` renames it, leaving the context otherwise removes it.
 
@@ -241,11 +249,7 @@ class StoreWriter:
             checksums.append(writer.checksums())
             checksums.close()
         fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
-        for folder in {
-            parent for path in self.root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(self.root)
-        }:
-            own = {ATTRIBUTES_KEY: fields} if folder == self.root else {}
-            (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
+        write_groups(self.root, {ATTRIBUTES_KEY: fields})
         old = self._folder / "old.zarr"
         if self.path.exists():
             check_output(self.path, overwrite=self._overwrite)

@@ -1,0 +1,163 @@
+"""Cuts a graph into partitions by a policy of the user's, streaming its edges from disk: CuSP.
+
+Hoang, Dathathri, Gill, Pingali, "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019. The phases
+are in `oocgraph.partition.cusp`, their order in `oocgraph.runtime.partitioning`, the policies in `oocgraph.partition.policies`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from oocgraph.config import settings
+from oocgraph.errors import OocGraphError
+from oocgraph.partition.policy import Policy
+from oocgraph.progress import watched
+from oocgraph.runtime.partition_crew import Crew, InProcess, OnCluster
+from oocgraph.runtime.partitioning import ROUND_VERTICES, Choices, checked_policy, partition_store
+from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.partitions import Partitions, open_partitions
+from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.store.staging import Staging
+from oocgraph.types import Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def partition_graph(
+    graph: CSRStore | str | os.PathLike[str],
+    num_partitions: int,
+    policy: str | Policy,
+    out: str | os.PathLike[str],
+    client: Client | None = None,
+    *,
+    read: Literal["out", "in"] = "out",
+    transpose: bool = False,
+    columns: tuple[str, ...] | list[str] | None = None,
+    vertex_weight: float = 0.0,
+    edge_weight: float = 1.0,
+    round_vertices: int = ROUND_VERTICES,
+    compiled: bool | None = None,
+    threads: int | None = None,
+    memory_budget: str | int | None = None,
+    progress: Progress | bool = ignore_progress,
+) -> Partitions:
+    """Partition a graph's edges by two functions.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path.
+    num_partitions
+        From 1 to the number of vertices that have an edge; a partition may come out empty.
+    policy
+        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex`` (`oocgraph.partition.policies`), or a `Policy`.
+    out
+        New folder for the partitions; on a cluster every worker must see it.
+    client
+        A `distributed.Client`: its workers do it, each a range of vertices. By default the threads of this process.
+    read
+        ``out``: the graph is read by out-lists, and each part is a CSR of its edges; ``in``: by in-lists, each part is a CSC.
+    transpose
+        Give each part the other lists too.
+    columns
+        Edge columns that go along; by default all that the lists have.
+    vertex_weight, edge_weight
+        What counts as work when the graph is divided among the workers (not among the partitions).
+    round_vertices
+        Of a policy that has a state or looks at masters: vertices that each worker assigns between two exchanges.
+    compiled
+        False: run the policy's functions as plain Python, hundreds of times slower. By default as the policy says.
+    threads, memory_budget
+        Compute threads, and bytes that the whole process may hold; on a cluster those of each worker.
+    progress
+        Called with (phase, done, total); True draws bars.
+
+    Returns
+    -------
+    Partitions
+        Opened. The same for any number of workers, unless the policy has a state or looks at masters.
+
+    Raises
+    ------
+    PolicyError
+        The policy cannot be compiled, fails, names a partition that does not exist, or decides twice in different ways.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    OutputError
+        `out` exists, or cannot be written.
+    StoreError, CorruptStoreError
+        The graph cannot be opened or read.
+    ClusterError
+        The cluster cannot be used.
+
+    Notes
+    -----
+    Host bytes of each worker: 2 (or 4) bytes a vertex for masters, 3/8 byte a vertex and partition for bitmaps and their ranks, 8 a vertex
+    if the policy asks for degrees of a graph that is not in degree order, and for each thread a block of 2 MiB of neighbours (or the
+    longest list) four times. Edges are read twice (three times by policies that look at neighbours) and written once.
+
+    References
+    ----------
+    Hoang et al., "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019. Differs from the paper in:
+    partitions are made on disk; any number of workers makes any number of partitions.
+    """
+    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    attributes, n = store.attributes, store.num_vertices
+    if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
+        raise OocGraphError(
+            f"num_partitions is {num_partitions!r}, but {store.url} has {n:,} vertices with edges; give a whole number from 1 to {n:,}"
+            if n
+            else f"{store.url} has no edges, so there is nothing to partition"
+        )
+    if read not in ("out", "in"):
+        raise OocGraphError(f"read is {read!r}; it must be out or in")
+    if not round_vertices >= 1 or vertex_weight < 0 or edge_weight < 0 or vertex_weight + edge_weight <= 0:
+        raise OocGraphError(
+            f"vertex_weight is {vertex_weight}, edge_weight {edge_weight}, round_vertices {round_vertices}; weights must be 0 or more and "
+            "not both 0, round_vertices 1 or more"
+        )
+    choices = Choices(
+        num_partitions=int(num_partitions),
+        policy=checked_policy(policy, vertex_order=attributes.vertex_order, compiled=compiled),
+        read=read,
+        columns=_columns(store, columns, read),
+        transposed=transpose,
+        vertex_weight=vertex_weight,
+        edge_weight=edge_weight,
+        round_vertices=int(round_vertices),
+        threads=threads,
+        memory_budget=memory_budget,
+    )
+    with watched(progress) as shown:
+        crew = _crew(store, out, client, shown)
+        partition_store(store, out, choices, crew)
+    return open_partitions(os.path.abspath(out))
+
+
+def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress) -> Crew:
+    if client is None:
+        return InProcess(progress)
+    check_client(client)
+    wait_for_workers(client, settings().worker_timeout)
+    with Staging(os.path.abspath(out)) as staged:  # a folder that exists by then, where all workers must be able to write
+        survey_workers(client, store.url, graph_fingerprint(store), staged.folder)
+    return OnCluster(client, progress)
+
+
+def _columns(store: CSRStore, columns: Any, read: str) -> tuple[str, ...]:
+    """Return the edge columns that go along."""
+    known = store.attributes.columns
+    if read == "in" and store.attributes.directed and known:
+        if columns:
+            raise OocGraphError(f"edge columns are stored with the out-lists; partition {store.url} with read='out', or with columns=()")
+        return ()
+    if columns is None:
+        return tuple(known)
+    if unknown := [name for name in columns if name not in known]:
+        raise OocGraphError(f"{store.url} has no edge column {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    return tuple(columns)

@@ -1,0 +1,177 @@
+"""Proves of partitions that they are those of a graph: each edge in exactly one, each vertex with exactly one master, all mirrors there.
+
+In: open partitions and their graph. Out: what was seen, or CorruptStoreError. The edges of all parts are put back under the numbers of the
+graph, range of rows by range of rows, sorted, and compared entry by entry with the graph's own; nothing is hashed or sampled. It shares no
+code with the partitioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.store.arrays import StoredArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import VERTEX_ID
+from oocgraph.store.partitions import Part, Partitions
+from oocgraph.store.rows import RowBlock, row_blocks
+from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.types import Array, Progress, ignore_progress
+
+BLOCK_ENTRIES = 1 << 20
+"""Edges compared at once (or the longest list)."""
+
+PIECE_VERTICES = 1 << 19
+"""Vertices looked at at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCheck:
+    """What was seen; it exists only when all is as it must be.
+
+    Attributes
+    ----------
+    num_edges
+        Stored entries that were found in exactly one part.
+    num_masters
+        Vertices that have exactly one master.
+    num_mirrors
+        Mirrors whose master is where they say.
+    """
+
+    num_edges: int
+    num_masters: int
+    num_mirrors: int
+
+
+def check_partitions(partitions: Partitions, store: CSRStore, progress: Progress = ignore_progress) -> PartitionCheck:
+    """Check partitions against their graph.
+
+    Parameters
+    ----------
+    progress
+        Called with ("edges", edges compared, edges).
+
+    Raises
+    ------
+    CorruptStoreError
+        They are of another graph, or something is missing, twice, or at the wrong place; the message says what and where.
+
+    Notes
+    -----
+    Host bytes: two bits a vertex, and for each part a piece of its numbers (4 MiB) and its share of a block; about 100 bytes for each of
+    a million edges.
+    """
+    if partitions.attributes.graph_fingerprint != graph_fingerprint(store):
+        raise CorruptStoreError(
+            f"{partitions.url} are not partitions of {store.url}, but of {partitions.attributes.graph}; name that graph"
+        )
+    num_masters, num_mirrors = 0, 0
+    mastered = np.zeros(store.num_vertices, np.bool_)
+    for part in partitions:
+        num_mirrors += _check_vertices(partitions, part, mastered)
+        num_masters += part.num_masters + part.num_isolated
+    if num_masters != store.num_vertices or not mastered.all():
+        v = int(np.flatnonzero(~mastered)[0]) if not mastered.all() else -1
+        raise CorruptStoreError(f"{partitions.url}: vertex {v} has no master; partition the graph again")
+    num_edges = _check_edges(partitions, store, progress)
+    return PartitionCheck(num_edges, num_masters, num_mirrors)
+
+
+def _check_vertices(partitions: Partitions, part: Part, mastered: Array) -> int:
+    """Check the vertices of a part: masters are its own and nobody else's, mirrors say where theirs is."""
+    where = f"{partitions.url}: part {part.index}"
+    masters, ids, owner = partitions.masters, part.global_id(), part.mirror_owner()
+    if ids.size != part.num_vertices or owner.size != part.num_mirrors:
+        raise CorruptStoreError(
+            f"{where} has {ids.size} numbers for {part.num_vertices} vertices, {owner.size} owners for {part.num_mirrors} mirrors"
+        )
+    own, mirrors = ids[: part.num_masters], ids[part.num_masters :]
+    for name, listed in {"masters": own, "mirrors": mirrors, "masters without edges": part.isolated_masters()}.items():
+        if listed.size and (np.any(np.diff(listed) <= 0) or listed[0] < 0 or listed[-1] >= partitions.num_vertices):
+            raise CorruptStoreError(f"{where}: its {name} do not ascend within the graph's vertices; partition the graph again")
+    for listed in (own, part.isolated_masters()):
+        for start, found in _masters_of(masters, listed):
+            wrong = np.flatnonzero((found != part.index) | mastered[listed[start : start + found.size]])
+            if wrong.size:
+                raise CorruptStoreError(f"{where} is not the only master of vertex {listed[start + wrong[0]]}; partition the graph again")
+            mastered[listed[start : start + found.size]] = True
+    for start, found in _masters_of(masters, mirrors):
+        wrong = np.flatnonzero((found != owner[start : start + found.size]) | (found == part.index))
+        if wrong.size:
+            raise CorruptStoreError(
+                f"{where}: mirror {mirrors[start + wrong[0]]} says that its master is in part {owner[start + wrong[0]]}, but it is in part "
+                f"{found[wrong[0]]}; partition the graph again"
+            )
+    return int(mirrors.size)
+
+
+def _masters_of(masters: StoredArray, vertices: Array) -> Iterator[tuple[int, Array]]:
+    """Iterate over the masters of ascending vertices: position of the first, and partitions."""
+    start = 0
+    while start < vertices.size:
+        low = int(vertices[start])
+        stop = int(np.searchsorted(vertices, low + PIECE_VERTICES))
+        piece = masters.read(low, int(vertices[stop - 1]) + 1)
+        yield start, piece[vertices[start:stop] - low]
+        start = stop
+
+
+class _PartRows:
+    """The rows of a part's masters, or of its mirrors, in the order of the graph."""
+
+    def __init__(self, part: Part, first: int, stop: int) -> None:
+        self._ids, self._all = part.store.array(VERTEX_ID), part.global_id()
+        self._indptr, self._indices = part.store.array(f"{part.read}/indptr"), part.store.array(f"{part.read}/indices")
+        self._numbers, self._first = self._all[first:stop], first
+        self.where = f"part {part.index} ({part.store.url})"
+
+    def edges(self, block: RowBlock) -> tuple[Array, Array]:
+        """Return rows and neighbours, by number in the graph, of the rows of a block."""
+        low, high = np.searchsorted(self._numbers, [block.first_row, block.first_row + block.indptr.size - 1])
+        if low == high:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        pointers = self._indptr.read(self._first + int(low), self._first + int(high) + 1)
+        neighbours = self._indices.read(int(pointers[0]), int(pointers[-1]))
+        if neighbours.size and neighbours.max() >= self._all.size:
+            raise CorruptStoreError(f"{self.where}: a neighbour is not below {self._all.size}, its number of vertices")
+        return np.repeat(self._numbers[low:high], np.diff(pointers)), self._all[neighbours]
+
+
+def _check_edges(partitions: Partitions, store: CSRStore, progress: Progress) -> int:
+    """Compare the edges of all parts with those of the graph."""
+    group = partitions.attributes.read if store.attributes.directed else "out"
+    indices, total, compared = store.array(f"{group}/indices"), store.attributes.num_stored_edges, 0
+    ranges = ((part, bounds) for part in partitions for bounds in pairwise((0, part.num_masters, part.num_vertices)))
+    lists = [_PartRows(part, *bounds) for part, bounds in ranges]
+    for block in row_blocks(store, group, max_entries=BLOCK_ENTRIES, whole_rows=True):
+        found = [rows.edges(block) for rows in lists]
+        rows, neighbours = (np.concatenate([one[k] for one in found]) for k in range(2))
+        order = np.lexsort((neighbours, rows))
+        wanted_rows, wanted = block.rows(), indices.read(block.start, block.stop)
+        if rows.size != wanted.size or not (np.array_equal(rows[order], wanted_rows) and np.array_equal(neighbours[order], wanted)):
+            raise _wrong_edge(partitions, (rows[order], neighbours[order]), (wanted_rows, wanted))
+        compared += wanted.size
+        progress("edges", compared, total)
+    if compared != total or sum(part.num_edges for part in partitions) != total:
+        raise CorruptStoreError(
+            f"{partitions.url}: its parts hold {sum(part.num_edges for part in partitions):,} edges, the graph {total:,}"
+        )
+    return compared
+
+
+def _wrong_edge(partitions: Partitions, found: tuple[Array, Array], wanted: tuple[Array, Array]) -> CorruptStoreError:
+    """Name the first edge that differs."""
+    length = min(found[0].size, wanted[0].size)
+    differ = np.flatnonzero((found[0][:length] != wanted[0][:length]) | (found[1][:length] != wanted[1][:length]))
+    at = int(differ[0]) if differ.size else length
+    a = tuple(int(one[at]) for one in found) if at < found[0].size else None
+    b = tuple(int(one[at]) for one in wanted) if at < wanted[0].size else None
+    what = (
+        f"edge {b} is in no part" if b is not None and (a is None or a > b) else f"edge {a} is in more than one part, or not of the graph"
+    )
+    return CorruptStoreError(f"{partitions.url}: {what}; partition the graph again")

@@ -1,0 +1,128 @@
+"""Who runs the phases of a partitioning: this process, or the workers of a Dask cluster.
+
+In: a phase and the arguments of each of its calls. Out: their results, in order. On a cluster the calls are tasks that prefer their worker;
+the files they write are where every worker sees them, so that any other can do the work of one that is lost.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+from oocgraph.errors import ClusterError, OocGraphError
+from oocgraph.partition.stage import CuspSpec
+from oocgraph.runtime import partition_steps as steps
+from oocgraph.runtime.scheduler import workers_of
+from oocgraph.types import Progress
+
+Call = tuple[Any, ...]
+
+
+class Crew(Protocol):
+    """Runs phases.
+
+    Attributes
+    ----------
+    num_readers : int
+        Ranges of vertices that are worked on at the same time.
+    """
+
+    num_readers: int
+
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+        """Run one call of a phase for each tuple of arguments; results are in order."""
+        ...
+
+    def close(self) -> None:
+        """Drop what is kept."""
+        ...
+
+
+class InProcess:
+    """The threads of this process: calls one after the other, each on all threads.
+
+    Parameters
+    ----------
+    progress
+        Called with (phase, calls done, calls).
+    """
+
+    num_readers = 1
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._token = progress, uuid.uuid4().hex
+
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+        """Run one call of a phase for each tuple of arguments; results are in order."""
+        found = []
+        for i, call in enumerate(calls):
+            self._progress(phase, i, len(calls))
+            found.append(steps.run_phase(None, self._token, spec, phase, call, options))
+        self._progress(phase, len(calls), len(calls))
+        return found
+
+    def close(self) -> None:
+        """Drop what is kept."""
+        steps.forget(self._token)
+
+
+class OnCluster:
+    """The workers of a client.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client`.
+    progress
+        Called with (phase, calls done, calls).
+    """
+
+    def __init__(self, client: Any, progress: Progress) -> None:
+        self._client, self._progress, self._token = client, progress, uuid.uuid4().hex
+        self._addresses = sorted(workers_of(client))
+        self.num_readers = len(self._addresses)
+
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+        """Run one call of a phase for each tuple of arguments; results are in order.
+
+        Raises
+        ------
+        ClusterError
+            Workers were lost again and again.
+        """
+        from oocgraph.runtime.worker import with_worker
+
+        futures = [
+            self._client.submit(
+                partial(with_worker, steps.run_phase), self._token, spec, phase, call, options,
+                key=f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}", pure=False,
+                workers=[self._addresses[i % len(self._addresses)]], allow_other_workers=True,
+            )
+            for i, call in enumerate(calls)
+        ]  # fmt: skip
+        try:
+            self._progress(phase, 0, len(calls))
+            found = []
+            for i, future in enumerate(futures):
+                found.append(future.result())
+                self._progress(phase, i + 1, len(calls))
+            return found
+        except OocGraphError:
+            raise
+        except Exception as error:
+            if type(error).__name__ in ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError"):
+                raise ClusterError(
+                    f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
+                    "(--worker-memory), and start it again: nothing was left behind"
+                ) from error
+            raise
+        finally:
+            self._client.cancel(futures)
+
+    def close(self) -> None:
+        """Drop what the workers keep."""
+        with suppress(OSError, ValueError):  # a cluster that is gone keeps nothing
+            self._client.run(steps.forget, self._token)
