@@ -20,15 +20,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numba.core import types
-from numba.core.errors import NumbaError, TypingError
+from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from oocgraph.kernels.borrowed import borrowed
 from oocgraph.kernels.prop import Prop
-
-NOT_AN_INTEGER = "a partition must be an integer, not"
-"""How the message begins that refuses another type."""
 
 
 def make_loops(
@@ -135,7 +132,7 @@ def code_names(code: CodeType) -> set[str]:
 
 def is_compile_error(error: BaseException) -> bool:
     """Whether numba refused to compile, as against an exception of the compiled code."""
-    return isinstance(error, NumbaError)
+    return isinstance(error, NumbaError | UnsupportedBytecodeError)
 
 
 def _is_unknown(function: Any) -> bool:
@@ -153,7 +150,7 @@ def _is_unknown(function: Any) -> bool:
 def whole_number(typing_context: Any, value: Any) -> Any:
     """Return an integer as int64; of anything else compilation fails."""
     if not isinstance(value, types.Integer | types.Boolean):
-        raise TypingError(f"{NOT_AN_INTEGER} {value}")
+        raise TypingError(f"a partition is an integer, not {value}")
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[0], value, types.int64)

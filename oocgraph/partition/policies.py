@@ -52,7 +52,7 @@ from oocgraph.types import Array, VertexOrder
 Masters = Literal["contiguous", "dealt"]
 
 DEGREE_THRESHOLD = 1000
-"""Out-degree above which H gives an edge to its destination's master and F leaves a vertex to C (Galois; PowerLyra's own default is 100)."""
+"""Out-degree above which H gives an edge to its destination's master, and F leaves a vertex to C (Galois; PowerLyra's default is 100)."""
 
 FENNEL_GAMMA = 1.5
 """Exponent of F's cost of load (Fennel, section 5; Galois)."""
@@ -186,7 +186,8 @@ def named_policy(name: str, *, vertex_order: VertexOrder, masters: Masters | Non
     vertex_order
         Of the store.
     masters
-        What C is: ``contiguous`` ranges or ``dealt`` blocks. By default dealt where vertices are in degree order.
+        What C is: ``contiguous`` ranges or ``dealt`` blocks. By default dealt where vertices are in degree order. Where degrees are
+        alike and ids tell neighbours (a grid of streets), contiguous ranges keep them together: 1.04 copies of a vertex against 2.3.
 
     Raises
     ------

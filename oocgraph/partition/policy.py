@@ -30,6 +30,7 @@ import numpy as np
 
 from oocgraph.errors import PolicyError
 from oocgraph.partition.policy_code import uses_of, where_refused
+from oocgraph.store.partitions import master_dtype
 from oocgraph.types import Array
 
 StateSource = Array | Callable[[Any], Array] | None
@@ -261,27 +262,23 @@ def compile_policy(policy: Policy, prop: Any = None) -> CompiledPolicy:
     """
     loops = CompiledPolicy(policy)
     if prop is not None:
-        masters, at = np.empty(0, masters_dtype(prop.num_partitions)), np.empty(3, np.int64)
+        masters, at = np.empty(0, master_dtype(prop.num_partitions)), np.empty(3, np.int64)
         loops.assign_masters(prop, 0, 0, policy.initial_master_state(prop), masters, at)
         rows = np.zeros(1, np.int64), np.empty(0, prop.indices.dtype)
         loops.edge_owners(prop, 0, *rows, 0, prop.rows_are_in, masters, policy.initial_edge_state(prop), masters, at)
     return loops
 
 
-def masters_dtype(num_partitions: int) -> np.dtype[Any]:
-    """Dtype of an array of partitions, -1 for none."""
-    return np.dtype(np.int16 if num_partitions <= np.iinfo(np.int16).max else np.int32)
-
-
 def _num_arguments(policy: str, what: str, function: Any, names: tuple[str, ...], least: int) -> int:
     """Count a function's arguments; all are given by position."""
     if not callable(function):
         raise PolicyError(f"policy {policy!r}: {what} is {function!r}, not a function")
-    parameters = inspect.signature(getattr(function, "py_func", function)).parameters.values()
+    signature = inspect.signature(getattr(function, "py_func", function))
+    parameters = signature.parameters.values()
     positional = [p for p in parameters if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}]
     if len(positional) != len(parameters) or not least <= len(positional) <= len(names):
         raise PolicyError(
-            f"policy {policy!r}: {what} takes ({', '.join(map(str, parameters))}); it must take {least} to {len(names)} arguments by "
+            f"policy {policy!r}: {what} takes {signature}; it must take {least} to {len(names)} arguments by "
             f"position: ({', '.join(names)}), of which those after {names[least - 1]} may be left out"
         )
     return len(positional)

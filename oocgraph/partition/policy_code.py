@@ -17,13 +17,22 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 _METHODS = {"neighbours": "neighbours", "out_degree": "out_degree", "first_out_edge": "out_degree", "in_degree": "in_degree"}
 """Methods of ``prop``, and what each one asks for."""
 
 _KNOWN = {"numba", "numpy", "oocgraph.kernels", *sys.stdlib_module_names}
 """Modules whose functions do not ask a ``prop`` for anything."""
 
-_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)|Raised from (\S+) \((\d+)\)')
+"""How numba names a line."""
+
+_PROP = re.compile(r"Prop\((?:[^()]|\([^()]*\))*\)")
+"""The type of ``prop`` in numba's words, which nobody needs to read."""
+
+_RETURNED = re.compile(r"whole_number\((.*)\)")
+"""How numba says that what is returned is not an integer (`oocgraph.kernels.policy.whole_number`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +70,23 @@ def uses_of(function: Any) -> Uses:
 
 def where_refused(function: Any, message: str) -> tuple[str, str]:
     """Return the user's line that a compiler's message is about (file, number, text), and what is wrong."""
-    lines = message.partition('File "')[0].splitlines()
-    reason = [line for line in lines if line.strip() and not line.startswith("Failed in nopython mode")]
     codes = [code for found in _functions(function) if found is not None for code in _codes(found.__code__)]
-    for path, number in ((Path(path).name, int(number)) for path, number in _PLACE.findall(message)):
+    reason = _reason(message)
+    for match in _PLACE.finditer(message):
+        path, number = Path(match[1] or match[3]).name, int(match[2] or match[4])
         for code in codes:
             if Path(code.co_filename).name == path and number in {line for _, _, line in code.co_lines()}:
-                return _line(code.co_filename, number), "\n".join(reason[:6])
-    return (_line(codes[0].co_filename, codes[0].co_firstlineno) if codes else ""), "\n".join(reason[:6])
+                return _line(code.co_filename, number), reason
+    return (_line(codes[0].co_filename, codes[0].co_firstlineno) if codes else ""), reason
+
+
+def _reason(message: str) -> str:
+    """Return what numba has to say, without its own frames and types."""
+    message = _PROP.sub("Prop", message)
+    if returned := _RETURNED.search(message):
+        return f"it returns {returned[1]} on some path, but a partition is an integer"
+    lines = message.partition('File "')[0].splitlines()
+    return "\n".join([line for line in lines if line.strip() and not line.startswith(("Failed in nopython mode", "During: "))][:4])
 
 
 def _line(path: str, number: int) -> str:
@@ -103,16 +121,20 @@ def _called(function: FunctionType) -> Iterator[Any]:
                 yield owner
             else:
                 owner = None
+                if instruction.opname == "IMPORT_NAME":
+                    yield None
 
 
 def _asks_nothing(value: Any) -> bool:
-    """Whether a value cannot ask a ``prop``: it is data, a module (whose attributes are looked at), or of a library."""
-    if value is None or value in (getattr, eval, exec):
+    """Whether a value cannot ask a ``prop``: a number, an array, a module (whose attributes are looked at), what a library defines."""
+    if any(value is far for far in (None, getattr, eval, exec)):
         return False
-    if isinstance(value, ModuleType) or not callable(value):
+    if isinstance(value, tuple | list):
+        return all(map(_asks_nothing, value))
+    if isinstance(value, int | float | complex | str | bytes | type | ModuleType | np.ndarray | np.generic | np.dtype):
         return True
-    home = getattr(value, "__module__", None) or ""
-    return isinstance(value, type) or any(home == known or home.startswith(f"{known}.") for known in _KNOWN)
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return any(home == known or home.startswith(f"{known}.") for known in _KNOWN)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
