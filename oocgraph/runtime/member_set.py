@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
@@ -89,12 +90,12 @@ class MemberSet:
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="oocgraph-expand")
         try:
             for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True):
-                self._load(part, address, group, dtype, lambda indptr, array=array, number=number: self._edges(array, indptr, number))
+                self._load(part, address, group, dtype, partial(self._edges, array, number))
         except BaseException:
             self.close()
             raise
 
-    def _edges(self, array: Any, indptr: Any, num_slots: int) -> LocalEdges:
+    def _edges(self, array: Any, num_slots: int, indptr: Any) -> LocalEdges:
         return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
 
     def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], LocalEdges]) -> None:

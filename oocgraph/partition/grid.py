@@ -1,0 +1,88 @@
+"""The policies of one- and two-dimensional traversals, ``1d`` and ``2d``: two functions each, as anybody could write them.
+
+In: a name and the order of a store's vertices. Out: a `Policy`. With P partitions:
+
+- ``1d``: vertices in P sets; set p and all its out-edges are partition p's.
+- ``2d``: a grid of ``rows`` x ``columns`` partitions, P(i, j) the one at row i, number ``i * columns + j``. Vertices are in ``rows`` sets.
+  P(i, j) has the edges from set i to the sets k with ``k mod columns == j``; the master of set k is P(k, k mod columns), on the
+  diagonal where the grid is square. So the candidates of a set all come from one column, and its new frontier goes along one row.
+  The grid is the most square one with ``rows >= columns`` (`oocgraph.partition.policies.grid_columns`): 2 x 2, 3 x 2, 4 x 2; of a
+  prime number of partitions it is P x 1, which is ``1d``. Where rows are no multiple of columns, a column has a set more than another
+  (3 x 2: two sets and one, so twice the edges); 4, 8, 9 and 16 are even.
+
+Sets have about equal numbers of edges and vertices: blocks of about equal weight, dealt in snake order, where the store is in degree order,
+else ranges of equal edges, as `oocgraph.partition.policies` has them for P sets.
+
+References
+----------
+- Buluç, Madduri: Parallel Breadth-First Search on Distributed Memory Systems. SC 2011, sections 3.1 and 3.2. Differs from it in: the
+  diagonal alone owns vertices, so that gathering and dropping the visited is one member's work and one message from each of its column.
+- Yoo, Chow, Henderson, McLendon, Hendrickson, Çatalyürek: A Scalable Distributed Parallel Breadth-First Search Algorithm on
+  BlueGene/L. SC 2005.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from oocgraph.partition.policies import BLOCKS_PER_PARTITION, HUBS_PER_BLOCK, cartesian, grid_columns, to_source
+from oocgraph.partition.policy import Policy
+from oocgraph.types import VertexOrder
+
+Dimension = Literal["1d", "2d"]
+
+DIMENSIONS: tuple[Dimension, ...] = ("1d", "2d")
+"""Names of the policies."""
+
+
+def dealt_set(prop: Any, v: Any, num_sets: Any) -> Any:
+    """Return the set of a vertex among `num_sets` dealt ones, as `oocgraph.partition.policies.dealt` deals them to partitions."""
+    weight = 1 + prop.num_edges // prop.num_vertices
+    block = 1 + (prop.num_edges + weight * prop.num_vertices) // (BLOCKS_PER_PARTITION * num_sets)
+    alone = (prop.out_degree(v) + weight) * HUBS_PER_BLOCK > block
+    at = v if alone else (prop.first_out_edge(v) + weight * v) // block
+    turn, place = at // num_sets, at % num_sets
+    return num_sets - 1 - place if turn & 1 else place
+
+
+def ranged_set(prop: Any, v: Any, num_sets: Any) -> Any:
+    """Return the set of a vertex among `num_sets` ranges of equal edges."""
+    return prop.first_out_edge(v) * num_sets // (prop.num_edges + 1)
+
+
+def dealt_1d(prop: Any, v: Any) -> Any:
+    """Return the partition of a vertex of a degree-ordered store: its set."""
+    return dealt_set(prop, v, prop.num_partitions)
+
+
+def ranged_1d(prop: Any, v: Any) -> Any:
+    """Return the partition of a vertex of another store: its set."""
+    return ranged_set(prop, v, prop.num_partitions)
+
+
+def dealt_2d(prop: Any, v: Any) -> Any:
+    """Return the diagonal partition of the set of a vertex of a degree-ordered store."""
+    columns = grid_columns(prop.num_partitions)
+    k = dealt_set(prop, v, prop.num_partitions // columns)
+    return k * columns + k % columns
+
+
+def ranged_2d(prop: Any, v: Any) -> Any:
+    """Return the diagonal partition of the set of a vertex of another store."""
+    columns = grid_columns(prop.num_partitions)
+    k = ranged_set(prop, v, prop.num_partitions // columns)
+    return k * columns + k % columns
+
+
+def grid_policy(dimension: Dimension, vertex_order: VertexOrder) -> Policy:
+    """Return the policy of a one- or two-dimensional traversal.
+
+    Examples
+    --------
+    >>> grid_policy("2d", "degree").get_master.__name__
+    'dealt_2d'
+    """
+    is_dealt = vertex_order == "degree"
+    if dimension == "1d":
+        return Policy("1d", dealt_1d if is_dealt else ranged_1d, to_source)
+    return Policy("2d", dealt_2d if is_dealt else ranged_2d, cartesian)  # the column of k's master is k mod columns

@@ -1,0 +1,304 @@
+"""Traversals over the parts of a graph on a Dask cluster: each member's state stays in one worker, messages go from worker to worker.
+
+In: a client, partitions that every worker sees. Out: `PartitionedClusterRuntime`, loaded once, that runs any number of searches. There may
+be more members than workers. A *hop* is one step of every member; it depends on what all have told in the hop before, and several hops
+are submitted ahead (steps after the end do nothing). An iteration is two hops, or one where nothing is broadcast
+(`oocgraph.runtime.worker_members`). Nothing is logged: when a worker is lost, its members are placed anew and the search begins again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from oocgraph.config import settings
+from oocgraph.errors import ClusterError
+from oocgraph.exchange.dask import ExchangePlugin, tell, with_exchange
+from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
+from oocgraph.progress import LEVEL, REACHED
+from oocgraph.runtime import worker_members as tasks
+from oocgraph.runtime.crew import Crew, WorkersLostError
+from oocgraph.runtime.events import Watch
+from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.runtime.worker_members import MembersSpec, Step, Told
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.partitions import Partitions
+from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.traversal import Exchanged, Iteration, PartFigures, Search
+from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""How often a search begins when workers are lost meanwhile."""
+
+KEPT_HOPS = 2
+"""Hops whose tasks are kept: those of the next still depend on them."""
+
+
+class MemberCrew(Crew):
+    """The workers of one partitioned graph."""
+
+    def acquire(self, partitions: Iterable[int], watch: Watch) -> None:
+        """Have the workers of some members load them, as far as they do not hold them."""
+        self.client.register_plugin(ExchangePlugin())  # a worker that was started again has none
+        mine: dict[str, list[int]] = {}
+        for p in partitions:
+            mine.setdefault(self.placement[p], []).append(p)
+        futures = {
+            self.run(f"load-members-{uuid.uuid4().hex}", address, tasks.acquire, self.lease, self.spec, numbers): address
+            for address, numbers in mine.items()
+        }
+        for figures in self.gather(futures, watch):
+            for part in figures:
+                self.parts[part["partition"]] = part
+
+    def run(self, key: Any, address: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Submit a call that gets the worker's plugin."""
+        return self.submit(key, address, with_exchange, call, *arguments)
+
+    def tell_all(self, call: Callable[..., Any], name: str) -> None:
+        """Call on every worker, with its plugin, as far as they can be reached."""
+        super().tell_all(partial(tell, call), name)
+
+
+class PartitionedClusterRuntime:
+    """The parts of a graph on the workers of a cluster. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    partitions
+        Where every worker sees them.
+    store
+        Their graph.
+    client
+        A `distributed.Client`.
+    memory_budget, threads
+        Of each worker; by default as Dask gave them.
+
+    Raises
+    ------
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version, or do not see the graph.
+    StoreError
+        A worker cannot open the partitions.
+    BudgetError
+        A worker cannot hold its members; the message names it.
+    """
+
+    def __init__(
+        self, partitions: Partitions, store: CSRStore, client: Any, *, memory_budget: str | int | None = None, threads: int | None = None
+    ) -> None:
+        began = time.perf_counter()
+        knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_vertices, store.index_dtype
+        check_client(client)
+        wait_for_workers(client, knobs.worker_timeout)
+        fingerprint = graph_fingerprint(store)
+        told = survey_workers(client, store.url, fingerprint, None)
+        spec = MembersSpec(
+            url=os.path.abspath(store.url) if "://" not in store.url else store.url, fingerprint=fingerprint,
+            num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
+            partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
+        )  # fmt: skip
+        addresses = sorted(told)
+        placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
+        self.crew = MemberCrew(client, spec, placement, {address: info["nanny"] for address, info in told.items()})
+        self.searching = threading.Lock()
+        self._open = ExitStack()
+        try:
+            self._watch = self._open.enter_context(Watch(client, self.crew.lease))
+            try:
+                self.crew.acquire(range(spec.num_partitions), self._watch)
+            except WorkersLostError:
+                self.crew.place_anew(self._watch)
+        except BaseException:
+            self.close()
+            raise
+        self.has_broadcast = any(part["has_broadcast"] for part in self.crew.parts)
+        self.load_seconds = time.perf_counter() - began
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of all workers' budgets."""
+        return sum({part["worker"]: part["memory_budget"] for part in self.crew.parts if part}.values())
+
+    def close(self) -> None:
+        """Give back what the workers hold."""
+        self._open.close()
+        self.crew.closed = True
+        self.crew.tell_all(tasks.release, self.crew.lease)
+
+    def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
+        """Traverse as `oocgraph.runtime.partitioned.PartitionedRuntime.search`; the result is put together here.
+
+        Raises
+        ------
+        ClusterError
+            The scheduler was lost, or workers again and again.
+        """
+        check_client(self.client)
+        self.crew.check_open()
+        last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
+        with self.searching:
+            for attempt in range(1, ATTEMPTS + 1):
+                name = uuid.uuid4().hex
+                try:
+                    return _Run(self, name, self._watch, progress).search(sources, last_level)
+                except WorkersLostError as lost:
+                    if attempt == ATTEMPTS:
+                        raise ClusterError(
+                            f"{lost}, as others in {ATTEMPTS - 1} attempts before; look at the workers' logs and search again"
+                        ) from lost
+                    logger.warning("%s; its members are placed anew and the search begins again", lost)
+                    self.crew.place_anew(self._watch)
+                finally:
+                    self.crew.tell_all(tasks.forget, name)
+        raise AssertionError("unreachable")
+
+
+class _Run:
+    """One attempt of a search."""
+
+    def __init__(self, runtime: PartitionedClusterRuntime, name: str, watch: Watch, progress: Progress) -> None:
+        self.runtime, self.crew, self.name, self.watch, self.progress = runtime, runtime.crew, name, watch, progress
+        self.hops: deque[list[Any]] = deque()
+        self.summaries: deque[Any] = deque()
+        self.submitted = -1
+
+    def search(self, sources: Array, last_level: int) -> Search:
+        began = time.perf_counter()
+        iterations: list[Iteration] = []
+        stored_edges = 0
+        try:
+            hops = self._told(sources, last_level)
+            last = next(hops)
+            frontier = reached = sum(one.num_new for one in last)
+            before, sent_before, started = last, last, began
+            while frontier and len(iterations) < last_level:
+                if self.runtime.has_broadcast:
+                    sent_before, before = before, next(hops)
+                after = next(hops)
+                iterations.append(self._iteration(len(iterations) + 1, frontier, before, after, sent_before, time.perf_counter() - started))
+                stored_edges += sum(one.num_edges for one in before)
+                started, before = time.perf_counter(), after
+                frontier = sum(one.num_new for one in after)
+                reached += frontier
+                self.progress(LEVEL, len(iterations), 0)
+                self.progress(REACHED, reached, self.runtime.num_vertices)
+        finally:
+            self.crew.drop([future for hop in self.hops for future in hop] + list(self.summaries))
+        seconds = time.perf_counter() - began
+        parent, level = self._collect()
+        requested = sum(one.bytes_read for one in iterations)
+        return Search(
+            sources=sources, parent=parent, level=level, num_reached=reached, num_reached_edges=stored_edges,
+            depth=max(0, len(iterations) - (not frontier)), seconds=seconds, bytes_requested=requested, bytes_read=requested,
+            iterations=tuple(iterations),
+        )  # fmt: skip
+
+    def _step(self, hop: int, sources: Array, last_level: int) -> Step | None:
+        """Return what members do in a hop; None behind the last level."""
+        if self.runtime.has_broadcast:
+            level, expand = (hop + 1) // 2, hop % 2 == 1
+            apply, cast = hop > 0 and not expand, not expand and level < last_level
+        else:
+            level, apply, cast = hop, hop > 0, False
+            expand = level < last_level
+        if level > last_level:
+            return None
+        first = sources if hop == 0 else None
+        return Step(search=self.name, lease=self.crew.lease, hop=hop, sources=first, apply=apply, expand=expand, cast=cast)
+
+    def _told(self, sources: Array, last_level: int) -> Iterator[list[Told]]:
+        """Yield what members have told, hop by hop, with some hops submitted ahead."""
+        hop = 0
+        while True:
+            while self.submitted < hop + self.crew.spec.settings.steps_ahead:
+                step = self._step(self.submitted + 1, sources, last_level)
+                if step is None:
+                    break
+                self._submit(step)
+            yield self._wait(self.summaries.popleft())
+            hop += 1
+            while len(self.hops) > self.submitted - hop + 1 + KEPT_HOPS:
+                self.crew.drop(self.hops.popleft())
+
+    def _submit(self, step: Step) -> None:
+        """Submit one step of every member, and a task that puts together what they tell."""
+        before = self.hops[-1] if self.hops else []
+        futures = []
+        for p, address in enumerate(self.crew.placement):
+            key = (f"bfs-hop-{self.name}", step.hop, p)  # on the dashboard: bfs-hop
+            future = self.crew.run(key, address, tasks.take_step, p, step, *before)
+            future.add_done_callback(lambda done: self.watch.put("done", done) if done.status != "finished" else None)
+            futures.append(future)
+        summary = self.crew.submit((f"bfs-told-{self.name}", step.hop), self.crew.placement[0], _together, *futures)
+        summary.add_done_callback(lambda done: self.watch.put("done", done))
+        self.hops.append(futures)
+        self.summaries.append(summary)
+        self.submitted = step.hop
+
+    def _wait(self, summary: Any) -> list[Told]:
+        """Wait for a hop; the first failure, of a task or of a worker, is raised."""
+        addresses = set(self.crew.placement)
+        while not summary.done():
+            kind, message = self.crew.next_event(self.watch, addresses)
+            if kind == "done":
+                self.crew.raise_failure(message)
+        (told,) = self.crew.gather({summary: self.crew.placement[0]}, self.watch)
+        return list(told)
+
+    def _iteration(
+        self, level: int, frontier: int, expanded: list[Told], applied: list[Told], cast: list[Told], seconds: float
+    ) -> Iteration:
+        """Put together the figures of a level: `expanded` were its candidates, `cast` told of its frontier, `applied` found it."""
+        has_broadcast = self.runtime.has_broadcast
+        edges = sum(one.num_edges for one in expanded)
+        exchanged = [_count(GATHER if has_broadcast else ALL_TO_ALL, expanded)] + ([_count(BROADCAST, cast)] if has_broadcast else [])
+        took = [(one, two) for one, two in zip(expanded, applied, strict=True)]
+        parts = tuple(
+            PartFigures(one.part, one.address, "push", one.busy_seconds + (two.busy_seconds if has_broadcast else 0.0), one.bytes_read,
+                        one.sent + (out.sent if has_broadcast else 0), two.num_new)
+            for (one, two), out in zip(took, cast, strict=True)
+        )  # fmt: skip
+        read = sum(one.bytes_read for one in expanded)
+        reason = f"{edges:,} edges of {len(expanded)} parts"
+        return Iteration(level, "push", reason, frontier, 0, seconds, read, parts=parts, exchanged=tuple(exchanged))
+
+    def _collect(self) -> tuple[Array, Array]:
+        """Fetch parents and levels, member by member, and put them in store order."""
+        runtime = self.runtime
+        parent = np.full(runtime.num_vertices, no_parent(runtime.dtype), runtime.dtype)
+        level = np.full(runtime.num_vertices, UNREACHED, np.int32)
+        for p, address in enumerate(self.crew.placement):
+            future = self.crew.run(f"bfs-collect-{self.name}-{p}", address, tasks.collect, p, self.name, self.crew.lease)
+            ((ids, parents, levels),) = self.crew.gather({future: address}, self.watch)
+            parent[ids], level[ids] = parents, levels
+        return parent, level
+
+
+def _together(*told: Told) -> list[Told]:
+    """Return what members have told as one result: a task."""
+    return list(told)
+
+
+def _count(kind: str, told: Iterable[Told]) -> Exchanged:
+    every = list(told)
+    return Exchanged(kind, sum(one.sent for one in every), sum(len(one.receivers) for one in every))
