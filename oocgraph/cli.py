@@ -32,6 +32,7 @@ COMMANDS = {
     "check": "Check the structure and checksums of a graph store.",
     "export": "Write a graph as an edge list for other programs.",
     "bfs": "Search breadth-first from one or several sources.",
+    "pagerank": "Rank every vertex by PageRank.",
     "bench": "Measure, beside a peer on the same graph.",
 }
 """Name and short help; a command's module is imported when it is called."""

@@ -21,7 +21,7 @@ LAYERS = [
     {"kernels"},
     {"traversal", "progress"},
     {"join", "plot"},
-    {"memory", "result"},
+    {"memory", "result", "pagerank_result"},
     {"store"},
     {"partition", "verify", "ingest"},
     {"exchange", "subgraph", "plan"},

@@ -6,6 +6,9 @@ held beside the two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from oocgraph.store.graph import CSRStore
@@ -51,3 +54,29 @@ def to_input_order(store: CSRStore, values: Array, out: Array) -> None:
         here = np.flatnonzero(vertices >= 0)
         out[start + here] = values[vertices[here]]
         start += vertices.size
+
+
+def positions_of(store: CSRStore, ids: Sequence[Any]) -> Array:
+    """Position of each id among the input's, ascending: (n,) int64.
+
+    Raises
+    ------
+    VertexNotFoundError
+        An id does not occur in the graph's input.
+    """
+    known = VertexIds(store)
+    known.vertices_of(ids)
+    given, implied = known.parse(ids), store.attributes.implied_ids
+    if implied is not None:
+        return given - implied[0]
+    position = np.empty(given.size, np.int64)
+    order = np.argsort(given, kind="stable")
+    start = done = 0
+    for block, _ in known.blocks(BLOCK_VERTICES):
+        end = done + int(np.searchsorted(given[order[done:]], block[-1], side="right"))
+        here = order[done:end]
+        position[here] = start + np.searchsorted(block, given[here])
+        start, done = start + block.size, end
+        if done == given.size:
+            break
+    return position

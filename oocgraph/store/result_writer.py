@@ -3,7 +3,7 @@
 In: a `BFSResult`. Out: the columns (arrays) ``vertices``, ``level`` and ``parent``, in ascending order of the
 vertices. Parquet and CSV name the first ``vertex``. An unreached vertex has level -1 and parent -1; a parent among
 strings is then null, which CSV writes as nothing and Zarr as an empty string (strings are two arrays:
-``vertices/bytes``, ``vertices/offsets``).
+``vertices/bytes``, ``vertices/offsets``). Of a `PageRankResult`: ``vertices`` and ``rank``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,24 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import OutputError
-from oocgraph.result import BFSResult, Ids
+from oocgraph.join import Ids
+from oocgraph.pagerank_result import PageRankResult
+from oocgraph.result import BFSResult
 from oocgraph.store.layout import string_arrays
 from oocgraph.store.staging import Staging
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import ArrayWriter
 
 EXTENSIONS = (".zarr", ".parquet", ".csv")
+
+
+Result = BFSResult | PageRankResult
+
+_ID = "id"
+"""Kind of a column that holds ids."""
+
+_BFS_COLUMNS = {"vertices": _ID, "level": "int32", "parent": _ID}
+_RANK_COLUMNS = {"vertices": _ID, "rank": "float64"}
 
 
 def write_result(result: BFSResult, path: Path) -> None:
@@ -32,11 +43,28 @@ def write_result(result: BFSResult, path: Path) -> None:
     OutputError
         The path exists, its extension is another, or it cannot be written; nothing is left behind.
     """
-    writers = dict(zip(EXTENSIONS, (_write_zarr, _write_parquet, _write_csv), strict=True))
-    if path.suffix not in writers:
+    _write(result, path, _BFS_COLUMNS, "bfs")
+
+
+def write_ranks(result: PageRankResult, path: Path) -> None:
+    """Write `result` to `path`, as `write_result` does.
+
+    Raises
+    ------
+    OutputError
+        As of `write_result`.
+    """
+    _write(result, path, _RANK_COLUMNS, "pagerank")
+
+
+def _write(result: Result, path: Path, columns: dict[str, str], algorithm: str) -> None:
+    if path.suffix not in EXTENSIONS:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for a result; choose one of {', '.join(EXTENSIONS)}")
     with Staging(path) as staged:
-        writers[path.suffix](result, staged.path)
+        if path.suffix == ".zarr":
+            _write_zarr(result, staged.path, columns, algorithm)
+        else:
+            _write_table(result, staged.path, columns)
         staged.publish()
 
 
@@ -68,50 +96,37 @@ class IdWriter:
             array.close()
 
 
-def _write_zarr(result: BFSResult, folder: Path) -> None:
+def _write_zarr(result: Result, folder: Path, columns: dict[str, str], algorithm: str) -> None:
     folder.mkdir()
-    vertices, parent = (IdWriter(folder, name, result.ids.kind) for name in ("vertices", "parent"))
-    level = ArrayWriter(folder, "level", np.int32, "none")
+    writers: dict[str, IdWriter | ArrayWriter] = {
+        name: IdWriter(folder, name, result.ids.kind) if kind == _ID else ArrayWriter(folder, name, kind, "none")
+        for name, kind in columns.items()
+    }
     for block in result.blocks():
-        vertices.append(block.vertices)
-        level.append(block.level)
-        parent.append(block.parent)
-    for writer in (vertices, level, parent):
+        for name, writer in writers.items():
+            writer.append(getattr(block, name))
+    for writer in writers.values():
         writer.close()
-    groups = ["vertices", "parent"] if result.ids.kind == "string" else []
-    attributes = {"oocgraph_result": {"algorithm": "bfs", "id_kind": result.ids.kind, **result.summary()}}
+    groups = [name for name, kind in columns.items() if kind == _ID] if result.ids.kind == "string" else []
+    attributes = {"oocgraph_result": {"algorithm": algorithm, "id_kind": result.ids.kind, **result.summary()}}
     for name in ("", *groups):
         metadata = {"zarr_format": 3, "node_type": "group", "attributes": {} if name else attributes}
         (folder / name / "zarr.json").write_text(json.dumps(metadata, indent=1, default=_plain))
 
 
-def _write_parquet(result: BFSResult, file: Path) -> None:
+def _write_table(result: Result, file: Path, columns: dict[str, str]) -> None:
+    """Write Parquet or CSV."""
+    import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(str(file), _schema(result), compression="zstd") as writer:
+    ids = pa.int64() if result.ids.kind == "int64" else pa.large_string()
+    types = {name: ids if kind == _ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in columns.items()}
+    schema = pa.schema([("vertex" if name == "vertices" else name, kind) for name, kind in types.items()])
+    csv = file.suffix == ".csv"
+    with pyarrow.csv.CSVWriter(str(file), schema) if csv else pq.ParquetWriter(str(file), schema, compression="zstd") as writer:
         for block in result.blocks():
-            writer.write_table(_table(result, block))
-
-
-def _write_csv(result: BFSResult, file: Path) -> None:
-    import pyarrow.csv
-
-    with pyarrow.csv.CSVWriter(str(file), _schema(result)) as writer:
-        for block in result.blocks():
-            writer.write_table(_table(result, block))
-
-
-def _schema(result: BFSResult) -> Any:
-    import pyarrow as pa
-
-    kind = pa.int64() if result.ids.kind == "int64" else pa.large_string()
-    return pa.schema([("vertex", kind), ("level", pa.int32()), ("parent", kind)])
-
-
-def _table(result: BFSResult, block: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.table([pa.array(block.vertices), pa.array(block.level), pa.array(block.parent)], schema=_schema(result))
+            writer.write_table(pa.table([pa.array(getattr(block, name)) for name in columns], schema=schema))
 
 
 def _plain(value: Any) -> Any:

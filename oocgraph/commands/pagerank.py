@@ -1,0 +1,121 @@
+"""``oocgraph pagerank``: rank every vertex, show those that rank highest, write all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oocgraph.commands.common import emit, json_option, memory_option, output_path, progress_bars, tell_cold_kernels, threads_option
+from oocgraph.commands.tables import print_table
+
+if TYPE_CHECKING:
+    from oocgraph.pagerank_result import PageRankResult
+
+PRECISIONS = ["auto", "single", "double"]
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1.")
+@click.option(
+    "--tol", type=float, default=1e-6, show_default=True, help="End when all changes sum up to less than N * tol; 0: --max-iter times."
+)
+@click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error, unless --tol is 0.")
+@click.option("--weight", metavar="COLUMN", help="Edge column of the weights.  [default: the graph's weight, if it has one]")
+@click.option("--unweighted", is_flag=True, help="Count each edge as 1.")
+@click.option(
+    "--personalize", "personalized", metavar="ID[=NUMBER]", multiple=True, help="Start at this vertex instead of anywhere; repeat."
+)
+@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
+@memory_option
+@threads_option
+@click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
+@click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
+@click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")
+@json_option
+def pagerank(
+    graph: str,
+    *,
+    weight: str | None,
+    unweighted: bool,
+    personalized: tuple[str, ...],
+    memory: str | None,
+    num_top: int,
+    out: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Rank the vertices of the graph store GRAPH by PageRank.
+
+    Ranks sum up to 1. The values are NetworkX's: a vertex without out-edges passes its rank on to all, isolated ones are counted.
+
+    Figures: seconds are of the iterations, load_seconds of what comes before; edge_bytes is what one iteration visits, kept_bytes the
+    part of it that stays in memory; bytes_read is the larger of the bytes requested and the device bytes of this process.
+    """
+    from oocgraph.algorithms.pagerank import pagerank as rank
+    from oocgraph.errors import OocGraphError
+    from oocgraph.memory import PeakSampler
+    from oocgraph.store.graph import open_graph
+    from oocgraph.store.vertices import VertexIds
+
+    if weight is not None and unweighted:
+        raise OocGraphError("--weight and --unweighted cannot both be meant; give one of them")
+    store = open_graph(graph)
+    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
+    wanted = _wanted(VertexIds(store), personalized) if personalized else None
+    tell_cold_kernels("pagerank")
+    with PeakSampler() as sampler, progress_bars() as progress:
+        result = rank(
+            store, weights=False if unweighted else weight, personalization=wanted, memory_budget=memory, progress=progress, **options
+        )
+        result_seconds = _write(result, target)
+        best = result.top(num_top)
+    fields = {**result.summary(), "result_seconds": result_seconds, "peak_host_bytes": sampler.peak_bytes}
+    fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
+    emit(fields, as_json=as_json, title=repr(result))
+    if not as_json:
+        print_table(fields["top"])
+
+
+def _wanted(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:
+    """Return the personalization: each text is an id, or an id, "=" and a number; an id may hold "=" itself.
+
+    Raises
+    ------
+    VertexNotFoundError
+        An id does not occur in the graph's input.
+    """
+    from oocgraph.errors import VertexNotFoundError
+
+    wanted: dict[Any, float] = {}
+    for text in texts:
+        name, equals, number = text.rpartition("=")
+        try:
+            ids.vertices_of(text)
+            name, value = text, 1.0
+        except VertexNotFoundError:
+            if not equals:
+                raise
+            value = _number(text, number)
+        (vertex,) = ids.parse(name).tolist()
+        wanted[vertex] = wanted.get(vertex, 0.0) + value
+    return wanted
+
+
+def _number(text: str, number: str) -> float:
+    from oocgraph.errors import OocGraphError
+
+    try:
+        return float(number)
+    except ValueError as error:
+        raise OocGraphError(f"--personalize {text}: {number!r} is no number; write --personalize ID or --personalize ID=2.5") from error
+
+
+def _write(result: PageRankResult, path: Path | None) -> float:
+    start = perf_counter()
+    if path is not None:
+        result.write(path)
+    return perf_counter() - start

@@ -1,0 +1,143 @@
+"""One iteration of PageRank over a range of in-neighbours that is cut anywhere: nogil, run by a thread pool.
+
+In: a piece of the transposed adjacency matrix (`oocgraph.partition.partial.PartialCSR`), and of every vertex its share: its rank divided
+by the sum of its out-edges' weights. Out: new ranks and new shares of the rows that lie wholly in the piece, and of a row that is cut the
+piece's part of its sum, for the caller to put together. Each row is written by one call, so nothing is atomic; shares are read from one
+array and written to another, so every call sees the ranks of the iteration before.
+
+Shares are float32 or float64 (`oocgraph.runtime.ranking` says when); sums and ranks are float64. Sums of a row are reassociated (several
+accumulators), in the same way whenever the same piece is visited. `values` is None where all weights are one; bools are bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+CHANGE, DANGLING, CARRY_FIRST, CARRY_LAST = 0, 1, 2, 3
+"""What is where in `figures`: sum of the absolute changes of ranks, sum of new ranks of vertices without out-edges, sum of the first row
+if it was begun before the piece, sum of the last row if it goes on behind it."""
+
+NUM_FIGURES = 4
+
+
+@nb.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _sum(indices: Any, values: Any, share: Any, begin: Any, end: Any) -> Any:
+    """Sum of shares, times values; positions are unsigned because NumPy's negative ones cost a test each."""
+    total = 0.0
+    for e in range(np.uint64(begin), np.uint64(end)):
+        if values is None:
+            total += np.float64(share[np.uint64(indices[e])])
+        else:
+            total += np.float64(share[np.uint64(indices[e])]) * np.float64(values[e])
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def _finish(r: Any, total: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, share: Any, figures: Any) -> None:
+    """Set the rank and the share of row r, whose in-neighbours' shares sum up to `total`."""
+    new = damping * total + (jump if wanted is None else jump * wanted[r])
+    figures[CHANGE] += abs(new - rank[r])
+    rank[r] = new
+    if strength[r] > 0:
+        share[r] = new / strength[r]
+    else:
+        share[r] = 0
+        figures[DANGLING] += new
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_ranks(
+    first_row_partial: Any, pointers: Any, start: Any, stop: Any, indices: Any, values: Any, share: Any, damping: Any, jump: Any,
+    wanted: Any, rank: Any, strength: Any, new_share: Any, figures: Any,
+) -> None:  # fmt: skip
+    """Make the new ranks of a piece's rows.
+
+    Parameters
+    ----------
+    first_row_partial : bool
+        Whether the first row was begun before the piece.
+    pointers : (num_rows + 1,) integers
+        Uncut: the first may lie before `start`, the last behind `stop`.
+    start, stop : int
+        Range of entries.
+    indices, values : (stop - start,)
+        In-neighbour and weight of each; `values` may be None.
+    share : (num_vertices,) float32 or float64
+        Of the iteration before.
+    damping : float
+    jump : float
+        What each vertex gets whatever its neighbours; times `wanted`, where that is given.
+    wanted : (num_rows,) float64, or None
+        Personalization.
+    rank, strength, new_share : (num_rows,)
+        Of the piece's rows: float64, written; sum of the weights of out-edges, any dtype; float32 or float64, written.
+    figures : (NUM_FIGURES,) float64
+        Added to.
+    """
+    for r in range(rank.size):
+        begin, end = max(pointers[r], start) - start, min(pointers[r + 1], stop) - start
+        total = _sum(indices, values, share, begin, end) if begin < end else 0.0
+        if r == 0 and first_row_partial:
+            figures[CARRY_FIRST] += total
+        elif pointers[r + 1] > stop:
+            figures[CARRY_LAST] += total
+        else:
+            _finish(r, total, damping, jump, wanted, rank, strength, new_share, figures)
+
+
+@nb.njit(nogil=True, cache=True)
+def finish_rows(
+    rows: Any, totals: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, new_share: Any, figures: Any
+) -> None:
+    """Make the new ranks of rows that were cut, as `pull_ranks` makes the others.
+
+    Parameters
+    ----------
+    rows : (num_cut,) int64
+        In the whole matrix, as the arrays are here.
+    totals : (num_cut,) float64
+        Sums of their in-neighbours' shares.
+    """
+    for i in range(rows.size):
+        _finish(rows[i], totals[i], damping, jump, wanted, rank, strength, new_share, figures)
+
+
+@nb.njit(nogil=True, cache=True)
+def divide(rank: Any, strength: Any, share: Any) -> None:
+    """Set each share to rank / strength, and to 0 where there are no out-edges: the shares that the first iteration begins with."""
+    for v in range(rank.size):
+        share[v] = rank[v] / strength[v] if strength[v] > 0 else 0.0
+
+
+@nb.njit(nogil=True, cache=True)
+def add_weights(first_row_partial: Any, pointers: Any, start: Any, stop: Any, values: Any, strength: Any, carry: Any) -> Any:
+    """Add the weights of a piece to the sums of its rows.
+
+    Parameters
+    ----------
+    values : (stop - start,)
+    strength : (num_rows,) float64
+        Added to.
+    carry : (1,) float64
+        Added to by the first row where `first_row_partial`, in place of `strength`.
+
+    Returns
+    -------
+    int
+        Position in `values` of the first that is negative, NaN or infinite; -1 if there is none.
+    """
+    for r in range(strength.size):
+        total = 0.0
+        for e in range(max(pointers[r], start) - start, min(pointers[r + 1], stop) - start):
+            weight = np.float64(values[e])
+            if not 0 <= weight < np.inf:
+                return e
+            total += weight
+        if r == 0 and first_row_partial:
+            carry[0] += total
+        else:
+            strength[r] += total
+    return -1
