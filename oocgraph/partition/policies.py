@@ -67,9 +67,14 @@ HUBS_PER_BLOCK = 8
 """A vertex of more than this part of a block's weight is dealt alone, so that blocks differ by an eighth of one at most."""
 
 
+def edge_range(prop: Any, v: Any, num_sets: Any) -> Any:
+    """Cut vertices into ranges of about equal edges: ``first_out_edge(v) * num_sets // (m + 1)``."""
+    return prop.first_out_edge(v) * num_sets // (prop.num_edges + 1)
+
+
 def contiguous_edges(prop: Any, v: Any) -> Any:
-    """C: ranges of about equal edges, ``first_out_edge(v) * P // (m + 1)`` (CuSP's ContiguousEB)."""
-    return prop.first_out_edge(v) * prop.num_partitions // (prop.num_edges + 1)
+    """C: ranges of about equal edges (CuSP's ContiguousEB)."""
+    return edge_range(prop, v, prop.num_partitions)
 
 
 def contiguous_vertices(prop: Any, v: Any) -> Any:
@@ -77,22 +82,28 @@ def contiguous_vertices(prop: Any, v: Any) -> Any:
     return v * prop.num_partitions // prop.num_vertices
 
 
-def dealt(prop: Any, v: Any) -> Any:
-    """C on a degree-ordered store: blocks of equal weight, dealt in snake order (0 .. P-1, P-1 .. 0).
+def dealt_set(prop: Any, v: Any, num_sets: Any) -> Any:
+    """Deal blocks of equal weight to sets, in snake order (0 .. k-1, k-1 .. 0), for a degree-ordered store.
 
     A vertex weighs its out-degree and the mean degree, ``w = 1 + m // n``, so that vertices have half of all weight; it stands at
-    ``first_out_edge(v) + w * v``; a block is ``1 / (64 * P)`` of the whole. A vertex above an eighth of a block is dealt alone, by its
-    number. Nothing is looked up but the vertex itself, so every worker gives the same answer at once.
+    ``first_out_edge(v) + w * v``; a block is ``1 / (64 * num_sets)`` of the whole. A vertex above an eighth of a block is dealt alone, by
+    its number. Nothing is looked up but the vertex itself, so every worker gives the same answer at once.
+    """
+    weight = 1 + prop.num_edges // prop.num_vertices
+    block = 1 + (prop.num_edges + weight * prop.num_vertices) // (BLOCKS_PER_PARTITION * num_sets)
+    alone = (prop.out_degree(v) + weight) * HUBS_PER_BLOCK > block
+    at = v if alone else (prop.first_out_edge(v) + weight * v) // block
+    turn, place = at // num_sets, at % num_sets
+    return num_sets - 1 - place if turn & 1 else place
+
+
+def dealt(prop: Any, v: Any) -> Any:
+    """C on a degree-ordered store: `dealt_set` of P.
 
     Measured, Kronecker graph of scale 20 in degree order, EEC, largest share over mean, edges / vertices: 1.003 / 1.001 for P = 4,
     1.015 / 1.002 for P = 8. A hub that is a partition's quarter cannot be made up for: Debian's dependencies, P = 8: 1.17 / 1.001.
     """
-    weight = 1 + prop.num_edges // prop.num_vertices
-    block = 1 + (prop.num_edges + weight * prop.num_vertices) // (BLOCKS_PER_PARTITION * prop.num_partitions)
-    alone = (prop.out_degree(v) + weight) * HUBS_PER_BLOCK > block
-    at = v if alone else (prop.first_out_edge(v) + weight * v) // block
-    turn, place = at // prop.num_partitions, at % prop.num_partitions
-    return prop.num_partitions - 1 - place if turn & 1 else place
+    return dealt_set(prop, v, prop.num_partitions)
 
 
 def fennel(prop: Any, v: Any, m_state: Any, masters: Any) -> Any:

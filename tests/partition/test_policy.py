@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import cloudpickle
@@ -31,12 +32,16 @@ def random_graph(seed, n=60, num_edges=300):
     return indptr.astype(np.int64), (key % n).astype(np.uint32)
 
 
+compiled_once = cache(compile_policy)
+"""Loops of a policy, compiled once for all graphs."""
+
+
 def run(policy, indptr, indices, num_partitions, *, read="out", blocks=1):
     """Masters and owners by the loops of the partitioner, a block of rows after the other; and both states afterwards."""
     n, into = len(indptr) - 1, transpose(indptr, indices)
     lookups = {"out_rows": RowLookup(indptr, NONE, NONE, NONE), "in_rows": RowLookup(into[0], NONE, NONE, NONE)}
     prop = make_prop(n, len(indices), num_partitions, directed=True, **lookups)
-    loops = compile_policy(policy)
+    loops = compiled_once(policy)
     masters, owners, at = np.full(n, -1, np.int16), np.full(len(indices), -1, np.int16), np.empty(3, np.int64)
     rows = into if read == "in" else (indptr, indices)
     m_state, e_state = policy.initial_master_state(prop), policy.initial_edge_state(prop)
@@ -95,10 +100,11 @@ STATELESS = Policy(
 @pytest.mark.parametrize("policy", [STATELESS, STATEFUL], ids=lambda policy: policy.name)
 def test_loops_decide_as_plain_functions_do(policy, read, compiled):
     """Masters, owners and states equal the reference's, for blocks that end anywhere in a row."""
+    mine = replace(policy, compiled=compiled)
     for seed in range(3):
         indptr, indices = random_graph(seed)
         expected = reference_partition(indptr, indices, 3, policy, read=read)
-        masters, owners, m_state, e_state = run(replace(policy, compiled=compiled), indptr, indices, 3, read=read, blocks=1 + 3 * seed)
+        masters, owners, m_state, e_state = run(mine, indptr, indices, 3, read=read, blocks=1 + 3 * seed)
         assert masters.tolist() == expected.masters.tolist()
         assert owners.tolist() == expected.owners.tolist()
         assert m_state.tolist() == expected.states["master"].tolist()
