@@ -31,6 +31,7 @@ COMMANDS = {
     "info": "Say what a graph store holds.",
     "check": "Check the structure and checksums of a graph store.",
     "export": "Write a graph as an edge list for other programs.",
+    "partition": "Cut a graph into partitions by a policy.",
     "bfs": "Search breadth-first from one or several sources.",
     "pagerank": "Rank every vertex by PageRank.",
     "bench": "Measure, beside a peer on the same graph.",

@@ -1,24 +1,53 @@
-"""``oocgraph check``: every stored page against its checksum, and the structure of the arrays."""
+"""``oocgraph check``: every stored page against its checksum, and the structure of the arrays; partitions against their graph."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oocgraph.commands.common import emit, json_option, progress_bars, threads_option
 
+if TYPE_CHECKING:
+    from oocgraph.store.partitions import Partitions
+    from oocgraph.types import Progress
+
 
 @click.command()
-@click.argument("graph", metavar="GRAPH")
+@click.argument("graph", metavar="GRAPH|PARTITIONS")
+@click.option("--of", "whole", metavar="GRAPH", help="The graph that was partitioned.  [default: where it was then]")
 @threads_option
 @json_option
-def check(graph: str, *, threads: int | None, as_json: bool) -> None:
-    """Check the structure and checksums of the graph store GRAPH; a bad page is named."""
+def check(graph: str, *, whole: str | None, threads: int | None, as_json: bool) -> None:
+    """Check the structure and checksums of a graph store; a bad page is named.
+
+    Of what `oocgraph partition` wrote each part is checked so, and then compared with the graph, edge by edge.
+    """
     from dataclasses import asdict
 
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import open_graph
+    from oocgraph.store.partitions import is_partitions, open_partitions
 
-    store = open_graph(graph)
     with progress_bars() as progress:
-        report = check_store(store, threads=threads, progress=progress)
-    emit({"path": graph, "valid": True, **asdict(report)}, as_json=as_json, title=f"{graph}: sound")
+        if is_partitions(graph):
+            fields = _check_partitions(open_partitions(graph), whole, threads, progress)
+        elif whole is not None:
+            raise click.UsageError(f"--of names the graph of partitions, but {graph} is none; leave it out")
+        else:
+            fields = asdict(check_store(open_graph(graph), threads=threads, progress=progress))
+    emit({"path": graph, "valid": True, **fields}, as_json=as_json, title=f"{graph}: sound")
+
+
+def _check_partitions(partitions: Partitions, whole: str | None, threads: int | None, progress: Progress) -> dict[str, Any]:
+    """Check every part by itself, then all of them against the graph."""
+    from dataclasses import asdict
+
+    from oocgraph.partition.check import check_partitions
+    from oocgraph.store.check import check_store
+    from oocgraph.store.graph import open_graph
+
+    store = open_graph(whole or partitions.attributes.graph)
+    reports = [check_store(part.store, threads=threads, progress=progress) for part in partitions]
+    sums = {name: sum(getattr(report, name) for report in reports) for name in ("num_checksums", "checked_bytes")}
+    return {**sums, **asdict(check_partitions(partitions, store, progress))}

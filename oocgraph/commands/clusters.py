@@ -31,12 +31,17 @@ class Place:
     workers: int | None
     threads_per_worker: int | None
     worker_memory: str | None
-    partitions: int | None
+    partitions: int | None = None
     result_store: str | None = None
     resume: str | None = None
 
-    def check(self) -> None:
+    def check(self, *, in_process: tuple[str, ...] = ()) -> None:
         """Refuse options that contradict each other, before anything is read or started.
+
+        Parameters
+        ----------
+        in_process
+            Options that mean something without a cluster, too.
 
         Raises
         ------
@@ -46,6 +51,7 @@ class Place:
             See `oocgraph.runtime.cluster.check_options`.
         """
         given = [f"--{field.name.replace('_', '-')}" for field in fields(self) if getattr(self, field.name) is not None]
+        given = [name for name in given if name not in in_process]
         if not self._is_cluster:
             if given:
                 raise click.UsageError(f"{given[0]} is for a search on a cluster; add --cluster local, --cluster cuda or --scheduler")
@@ -102,6 +108,11 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options but those that say where a result goes, for a command that has many; it takes them as `place`."""
     return _with_place(command, _PLACE_OPTIONS)
+
+
+def client_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which cluster, for a command that has partitions of its own; it takes them as `place`."""
+    return _with_place(command, _PLACE_OPTIONS[:-1])
 
 
 def _with_place(command: Callable[..., Any], choices: list[Callable[..., Any]]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""``oocgraph info``: what the root of a store says; reads metadata only."""
+"""``oocgraph info``: what the root of a store, or of partitions, says; reads metadata only."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from oocgraph.commands.common import emit, json_option
 
 
 @click.command()
-@click.argument("graph", metavar="GRAPH")
+@click.argument("graph", metavar="GRAPH|PARTITIONS")
 @json_option
 def info(graph: str, *, as_json: bool) -> None:
-    """Say what the graph store GRAPH (a folder or URL) holds."""
-    from oocgraph.store.graph import open_graph
+    """Say what a graph store (a folder or URL), or what `oocgraph partition` wrote, holds."""
+    from dataclasses import asdict
 
+    from oocgraph.partition.report import report_of
+    from oocgraph.store.graph import open_graph
+    from oocgraph.store.partitions import is_partitions, open_partitions
+
+    if is_partitions(graph):
+        partitions = open_partitions(graph)
+        told = {"path": graph, **partitions.attributes.to_json(), **asdict(report_of(partitions))}
+        emit(told, as_json=as_json, title=repr(partitions))
+        return
     store = open_graph(graph)
     fields = {"path": graph, **store.attributes.to_json(), "edge_bytes": store.edge_bytes, "arrays": store.array_names()}
     emit(fields, as_json=as_json, title=repr(store))

@@ -243,13 +243,18 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
     except PermissionError as error:
         raise StoreError(f"{text}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        graph = f" (it is a graph store: `oocgraph partition {text} OUT`)" if _is_graph(Path(text)) else ""
+        graph = f" (it is a graph store: `oocgraph partition {text} OUT`)" if _holds(Path(text), ATTRIBUTES_KEY) else ""
         raise StoreError(f"{text}: not partitions of a graph{graph}; give the folder that `oocgraph partition` wrote") from error
     found = Partitions(text, _attributes(stored, text))
     for p in range(found.num_partitions):
         if not (Path(text) / part_name(p) / "zarr.json").is_file():
             raise StoreError(f"{text}: part {p} of {found.num_partitions} is missing; restore {part_name(p)}, or partition the graph again")
     return found
+
+
+def is_partitions(url: str | os.PathLike[str]) -> bool:
+    """Whether there are partitions at a path, whole or not."""
+    return _holds(Path(os.fspath(url).removeprefix("file://")), PARTITIONS_KEY)
 
 
 def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
@@ -276,8 +281,9 @@ def _array_shape(folder: Path) -> tuple[np.dtype[Any], int, int]:
         raise CorruptStoreError(f"{folder}: array {MASTERS} is missing or damaged ({error}); partition the graph again") from error
 
 
-def _is_graph(folder: Path) -> bool:
+def _holds(folder: Path, key: str) -> bool:
+    """Whether the attributes of a folder's group have a key."""
     try:
-        return ATTRIBUTES_KEY in json.loads((folder / "zarr.json").read_text())["attributes"]
+        return key in json.loads((folder / "zarr.json").read_text())["attributes"]
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -1,0 +1,134 @@
+"""``oocgraph partition``: cut a graph by a policy, say how good the partitions are, prove that they are right."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oocgraph.commands.clusters import Place, client_options
+from oocgraph.commands.common import emit, json_option, memory_option, note, progress_bars, threads_option
+from oocgraph.commands.tables import print_table
+
+if TYPE_CHECKING:
+    from oocgraph.partition.policy import Policy
+    from oocgraph.store.graph import CSRStore
+    from oocgraph.store.partitions import Partitions
+    from oocgraph.types import Progress
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@click.argument("out", metavar="OUT")
+@click.option("--parts", type=int, required=True, help="Number of partitions.")
+@click.option(
+    "--policy",
+    metavar="NAME|FILE:NAME",
+    default="CVC",
+    show_default=True,
+    help="EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex; or an oocgraph.Policy that a Python file defines, as my.py:policy.",
+)
+@click.option("--read", type=click.Choice(["out", "in"]), default="out", show_default=True, help="Lists to read: parts are CSR, or CSC.")
+@click.option("--transpose", is_flag=True, help="Give each part the other lists too.")
+@click.option("--slow", is_flag=True, help="Run the policy as plain Python instead of compiling it.")
+@click.option("--report", is_flag=True, help="Say how good the partitions are, and search once to count what a search sends.")
+@click.option("--check", is_flag=True, help="Prove that each edge is in one part, each vertex has one master, and mirrors are complete.")
+@memory_option
+@threads_option
+@client_options
+@json_option
+def partition(
+    graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool, memory: str | None,
+    threads: int | None, place: Place, as_json: bool,
+) -> None:  # fmt: skip
+    """Cut the graph store GRAPH into partitions, in the new folder OUT.
+
+    A policy is two functions: who is the master of a vertex, who owns an edge. The edges are streamed, in this process or on a Dask
+    cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
+    """
+    from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.memory import PeakSampler
+    from oocgraph.partition.report import report_of
+    from oocgraph.store.graph import open_graph
+
+    place.check()
+    store, chosen = open_graph(graph), _policy(policy)
+    began = perf_counter()
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+        made = partition_graph(
+            store, parts, chosen, out, client, read=read, transpose=transpose, compiled=False if slow else None, threads=threads,
+            memory_budget=memory, progress=progress,
+        )  # fmt: skip
+    seconds = perf_counter() - began
+    peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
+    found = asdict(report_of(made))
+    rows = found.pop("parts")
+    fields = {"graph": graph, "partitions": out, **found, "seconds": seconds}
+    fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, peak: sampler.peak_bytes}
+    with progress_bars() as progress:
+        if check:
+            fields |= _check(made, store, progress)
+        if report:
+            fields |= _search(made, store, memory, threads)
+    emit({**fields, "parts": rows}, as_json=as_json, title=repr(made))
+    if not as_json and report:
+        print_table(rows)
+
+
+def _policy(text: str) -> str | Policy:
+    """Return a policy's name, or the policy that a file defines."""
+    from oocgraph.errors import PolicyError
+    from oocgraph.partition.policy import Policy
+
+    path, _, name = text.rpartition(":")
+    if not path:
+        return text
+    if not Path(path).is_file():
+        raise PolicyError(f"--policy {text}: there is no file {path}; name a Python file and the oocgraph.Policy in it, as my.py:policy")
+    defined = runpy.run_path(path)
+    if not isinstance(defined.get(name), Policy):
+        known = [key for key, value in defined.items() if isinstance(value, Policy)]
+        raise PolicyError(f"--policy {text}: {path} defines no oocgraph.Policy {name!r}; it defines {', '.join(known) or 'none'}")
+    policy: Policy = defined[name]
+    return policy
+
+
+def _check(made: Partitions, store: CSRStore, progress: Progress) -> dict[str, Any]:
+    from oocgraph.partition.check import check_partitions
+
+    began = perf_counter()
+    found = check_partitions(made, store, progress)
+    return {"valid": True, "edges_compared": found.num_edges, "check_seconds": perf_counter() - began}
+
+
+def _search(made: Partitions, store: CSRStore, memory: str | None, threads: int | None) -> dict[str, Any]:
+    """Search once from the vertex with the longest list, and count what the parts send."""
+    from oocgraph.algorithms.bfs import bfs
+    from oocgraph.store.vertices import VertexIds
+
+    source = VertexIds(store).ids_of([_longest(store)]).tolist()[0]
+    if made.attributes.read != "out" and not made.attributes.transposed:
+        note("no search was made to count what it sends: these parts hold in-lists only; add --transpose")
+        return {}
+    result = bfs(store, source, partition=made, memory_budget=memory, threads=threads)
+    summary = result.summary()
+    return {"bfs_source": source, **{f"bfs_{name}": summary[name] for name in ("exchanged_bytes", "num_messages", "depth", "num_reached")}}
+
+
+def _longest(store: CSRStore) -> int:
+    """Return the vertex with the longest out-list."""
+    import numpy as np
+
+    if store.attributes.vertex_order == "degree" and not store.attributes.directed:
+        return 0
+    indptr, n, step = store.array("out/indptr"), store.num_vertices, 1 << 19
+    best = (0, 0)
+    for start in range(0, n, step):
+        degree = np.diff(indptr.read(start, min(n, start + step) + 1))
+        at = int(degree.argmax())
+        best = max(best, (int(degree[at]), -(start + at)))
+    return -best[1]
