@@ -9,7 +9,6 @@ chosen by the bytes that each would move, exactly counted where that pays (`oocg
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -29,6 +28,7 @@ from oocgraph.runtime.in_process import open_runtime
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.state import SearchProgress
 from oocgraph.runtime.steps import InProcess, Steps
+from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.runtime.dask import ClusterRuntime
+    from oocgraph.store.partitions import Partitions
 
 FEW_PAGES = 64
 """Pages below which a pull is finished without counting what a push would read."""
@@ -59,6 +60,7 @@ def bfs(
     num_partitions: int | None = None,
     result_store: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
+    partition: Partitions | str | os.PathLike[str] | None = None,
     progress: Progress | bool = ignore_progress,
 ) -> BFSResult:
     """Breadth-first search from one vertex, or from a set of vertices.
@@ -91,11 +93,15 @@ def bfs(
         A `distributed.Client`: the search runs on its workers, and `memory_budget` and `threads` are of each. By default the current
         one, if there is one; else the search runs in this process.
     num_partitions
-        On a cluster: parts into which the vertices are dealt; by default one for each worker.
+        On a cluster: parts into which the vertices are dealt; by default one for each worker. Of `partition` ``1d`` and ``2d``: how many
+        are made; in process 4 by default.
     result_store
         On a cluster: new folder, which all workers see, where they write the result; by default a temporary one that goes with it.
     resume
         On a cluster: a `result_store` of the same search, which goes on from its last complete step; if it does not exist, it begins there.
+    partition
+        Search top-down over partitions whose members tell each other what they find: ``1d`` or ``2d``, made now and removed afterwards
+        (`oocgraph.partition.grid`), or what `oocgraph.partition_graph` made, or its path. In process, or with `client`.
     progress
         Called with ("level", level, 0) as levels are found; True draws a bar.
 
@@ -125,8 +131,18 @@ def bfs(
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
     if runtime is not None and (device is not None or device_memory_budget is not None):
         raise OocGraphError("the runtime is on its device already; give device and device_memory_budget when it is opened (open_runtime)")
-    client = client or (_current_client() if runtime is None else None)
+    client = client or (current_client() if runtime is None else None)
     with watched(progress) as shown:
+        if partition is not None:
+            given = {
+                "runtime": runtime, "result_store": result_store, "resume": resume, "device_memory_budget": device_memory_budget,
+                "check_pages": check_pages or None, "direction": None if direction in ("auto", "push") else direction,
+                "device": None if device in (None, "auto", "cpu") else device,
+            }  # fmt: skip
+            return _over_partitions(
+                graph, source, sources, given, partition=partition, depth_limit=depth_limit, progress=shown, num_partitions=num_partitions,
+                client=client, memory_budget=memory_budget, threads=threads,
+            )  # fmt: skip
         if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):
             if any(given is not None for given in (num_partitions, result_store, resume)):
                 raise OocGraphError("num_partitions, result_store and resume are of searches on a cluster; pass client=")
@@ -158,16 +174,6 @@ def bfs(
         )
 
 
-def _current_client() -> Client | None:
-    """Return the Dask client in force, if there is one; nobody can have made one before distributed was imported."""
-    distributed = sys.modules.get("distributed")
-    try:
-        client = None if distributed is None else distributed.default_client()
-    except ValueError:
-        return None
-    return None if client is None or client.asynchronous else client
-
-
 def _in_process(
     graph: CSRStore | str | os.PathLike[str], source: Any, sources: list[Any], runtime: InProcess | None, options: dict[str, Any],
     direction: Direction, depth_limit: int | None, progress: Progress,
@@ -196,6 +202,16 @@ def _in_process(
         peak_host_bytes=sampler.peak_bytes,
         **figures,
     )
+
+
+def _over_partitions(graph: Any, source: Any, sources: list[Any], given: dict[str, Any], **options: Any) -> BFSResult:
+    """Search over partitions, which is top-down, on processors, and keeps no result store."""
+    if refused := [f"{name}={value!r}" for name, value in given.items() if value is not None]:
+        raise OocGraphError(f"a search over partitions takes no {refused[0]}; leave it out, or leave out partition")
+    from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
+
+    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    return bfs_over_partitions(store, source if isinstance(source, (int, str, np.integer)) else sources, sources, **options)
 
 
 def _as_list(source: Iterable[Any]) -> list[Any]:

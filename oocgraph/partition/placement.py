@@ -88,6 +88,31 @@ def machine_topology(folder: Path = NODES) -> tuple[NumaNode, ...]:
     return topology({number: workers for number, workers in found.items() if workers})
 
 
+def own_node(folder: Path = NODES) -> int | None:
+    """Return the node that has all processors which this process may use; None where there are several."""
+    nodes = machine_topology(folder)
+    return nodes[0].number if len(nodes) == 1 else None
+
+
+def topology_of_workers(where: Sequence[tuple[str, int | None]]) -> tuple[NumaNode, ...]:
+    """Return the topology of worker processes, numbered as they are given: a node for each NUMA node of each machine.
+
+    Parameters
+    ----------
+    where
+        Machine and NUMA node of each; None is a node of its own of that machine: nothing is known of who shares what.
+
+    Examples
+    --------
+    >>> [node.workers for node in topology_of_workers([("b", 0), ("a", 1), ("a", 0), ("a", 1)])]
+    [(2,), (1, 3), (0,)]
+    """
+    groups: dict[tuple[str, int], list[int]] = {}
+    for worker, (host, node) in enumerate(where):
+        groups.setdefault((host, -1 if node is None else node), []).append(worker)
+    return topology(dict(enumerate(groups[key] for key in sorted(groups))))
+
+
 def place(num_parts: int, nodes: Sequence[NumaNode]) -> tuple[Place, ...]:
     """Return where each part belongs, in order.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import spmv
+from oocgraph.kernels import spmv, warm
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
@@ -34,19 +34,29 @@ def num_private_vectors(parts: Sequence[Partial], threads: int) -> int:
     return 0 if not parts or is_by_row(parts[0]) else min(threads, len(parts)) - 1
 
 
-def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit | None = None) -> None:
+def load_kernel(part: Partial, x: Array, y: Array, semiring: Semiring) -> None:
+    """Bring the kernel for parts like this one into memory, before memory is counted; compiled elsewhere if it is not cached."""
+    kernel, arguments = _call(part.unread(), x, y[:0], y[:0], semiring)
+    warm.load_kernel(kernel, arguments)
+
+
+def multiply(
+    parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit | None = None, first_row: int = 0
+) -> None:
     """Add the product of a matrix and a vector to `y`.
 
     Parameters
     ----------
     parts
-        All of one matrix.
+        All of one matrix, or of a range of its rows.
     x : (num_columns,) float32 or float64; uint8 (0 and 1) in ``or_and``
     y : (num_rows,) like `x`
     threads
         Threads that take parts, each when it is done with the last.
     visit
         Brings a part into memory for as long as it is used, in one of the threads; by default it is there.
+    first_row
+        Row of ``y[0]``; only for parts by row.
 
     Notes
     -----
@@ -57,14 +67,21 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
     visit = visit or (lambda i, use: use(parts[i]))
     with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-spmv") as pool:
         if is_by_row(parts[0]):
-            _by_rows(parts, x, y, semiring, pool, visit)
+            _by_rows(parts, x, y, semiring, pool, visit, first_row)
         else:
             _by_columns(len(parts), x, y, semiring, pool, visit, num_private_vectors(parts, threads))
 
 
-def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit) -> None:
-    carries = pool.map(lambda i: visit(i, lambda part: _add_rows(part, x, y, semiring)), range(len(parts)))
-    cut = [(part.first_line, carry) for part, carry in zip(parts, list(carries), strict=True) if part.first_line_partial]
+def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, first_row: int) -> None:
+    def add_rows(part: PartialCSR | PartialCOO) -> Array:
+        """Return what the part has of a row that was begun before: (1,) like `y`."""
+        carry = semiring.zeros(1, y.dtype)
+        kernel, arguments = _call(part, x, y[part.first_line - first_row : part.stop_line - first_row], carry, semiring)
+        kernel(*arguments)
+        return carry
+
+    carries = pool.map(lambda i: visit(i, add_rows), range(len(parts)))
+    cut = [(part.first_line - first_row, carry) for part, carry in zip(parts, list(carries), strict=True) if part.first_line_partial]
     for row, carry in cut:
         semiring.add(y[row : row + 1], carry)
 
@@ -86,26 +103,24 @@ def _by_columns(num_parts: int, x: Array, y: Array, semiring: Semiring, pool: Th
         distance *= 2
 
 
-def _add_rows(part: PartialCSR | PartialCOO, x: Array, y: Array, semiring: Semiring) -> Array:
-    """Multiply a part by row; return what it has of a row that was begun before: (1,) like `y`."""
-    carry = semiring.zeros(1, y.dtype)
-    own, values = y[part.first_line : part.stop_line], _values(part, semiring)
-    if isinstance(part, PartialCSR):
-        spmv.multiply_csr(semiring.code, part.first_line_partial, part.pointers, part.start, part.stop, part.indices, values, x, own, carry)
-    else:
-        spmv.multiply_coo(semiring.code, part.first_line_partial, part.first_line, part.rows, part.columns, values, x, own, carry)
-    return carry
-
-
 def _add_columns(part: PartialCSC | PartialCOO, x: Array, y: Array, semiring: Semiring) -> Array:
     """Multiply a part by column into the whole of `y`."""
-    values = _values(part, semiring)
+    kernel, arguments = _call(part, x, y, y[:0], semiring)
+    kernel(*arguments)
+    return y
+
+
+def _call(part: Any, x: Array, y: Array, carry: Array, semiring: Semiring) -> tuple[Any, tuple[Any, ...]]:
+    """Return the kernel that multiplies a part, and its arguments; `y` is of the part's rows, or of all when it is by column."""
+    values, code = _values(part, semiring), semiring.code
+    if isinstance(part, PartialCSR):
+        rows = (part.first_line_partial, part.pointers, part.start, part.stop, part.indices)
+        return spmv.multiply_csr, (code, *rows, values, x, y, carry)
     if isinstance(part, PartialCSC):
         own = x[part.first_line : part.stop_line]
-        spmv.multiply_csc(semiring.code, part.pointers, part.start, part.stop, part.indices, values, own, y)
-    else:
-        spmv.multiply_coo(semiring.code, False, 0, part.rows, part.columns, values, x, y, y[:0])
-    return y
+        return spmv.multiply_csc, (code, part.pointers, part.start, part.stop, part.indices, values, own, y)
+    cut, first_row = (part.first_line_partial, part.first_line) if part.by == "row" else (False, 0)
+    return spmv.multiply_coo, (code, cut, first_row, part.rows, part.columns, values, x, y, carry)
 
 
 def _values(part: Partial, semiring: Semiring) -> Array | None:

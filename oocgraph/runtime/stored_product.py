@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
-from oocgraph.partition.balanced import cut
+from oocgraph.partition.balanced import balanced_partition, cut
 from oocgraph.partition.partial import PartialCSR
 from oocgraph.partition.stored import StoredMatrix
 from oocgraph.runtime.product import multiply
+from oocgraph.runtime.product_checks import refuse_nan
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
@@ -51,10 +52,15 @@ class StoredProduct:
         Threads that multiply.
     keep_edges
         Keep pieces for the next product, as many as the budget has room for.
+    entries
+        First nonzero and the one behind the last, of a part of the matrix; by default all of it.
 
     Attributes
     ----------
+    part : PartialCSR
+        What is multiplied.
     parts : list of PartialCSR
+        Its pieces.
     bytes_requested : int
         Asked of the store's files by all products so far.
 
@@ -65,11 +71,13 @@ class StoredProduct:
     """
 
     def __init__(
-        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False
-    ) -> None:
+        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False,
+        entries: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
         self.store, self.column, self.threads, self.bytes_requested = store, column, threads, 0
-        matrix = StoredMatrix(store, "in" if transpose and store.attributes.directed else "out", column)
-        self.parts: list[PartialCSR] = cut(matrix, _bounds(matrix))
+        matrix = stored_matrix(store, transpose=transpose, column=column)
+        self.part = part_of(matrix, entries)
+        self.parts: list[PartialCSR] = cut(self.part, _bounds(self.part))
         self._num_workers = min(threads + READ_AHEAD, max(1, len(self.parts)))
         self._lengths = {
             name: max(getattr(part, name).size for part in self.parts)
@@ -97,7 +105,8 @@ class StoredProduct:
         ----------
         x : (num_vertices,) float32 or float64; uint8 in ``or_and``
             In store order.
-        y : (num_vertices,) like `x`
+        y : (rows of the part,) like `x`
+            The first may have been begun by an earlier part: then what is added to it is only this part's share of it.
 
         Raises
         ------
@@ -118,7 +127,8 @@ class StoredProduct:
             finally:
                 self._buffers.put(buffers)
 
-        multiply(self.parts, x, y, semiring, threads=self.threads if all_kept else self._num_workers, visit=visit)
+        threads = self.threads if all_kept else self._num_workers
+        multiply(self.parts, x, y, semiring, threads=threads, visit=visit, first_row=self.part.first_line)
 
     def values(self) -> Iterator[tuple[int, Array]]:
         """Iterate over the values of all edges, read anew: first position and values of each piece."""
@@ -129,17 +139,8 @@ class StoredProduct:
     def _read(self, part: PartialCSR, buffers: dict[str, Array] | None, semiring: Semiring) -> PartialCSR:
         if buffers is not None and not buffers and isinstance(part.indices.array, PlainArray):
             buffers |= {name: np.empty(length, getattr(part, name).dtype) for name, length in self._lengths.items()}
-        loaded = part.load(buffers)
+        loaded = read_piece(part, buffers, self.store, self.column, semiring)
         self.bytes_requested += part.entry_bytes + part.pointers.nbytes
-        signed = loaded.indices.dtype.kind == "i"
-        if loaded.indices.size and (loaded.indices.max() >= part.shape[1] or (signed and loaded.indices.min() < 0)):
-            raise CorruptStoreError(
-                f"{self.store.url}: among neighbours {part.start} to {part.stop - 1} of {part.indices.array.name} one is not below "
-                f"{part.shape[1]:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"
-            )
-        if semiring.is_boolean and loaded.values is not None and loaded.values.dtype.kind == "f" and np.isnan(loaded.values).any():
-            bad = part.start + int(np.flatnonzero(np.isnan(loaded.values))[0])  # sums hand a NaN on, this semiring does not
-            raise OocGraphError(nan_message(bad, f"{self.column} of {self.store.url}"))
         return loaded
 
     def _keep(self, budget: Budget) -> int:
@@ -151,9 +152,43 @@ class StoredProduct:
         return num_kept
 
 
-def nan_message(position: int, where: str) -> str:
-    """Say that a value of a matrix is NaN."""
-    return f"weight {position:,} of {where} is NaN; give every edge a number, or drop those without"
+def stored_matrix(store: CSRStore, *, transpose: bool, column: str | None) -> StoredMatrix:
+    """Return the adjacency matrix of a graph, or its transpose; an undirected graph's is the same."""
+    return StoredMatrix(store, "in" if transpose and store.attributes.directed else "out", column)
+
+
+def part_of(matrix: StoredMatrix, entries: tuple[int, int] | None) -> PartialCSR:
+    """Return the part that has these nonzeros; None: all."""
+    if entries is None:
+        (part,) = balanced_partition(matrix, 1)
+    else:
+        _, part, _ = cut(matrix, [0, *entries, matrix.indices.size])
+    assert isinstance(part, PartialCSR)
+    return part
+
+
+def read_piece(
+    part: PartialCSR, buffers: dict[str, Array] | None, store: CSRStore, column: str | None, semiring: Semiring
+) -> PartialCSR:  # fmt: skip
+    """Read a part of a stored matrix, into `buffers` where given, and check what kernels trust.
+
+    Raises
+    ------
+    CorruptStoreError
+        It cannot be read, or a neighbour is no vertex.
+    OocGraphError
+        A value is NaN, in a semiring that would not hand it on.
+    """
+    loaded = part.load(buffers)
+    signed = loaded.indices.dtype.kind == "i"
+    if loaded.indices.size and (loaded.indices.max() >= part.shape[1] or (signed and loaded.indices.min() < 0)):
+        raise CorruptStoreError(
+            f"{store.url}: among neighbours {part.start} to {part.stop - 1} of {part.indices.array.name} one is not below "
+            f"{part.shape[1]:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"
+        )
+    if semiring.is_boolean and loaded.values is not None:
+        refuse_nan([(part.start, loaded.values)], f"{column} of {store.url}")  # sums hand a NaN on, this semiring does not
+    return loaded
 
 
 def _has(parts: list[PartialCSR], name: str) -> bool:
@@ -167,9 +202,9 @@ def _held_bytes(slice_: Any, length: int) -> int:
     return int(DECODED_COPIES * max(length, slice_.array.chunk_length) * slice_.dtype.itemsize)
 
 
-def _bounds(matrix: StoredMatrix) -> list[int]:
+def _bounds(part: PartialCSR) -> list[int]:
     """Where pieces begin: inside of chunk files, or at chunks that are decoded as a whole."""
-    length = max(1, PIECE_BYTES // matrix.indices.dtype.itemsize)
-    if not isinstance(matrix.indices.array, PlainArray):
-        length = max(1, matrix.indices.array.chunk_length)
-    return [*range(0, matrix.indices.size, length), matrix.indices.size] if matrix.indices.size else [0, 0]
+    length = max(1, PIECE_BYTES // part.indices.dtype.itemsize)
+    if not isinstance(part.indices.array, PlainArray):
+        length = max(1, part.indices.array.chunk_length)
+    return [part.start, *range((part.start // length + 1) * length, part.stop, length), part.stop]

@@ -6,6 +6,7 @@ In: a client. Out: what each worker says of itself, or one error that names the 
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,16 @@ from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
 """How often workers are asked, when one goes while it is asked."""
+
+
+def current_client() -> Any:
+    """Return the Dask client in force, if there is one; nobody can have made one before distributed was imported."""
+    distributed = sys.modules.get("distributed")
+    try:
+        client = None if distributed is None else distributed.default_client()
+    except ValueError:
+        return None
+    return None if client is None or client.asynchronous else client
 
 
 def check_client(client: Any) -> None:
@@ -63,8 +74,12 @@ def clients_of(client: Any) -> set[str]:
     return set(client.run_on_scheduler(names))
 
 
-def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str | os.PathLike[str] | None) -> dict[str, dict[str, Any]]:
-    """Ask every worker for its version and whether it sees the store and the folder of results.
+def survey_workers(
+    client: Any, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Ask every worker for its version and whether it sees the store, if there is one, and the folder of results.
+
+    Each also says its ``host`` and its ``numa_node``: None where it runs on several.
 
     Raises
     ------
@@ -74,7 +89,7 @@ def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str |
         The folder of results is missing or cannot be written.
     """
 
-    def describe(url: str, token: str | None, dask_worker: Any = None) -> dict[str, Any]:
+    def describe(url: str | None, token: str | None, dask_worker: Any = None) -> dict[str, Any]:
         """Sent by value: a worker's own oocgraph may be another, or none."""
         import os
 
@@ -86,19 +101,20 @@ def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str |
             return {**said, "error": f"it cannot import oocgraph ({error})"}
         said["version"] = oocgraph.__version__
         try:
+            from oocgraph.partition.placement import own_node
             from oocgraph.store.graph import open_graph
             from oocgraph.store.layout import FORMAT
             from oocgraph.store.search_store import graph_fingerprint
 
-            said["format"] = FORMAT
-            said["fingerprint"] = graph_fingerprint(open_graph(url))
+            said["format"], said["numa_node"] = FORMAT, own_node()
+            said["fingerprint"] = None if url is None else graph_fingerprint(open_graph(url))
         except Exception as error:
             said["store"] = str(error) or type(error).__name__
         said["token"] = token is None or os.path.exists(token)
         said["writable"] = token is None or os.access(os.path.dirname(token), os.W_OK)
         return said
 
-    where = os.path.abspath(url) if "://" not in url else url
+    where = os.path.abspath(url) if url is not None and "://" not in url else url
     token = None if result_folder is None else _leave_token(Path(result_folder))
     try:
         for _ in range(ATTEMPTS):
@@ -117,7 +133,7 @@ def survey_workers(client: Any, url: str, fingerprint: str, result_folder: str |
     return dict(told)
 
 
-def _judge(address: str, said: dict[str, Any], url: str, fingerprint: str, folder: Any) -> None:
+def _judge(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: Any) -> None:
     name = f"worker {address} on {said.get('host')}"
     if "error" in said:
         raise ClusterError(f"{name}: {said['error']}; install oocgraph {oocgraph.__version__} there")

@@ -15,8 +15,11 @@ from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from oocgraph.exchange.parts import FrontierPart
+from oocgraph.runtime import worker_product
 from oocgraph.runtime.holdings import Holdings
 from oocgraph.runtime.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.runtime.worker_product import ProductSpec
+from oocgraph.types import Array
 
 PLUGIN = "oocgraph"
 
@@ -67,6 +70,21 @@ def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any
     with suppress(LeftError):
         return holdings().finish(search, graph, partition)
     return {}
+
+
+def prepare_product(spec: ProductSpec) -> None:
+    """Refuse a share of a product that this worker has no memory for, before anything is sent: `worker_product.prepare`."""
+    worker_product.prepare(get_worker(), spec)
+
+
+def multiply_share(spec: ProductSpec, x: Array, part: Any = None) -> Array:
+    """Multiply this worker's share of a matrix: `worker_product.multiply_share`."""
+    return worker_product.multiply_share(get_worker(), spec, x, part)
+
+
+def add_partials(spec: ProductSpec, one: Array, other: Array) -> Array:
+    """Add two column partials: `worker_product.add_partials`."""
+    return worker_product.add_partials(spec, one, other)
 
 
 def with_worker(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -103,19 +103,6 @@ class WorkerMemory:
         return self.device_limit, taken
 
 
-def limit_bytes(worker: Any, requested: str | int | None) -> int:
-    """Bytes that a worker may hold in all: what is asked for, below what Dask lets it hold before it spills."""
-    import dask.config
-
-    limit = worker.memory_manager.memory_limit
-    if not limit:
-        return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
-    spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
-    share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
-    most = int(share * limit)
-    return most if requested is None else min(most, effective_budget_bytes(requested))
-
-
 def worker_limit_bytes(worker: Any, requested: str | int | None) -> int:
     """Bytes that a worker may hold in all: what was asked for, below the share of its memory at which Dask begins to spill results."""
     import dask.config

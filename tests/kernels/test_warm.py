@@ -74,3 +74,53 @@ def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path
             [sys.executable, "-c", GATHER_SCRIPT, str(tmp_path / "file")], check=True, capture_output=True, text=True, env=environment
         )
         assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
+
+
+PRODUCT_SCRIPT = """
+import json, logging, sys
+import numpy as np, scipy.sparse as sp
+from oocgraph import spmv
+from oocgraph.kernels import spmv as kernels, warm
+logging.basicConfig(level="WARNING")
+asked = []
+elsewhere = warm._compile_elsewhere
+warm._compile_elsewhere = lambda *arguments, **options: asked.append(arguments[0]) or elsewhere(*arguments, **options)
+spmv(sys.argv[1], np.ones(200))
+matrix = sp.random_array((30, 20), density=0.2, format="csc")
+spmv(matrix, np.ones(20, np.float32))
+locked = np.ones(30)
+locked.flags.writeable = False
+spmv(matrix.T, np.ones(30)), spmv(matrix.tocsr(), np.ones(20)), spmv(matrix, locked, transpose=True)
+compiled = [name for name in ("multiply_csr", "multiply_csc") if getattr(kernels, name).stats.cache_misses]
+print(json.dumps({"asked": asked, "compiled": compiled}))
+"""
+
+
+def test_kernels_of_a_product_are_compiled_for_its_dtypes_elsewhere(tmp_path):
+    """One process for each combination of dtypes that is not cached, none when all are."""
+    src, dst = np.arange(200), (np.arange(200) * 7 + 1) % 200
+    reference_build(src, dst, tmp_path / "g", implied=(0, 200))
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
+    for num_asked in (4, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", PRODUCT_SCRIPT, str(tmp_path / "g")], check=True, capture_output=True, text=True, env=environment
+        )
+        assert json.loads(done.stdout) == {"asked": ["kernel"] * num_asked, "compiled": []}, done.stderr
+
+
+BROKEN_SCRIPT = """
+import logging, sys
+import numpy as np, scipy.sparse as sp
+from oocgraph import spmv
+logging.basicConfig(level="WARNING")
+sys.executable = "/bin/false"
+print(spmv(sp.eye_array(3, format="csr"), np.ones(3)).tolist())
+"""
+
+
+def test_where_no_process_can_be_started_a_kernel_is_compiled_here_and_that_is_logged(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", BROKEN_SCRIPT], check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout == "[1.0, 1.0, 1.0]\n"
+    assert "compiling in this process" in done.stderr

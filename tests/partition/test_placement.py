@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
 from oocgraph.partition.balanced import balanced_partition, merge
-from oocgraph.partition.placement import NumaNode, machine_topology, place, topology
+from oocgraph.partition.placement import NumaNode, machine_topology, own_node, place, topology, topology_of_workers
 from tests.partition.matrices import of_rows
 
 
@@ -70,6 +70,23 @@ def test_topology_is_read_as_linux_describes_it(tmp_path, monkeypatch):
         (tmp_path / name / "cpulist").write_text(cpus)
     (tmp_path / "node7").mkdir()
     assert machine_topology(tmp_path) == (NumaNode(0, (0, 1, 2)), NumaNode(1, (5, 8)))
+
+
+def test_node_of_a_process_is_the_one_that_has_all_its_processors(tmp_path, monkeypatch):
+    for number, listed in ((0, "0-3"), (1, "4-7")):
+        (tmp_path / f"node{number}").mkdir()
+        (tmp_path / f"node{number}" / "cpulist").write_text(listed)
+    for processors, node in (({4, 6}, 1), ({0}, 0), ({3, 4}, None)):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: processors)
+        assert own_node(tmp_path) == node
+
+
+def test_parts_that_are_neighbours_go_to_workers_of_one_machine_and_node():
+    """As workers tell it, in the order of their addresses."""
+    where = [("a", 1), ("b", None), ("a", 0), ("a", 1), ("b", None), ("a", 0)]
+    parts = balanced_partition(of_rows([7] * 30), 6, topology_of_workers(where))
+    assert [where[part.place.worker] for part in parts] == [("a", 0), ("a", 0), ("a", 1), ("a", 1), ("b", None), ("b", None)]
+    assert sorted(part.place.worker for part in parts) == list(range(6))
 
 
 def test_a_machine_that_tells_nothing_is_one_node(tmp_path):

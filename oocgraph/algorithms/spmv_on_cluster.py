@@ -1,0 +1,97 @@
+"""A matrix times a vector on the workers of a Dask cluster: each has a part with as many nonzeros, cut anywhere.
+
+In: an operand, a client. Out: the result, in this process. Of a graph the workers get no edges: each streams its part from the store.
+Parts that are neighbours go to workers of one machine and NUMA node, where workers know theirs (`oocgraph.partition.placement`).
+
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022. Differs from the paper in: processes instead of
+GPUs, each of which cuts its part again over its threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
+from oocgraph.config import settings
+from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.partition.balanced import balanced_partition
+from oocgraph.runtime.cluster_product import ClusterProduct, find_workers, with_other_workers
+from oocgraph.runtime.product import is_by_row
+from oocgraph.runtime.stored_product import stored_matrix
+from oocgraph.runtime.worker_product import ProductSpec, unread_part
+from oocgraph.store.input_order import BLOCK_BYTES
+from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.types import Array
+
+
+def multiply_on_cluster(
+    operand: GraphOperand | MatrixOperand, *, client: Any, threads: int | None, memory_budget: str | int | None
+) -> Array:  # fmt: skip
+    """Multiply on the workers of `client`; see `oocgraph.spmv`. `threads` and `memory_budget` are of each worker."""
+    options = {"threads": threads, "memory_budget": memory_budget if memory_budget is not None else settings().memory_budget}
+    if isinstance(operand, GraphOperand):
+        url = operand.store.url
+        where = os.path.abspath(url) if "://" not in url else url
+        return with_other_workers(lambda: _of_graph(operand, where, client, options))
+    return with_other_workers(lambda: _of_matrix(operand, client, options))
+
+
+def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, Any]) -> Array:
+    store, ring = operand.store, operand.semiring
+    addresses, nodes = find_workers(client, url, graph_fingerprint(store))
+    parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), nodes)
+    budget = _budget_of_client(max(part.num_lines for part in parts) * operand.dtype.itemsize)
+    budget.reserve("vectors", operand.vector_bytes)
+    budget.reserve("vertex ids", BLOCK_BYTES)
+    specs = [
+        ProductSpec(
+            semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_vertices, num_lines=part.num_lines,
+            entries=(part.start, part.stop), url=url, transpose=operand.transpose, column=operand.column, **options,
+        )
+        for part in parts
+    ]  # fmt: skip
+    product = ClusterProduct(client, parts, specs, _workers_of(parts, addresses))
+    sums = ring.zeros(store.num_vertices, operand.dtype)
+    product.multiply(operand.in_store_order(), sums, ring)
+    return operand.in_input_order(sums)
+
+
+def _of_matrix(operand: MatrixOperand, client: Any, options: dict[str, Any]) -> Array:
+    ring = operand.semiring
+    addresses, nodes = find_workers(client, None, None)
+    parts = operand.parts(len(addresses), nodes)
+    num_lines = [part.num_lines if is_by_row(part) else operand.num_rows for part in parts]
+    budget = _budget_of_client(max(num_lines) * operand.dtype.itemsize)
+    budget.reserve("vectors", operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
+    specs = [
+        ProductSpec(
+            semiring=ring.name, dtype=operand.dtype.name, num_columns=operand.x.size, num_lines=length, entries=(part.start, part.stop),
+            unread=unread_part(part), part_bytes=part.entry_bytes + _pointer_bytes(part), **options,
+        )
+        for part, length in zip(parts, num_lines, strict=True)
+    ]  # fmt: skip
+    product = ClusterProduct(client, parts, specs, _workers_of(parts, addresses))
+    y = ring.zeros(operand.num_rows, operand.dtype)
+    product.multiply(operand.converted(), y, ring)
+    return y.view(np.bool_) if ring.is_boolean else y
+
+
+def _workers_of(parts: Sequence[Any], addresses: list[str]) -> list[str]:
+    """Return the address of the worker on which each part was placed."""
+    return [addresses[part.place.worker] for part in parts]
+
+
+def _pointer_bytes(part: Any) -> int:
+    pointers = getattr(part, "pointers", None)
+    return 0 if pointers is None else int(pointers.nbytes)
+
+
+def _budget_of_client(share_bytes: int) -> Budget:
+    """Return this process's own budget, charged with the share of one worker, which is here until it is in its place."""
+    budget = Budget(effective_budget_bytes(settings().memory_budget))
+    budget.reserve("a worker's rows", share_bytes)
+    return budget

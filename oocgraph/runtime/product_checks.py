@@ -1,0 +1,86 @@
+"""What is asked of the vector and the values of a product, wherever it is made: lengths, dtypes, and that nothing is NaN.
+
+In: what the user has given. Out: arrays that kernels take, or one error that says what is wrong with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import OocGraphError
+from oocgraph.kernels.semirings import Semiring
+from oocgraph.types import Array
+
+CHECKED_ELEMENTS = 1 << 18
+"""Elements looked at together when NaN is searched for."""
+
+
+def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Array:
+    """Return the vector as a contiguous array; refuse what cannot be multiplied.
+
+    Raises
+    ------
+    OocGraphError
+        It is no vector, of another length (`why` says which is meant), of a dtype that is no number's, or NaN somewhere.
+    """
+    x = np.asarray(given)
+    check_shape(x, length, semiring, why)
+    for start in range(0, x.size if x.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
+        bad = np.flatnonzero(np.isnan(x[start : start + CHECKED_ELEMENTS]))
+        if bad.size:
+            raise OocGraphError(f"x is NaN at position {start + int(bad[0])}; set a number there")
+    return np.ascontiguousarray(x)
+
+
+def check_shape(x: Any, length: int, semiring: Semiring, why: str) -> None:
+    """Refuse arrays, of any library, that are no vector of this length and of numbers that kernels take."""
+    if x.ndim != 1:
+        raise OocGraphError(f"x has {x.ndim} dimensions; it must be one vector")
+    if x.size != length:
+        raise OocGraphError(f"x has {x.size:,} elements but {why}; give one element for each")
+    if semiring.is_boolean and x.dtype != np.bool_:
+        raise OocGraphError(f"x is of dtype {x.dtype}, but or_and takes bools; give x != 0 or x < inf, whichever is meant")
+    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
+        raise OocGraphError(f"x is of dtype {x.dtype}; it must be of bools, integers, or floats of at most 64 bits: convert it with astype")
+
+
+def check_values_dtype(dtype: np.dtype[Any] | None) -> None:
+    """Refuse values that kernels do not take."""
+    if dtype is not None and (dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16 or not dtype.isnative):
+        raise OocGraphError(f"values are of dtype {dtype}; they must be bools, integers, float32 or float64: convert them with astype")
+
+
+def compute_dtype(x: np.dtype[Any], values: np.dtype[Any] | None, semiring: Semiring) -> np.dtype[Any]:
+    """Return the dtype in which kernels compute; see `oocgraph.spmv`."""
+    check_values_dtype(values)
+    if semiring.is_boolean:
+        return np.dtype(np.uint8)
+    joint = x if values is None else np.result_type(x, values)
+    return np.dtype(np.float32 if joint in (np.float32, np.float16) else np.float64)
+
+
+def has_nan(y: Array) -> bool:
+    """Whether a result is NaN somewhere."""
+    return any(bool(np.isnan(y[start : start + CHECKED_ELEMENTS]).any()) for start in range(0, y.size, CHECKED_ELEMENTS))
+
+
+def refuse_nan(pieces: Iterable[tuple[int, Array]], where: str) -> None:
+    """Raise if a value of the matrix is NaN; a NaN in y may also come from infinities, and then stands.
+
+    Parameters
+    ----------
+    pieces
+        First position and values of each.
+    where
+        Whose values they are, for the message.
+    """
+    for first, values in pieces:
+        for start in range(0, values.size if values.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
+            bad = np.flatnonzero(np.isnan(values[start : start + CHECKED_ELEMENTS]))
+            if bad.size:
+                raise OocGraphError(
+                    f"weight {first + start + int(bad[0]):,} of {where} is NaN; give every edge a number, or drop those without"
+                )
