@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, make_attribute_wrapper, models, register_model
@@ -37,6 +38,8 @@ class _BorrowedModel(models.StructModel):  # type: ignore[misc]
 def _replaced(kind: Any) -> Any:
     """Return the type that `borrowed` makes of one."""
     if isinstance(kind, types.BaseNamedTuple):
+        if any(isinstance(t, types.Array) and (t.layout, t.ndim) != ("C", 1) for t in kind.types):
+            raise TypingError(f"arrays of a {kind.instance_class.__name__} must be contiguous and one-dimensional")
         members = [Borrowed(t) if isinstance(t, types.Array) else t for t in kind.types]
         return types.NamedTuple(members, kind.instance_class)
     return kind

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.errors import TypingError
 
 from oocgraph.kernels.borrowed import borrowed
 from oocgraph.kernels.prop import NO_LOOKUP, RowLookup, make_prop
@@ -108,3 +109,10 @@ def test_what_is_not_there_is_an_error(case, mode):
     function, v, prop, error = WRONG[case]
     with pytest.raises(error, match=r"a policy asked|prop\.neighbours"):
         mode(function)(prop, v)
+
+
+def test_scattered_arrays_are_refused():
+    """A pointer and a size are only enough for contiguous arrays."""
+    prop = make_prop(3, 4, 2, directed=False).with_rows(0, np.repeat(PATH, 2)[::2], np.zeros(4, np.uint32), 0, rows_are_in=False)
+    with pytest.raises(TypingError, match="must be contiguous"):
+        compiled(ask)(prop, 1)
