@@ -62,6 +62,10 @@ class BFSResult:
         Where the search ran: ``cpu``, or the name of a GPU.
     device_memory_budget, device_bytes
         Bytes of device memory that the search was allowed, and held; 0 without a GPU.
+    partition
+        Of a search over partitions: ``1d``, ``2d``, or the policy that made them; None of any other.
+    num_partitions, setup_seconds
+        How many; and the time it took to make them, where they were not there, and to load them.
 
     Notes
     -----
@@ -82,6 +86,9 @@ class BFSResult:
     device: str = "cpu"
     device_memory_budget: int = 0
     device_bytes: int = 0
+    partition: str | None = None
+    num_partitions: int = 0
+    setup_seconds: float = 0.0
 
     def __repr__(self) -> str:
         source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source)} sources"
@@ -119,6 +126,16 @@ class BFSResult:
     def link_bytes(self) -> int:
         """Bytes of edges that went over the link to a GPU."""
         return sum(one.device.link_bytes for one in self.iterations if one.device is not None)
+
+    @property
+    def exchanged_bytes(self) -> int:
+        """Bytes of all messages between partitions (`oocgraph.partition.message_size`)."""
+        return sum(kind.num_bytes for one in self.iterations for kind in one.exchanged)
+
+    @property
+    def num_messages(self) -> int:
+        """Messages between partitions."""
+        return sum(kind.num_messages for one in self.iterations for kind in one.exchanged)
 
     @cached_property
     def workers(self) -> dict[str, WorkerFigures]:
@@ -276,6 +293,8 @@ class BFSResult:
         )
         if self.device_memory_budget:
             names += " device_memory_budget device_bytes link_bytes"
+        if self.partition is not None:
+            names += " partition num_partitions setup_seconds exchanged_bytes num_messages"
         figures = {"device": self.device} | {name: getattr(self, name) for name in names.split()}
         workers = {name: asdict(one) for name, one in self.workers.items()}
         return {**figures, "workers": workers, "iterations": as_json(self.iterations)}

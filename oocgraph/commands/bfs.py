@@ -28,6 +28,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @device_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
 @click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
 @click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
@@ -42,12 +43,14 @@ def bfs(
     out: str | None,
     validate: bool,
     as_json: bool,
+    partition: str | None,
     **options: Any,
 ) -> None:
     """Search the graph store GRAPH breadth-first; several --source make one search from the set.
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
-    --device-memory and --threads are then those of each worker.
+    --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
+    whose members tell each other what they find; making them is the set-up.
 
     Figures: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
@@ -57,7 +60,7 @@ def bfs(
     from oocgraph.store.vertices import VertexIds
     from oocgraph.verify import verify_bfs
 
-    place.check()
+    place.check(in_process=("--partitions",) if partition is not None else ())
     store = open_graph(graph)
     target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
     ids = VertexIds(store)
@@ -65,10 +68,13 @@ def bfs(
     ids.vertices_of(source_ids)  # before the load: a wrong id is told at once
     source = source_ids[0] if len(source_ids) == 1 else source_ids
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        if client is None:
+        if partition is not None:
+            where = {**place.search_options(), "client": client, "partition": partition}
+            result = _search_anywhere(store, source, memory, progress, **where, **options)
+        elif client is None:
             result = _search(store, source, memory, progress, **options)
         else:
-            result = _search_on_cluster(store, source, memory, progress, client=client, **place.search_options(), **options)
+            result = _search_anywhere(store, source, memory, progress, client=client, **place.search_options(), **options)
         result_seconds = _write(result, target)
     peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
     fields = {**result.summary(), "result_seconds": result_seconds, peak: sampler.peak_bytes}
@@ -92,7 +98,7 @@ def _search(
         return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit, progress=progress)
 
 
-def _search_on_cluster(store: CSRStore, source: Any, memory: str | None, progress: Progress, **options: Any) -> BFSResult:
+def _search_anywhere(store: CSRStore, source: Any, memory: str | None, progress: Progress, **options: Any) -> BFSResult:
     from oocgraph.algorithms.bfs import bfs as search
 
     return search(store, source, memory_budget=memory, progress=progress, **options)

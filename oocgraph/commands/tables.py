@@ -68,6 +68,9 @@ def _level_row(iteration: Iteration, workers: Sequence[str], *, on_device: bool 
     `link_bytes` are those that went to a GPU; `busy` has the share of each of a few workers, in the order of the table of workers.
     """
     row = {name: getattr(iteration, name) for name in ("level", "direction", "frontier", "undecided", "seconds", "bytes_read")}
+    if iteration.exchanged:
+        row |= {f"{kind.kind}_bytes": kind.num_bytes for kind in iteration.exchanged}
+        row["messages"] = sum(kind.num_messages for kind in iteration.exchanged)
     if on_device:
         row["link_bytes"] = iteration.device.link_bytes if iteration.device else 0
     if workers:

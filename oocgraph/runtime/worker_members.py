@@ -19,6 +19,7 @@ import numpy as np
 
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.exchange.messages import Message
+from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.runtime.member import MemberSearch
 from oocgraph.runtime.member_set import MemberSet
@@ -137,6 +138,7 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
         numbers = sorted({*numbers, *there.held.members})
         plugin.held.pop(lease).close()
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
+    load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     budget = Budget(worker_limit_bytes(worker, requested), baseline_bytes=host_bytes())
     dtype = np.dtype(spec.dtype)
     try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
+import oocgraph
 from oocgraph.algorithms.partition_graph import partition_graph
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.exchange.dask import PLUGIN
@@ -102,3 +104,15 @@ def test_a_lost_worker_makes_the_search_begin_again(kron, tmp_path):
         cluster.kill(kept)
         with pytest.raises(ClusterError, match="no worker is left"):
             runtime.search(np.array([3]))
+
+
+@pytest.mark.parametrize("partition", ["1d", "2d"])
+def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition):
+    """`oocgraph.bfs` with a client: valid, one part for each worker, nothing left beside the graph or on the workers."""
+    store, _ = kron
+    found = oocgraph.bfs(store, 5, client=threads_client, partition=partition)
+    oocgraph.verify_bfs(store, found)
+    assert (found.partition, found.num_partitions) == (partition, 2)
+    assert set(found.workers) == set(threads_client.scheduler_info(n_workers=-1)["workers"])
+    assert not list(Path(store.url).parent.glob(".*"))
+    assert left(threads_client) == []
