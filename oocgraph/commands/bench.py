@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.bench_gpu import bench_gpu
+from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bfs import DIRECTIONS
 from oocgraph.commands.clusters import Place, place_options
 from oocgraph.commands.common import check_size, emit, json_option, memory_option, note, progress_bars, threads_option
@@ -36,6 +37,7 @@ def bench() -> None:
 
 
 bench.add_command(bench_gpu)
+bench.add_command(bench_spmv)
 
 
 @bench.command("bfs")

@@ -65,7 +65,7 @@ def bench_gpu(graphs: tuple[str, ...], *, scale: int, as_json: bool, memory: str
     device = device_choice("cuda").device
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bars())
-        stores = [open_graph(graph) for graph in graphs] or [_generated(stack, scale, folder, memory, progress)]
+        stores = [open_graph(graph) for graph in graphs] or [generated(stack, scale, folder, memory, progress)]
         report = run(stores, device=device, memory_budget=memory, folder=folder, progress=progress, **options)
     figures = report.figures()
     if as_json:
@@ -77,7 +77,7 @@ def bench_gpu(graphs: tuple[str, ...], *, scale: int, as_json: bool, memory: str
         click.get_current_context().exit(EXIT_INVALID)
 
 
-def _generated(stack: ExitStack, scale: int, folder: str | None, memory: str | None, progress: Progress) -> CSRStore:
+def generated(stack: ExitStack, scale: int, folder: str | None, memory: str | None, progress: Progress) -> CSRStore:
     """Make a Kronecker graph that goes when the run ends."""
     from oocgraph.bench.spool import leave_page_cache
     from oocgraph.ingest.generators.kronecker import generate_kronecker
