@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.errors import PolicyError
-from oocgraph.partition.policy_code import uses_of, where_refused
+from oocgraph.partition.policy_code import identity_of, uses_of, where_refused
 from oocgraph.store.partitions import master_dtype
 from oocgraph.types import Array
 
@@ -149,8 +149,6 @@ class CompiledPolicy:
     """
 
     def __init__(self, policy: Policy) -> None:
-        from oocgraph.kernels.policy import compile_function, make_loops
-
         self.policy = policy
         self.has_master_state, self.has_edge_state = policy.master_state is not None, policy.edge_state is not None
         self.uses_masters = policy.num_master_arguments == 4
@@ -158,12 +156,7 @@ class CompiledPolicy:
         master, owner = self.uses["get_master"], self.uses["get_edge_owner"]
         self.reads_neighbours = self.uses_masters or master.neighbours
         self.uses_out_degree, self.uses_in_degree = master.out_degree or owner.out_degree, master.in_degree or owner.in_degree
-        functions: tuple[Any, Any] = policy.get_master, policy.get_edge_owner
-        if policy.compiled:
-            functions = compile_function(functions[0]), compile_function(functions[1])
-        self._assign, self._own = make_loops(
-            functions[0], policy.num_master_arguments, functions[1], policy.num_owner_arguments, compiled=policy.compiled
-        )
+        self._assign, self._own = _loops_of(policy)
 
     def assign_masters(self, prop: Any, first: int, stop: int, m_state: Array | None, masters: Array, at: Array) -> int:
         """Write the partition of vertices ``first .. stop - 1`` into `masters`.
@@ -245,6 +238,32 @@ class CompiledPolicy:
                 f"policy {self.policy.name!r}: {name} cannot be compiled: {reason}\n{line}\nChange that line, or run the policy slowly, "
                 "as plain Python, with Policy(..., compiled=False)"
             ) from error
+
+
+_known: dict[Any, tuple[Callable[..., int], Callable[..., int]]] = {}
+"""Loops that are compiled already, the last `MOST_KNOWN` policies: a second run in a process need not wait for the compiler again."""
+
+MOST_KNOWN = 16
+
+
+def _loops_of(policy: Policy) -> tuple[Callable[..., int], Callable[..., int]]:
+    """Return the loops around a policy's functions: those of an earlier run, if nothing that the functions name has changed since."""
+    from oocgraph.kernels.policy import compile_function, make_loops
+
+    functions: tuple[Any, Any] = policy.get_master, policy.get_edge_owner
+    arguments = policy.num_master_arguments, policy.num_owner_arguments
+    told = tuple(identity_of(function) for function in functions)
+    key = None if None in told or not policy.compiled else (told, arguments)
+    if key in _known:
+        return _known[key]
+    if policy.compiled:
+        functions = compile_function(functions[0]), compile_function(functions[1])
+    loops = make_loops(functions[0], arguments[0], functions[1], arguments[1], compiled=policy.compiled)
+    if key is not None:
+        while len(_known) >= MOST_KNOWN:
+            _known.pop(next(iter(_known)))
+        _known[key] = loops
+    return loops
 
 
 def compile_policy(policy: Policy, prop: Any = None) -> CompiledPolicy:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ _METHODS = {"neighbours": "neighbours", "out_degree": "out_degree", "first_out_e
 
 _KNOWN = {"numba", "numpy", "oocgraph.kernels", *sys.stdlib_module_names}
 """Modules whose functions do not ask a ``prop`` for anything."""
+
+_FIXED = (int, float, complex, str, bytes, np.generic, type, ModuleType, BuiltinFunctionType, np.ufunc)
+"""What is the same as long as it is the same object, or equal."""
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)|Raised from (\S+) \((\d+)\)')
 """How numba names a line."""
@@ -66,6 +69,38 @@ def uses_of(function: Any) -> Uses:
             return Uses(neighbours=True, out_degree=True, in_degree=True)
         names |= {_METHODS[name] for code in _codes(found.__code__) for name in code.co_names if name in _METHODS}
     return Uses(neighbours="neighbours" in names, out_degree="out_degree" in names, in_degree="in_degree" in names)
+
+
+def identity_of(function: Any) -> Any:
+    """Return what a function compiles to, as a key: its code, and the values of all that it names, which a compiler takes as they are now.
+
+    None where that cannot be told: something that it names may change without being another object, as an array may.
+
+    Examples
+    --------
+    >>> here = {"limit": 3}
+    >>> exec("def first(v): return v + limit", here)
+    >>> before = identity_of(here["first"])
+    >>> here["limit"] = 4
+    >>> before == identity_of(here["first"]), identity_of(here["first"]) == identity_of(here["first"])
+    (False, True)
+    """
+    key: list[Any] = []
+    for found in _functions(function):
+        if found is None:
+            return None
+        key.append((found.__code__, found.__module__, found.__defaults__))
+        for value in _called(found):
+            plain = getattr(value, "py_func", value)
+            if not isinstance(plain, FunctionType):
+                if value is not None and not isinstance(value, _FIXED):
+                    return None
+                key.append((type(value), value))
+    try:
+        hash(tuple(key))
+    except TypeError:
+        return None
+    return tuple(key)
 
 
 def where_refused(function: Any, message: str) -> tuple[str, str]:

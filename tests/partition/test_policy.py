@@ -371,3 +371,27 @@ def test_needs_of_both_functions_are_put_together():
     assert not stateless.reads_neighbours
     assert stateless.uses_out_degree
     assert stateless.uses_in_degree
+
+
+def test_a_policy_is_compiled_once_in_a_process_and_anew_when_what_it_names_changes():
+    """Two policies of the same functions share their loops; a global that has another value makes others."""
+    here = {"limit": 1}
+    exec("def get_master(prop, v): return v % limit\ndef get_edge_owner(prop, s, d, sm, dm): return sm", here)
+    policies = [Policy("p", here["get_master"], here["get_edge_owner"]) for _ in range(2)]
+    first, second = (compile_policy(policy) for policy in policies)
+    assert first._assign is second._assign
+    here["limit"] = 2
+    third = compile_policy(policies[0])
+    assert third._assign is not first._assign
+    masters, at = np.full(4, -1, np.int16), np.empty(3, np.int64)
+    prop = make_prop(4, 4, 2, directed=False)
+    assert third.assign_masters(prop, 0, 4, None, masters, at) == 0
+    assert masters.tolist() == [0, 1, 0, 1]
+
+
+def test_a_policy_that_names_an_array_is_not_kept():
+    """An array may change and be the same object."""
+    here = {"table": np.zeros(4, np.int64)}
+    exec("def get_master(prop, v): return table[v]\ndef get_edge_owner(prop, s, d, sm, dm): return sm", here)
+    policy = Policy("p", here["get_master"], here["get_edge_owner"])
+    assert compile_policy(policy)._assign is not compile_policy(policy)._assign
