@@ -77,7 +77,7 @@ def pagerank(
     fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
     emit(fields, as_json=as_json, title=repr(result))
     if not as_json:
-        print_table(fields["top"])
+        print_table({"vertex": str(vertex), "rank": value} for vertex, value in best)
 
 
 def _wanted(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:

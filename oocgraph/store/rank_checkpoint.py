@@ -83,10 +83,16 @@ class RankCheckpoint:
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(self.path)
+            self._remove_remains()
         except OSError as error:
             raise output_error(error, self.path) from error
         finally:
             unfinished.unlink(missing_ok=True)
+
+    def _remove_remains(self) -> None:
+        """Remove what runs that were killed while they wrote have left: a checkpoint has one run at a time."""
+        for file in self.folder.glob(f".{_NAME}.*"):
+            file.unlink(missing_ok=True)
 
     def read(self, num_vertices: int) -> tuple[dict[str, Any], Array] | None:
         """Return the scalars and the ranks of the last state; None when there is none.
