@@ -62,7 +62,7 @@ def leave_page_cache(folder: Path) -> None:
     """Write what is in a folder to the disk, and let its pages go."""
     for path in folder.rglob("*"):
         if path.is_file():
-            descriptor = os.open(path, os.O_RDWR)
+            descriptor = os.open(path, os.O_RDONLY)
             try:
                 _leave(descriptor)
             finally:

@@ -52,7 +52,7 @@ class Place:
         """
         given = [f"--{field.name.replace('_', '-')}" for field in fields(self) if getattr(self, field.name) is not None]
         given = [name for name in given if name not in in_process]
-        if not self._is_cluster:
+        if not self.is_cluster:
             if given:
                 raise click.UsageError(f"{given[0]} is for a search on a cluster; add --cluster local, --cluster cuda or --scheduler")
             return
@@ -65,7 +65,7 @@ class Place:
     @contextmanager
     def client(self) -> Iterator[Client | None]:
         """Connect to the cluster or start it, which then ends with the context; None when the command runs in this process."""
-        if not self._is_cluster:
+        if not self.is_cluster:
             yield None
             return
         from oocgraph.runtime.cluster import open_client
@@ -78,7 +78,8 @@ class Place:
         return {"num_partitions": self.partitions, "result_store": self.result_store, "resume": self.resume}
 
     @property
-    def _is_cluster(self) -> bool:
+    def is_cluster(self) -> bool:
+        """Whether a cluster was named."""
         return self.scheduler is not None or self.cluster is not None
 
     def _client_options(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def partition(
     from oocgraph.store.graph import open_graph
 
     place.check()
-    store, chosen = open_graph(graph), _policy(policy)
+    store, chosen = open_graph(graph), policy_of(policy)
     began = perf_counter()
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         made = partition_graph(
@@ -79,7 +79,7 @@ def partition(
         print_table(rows)
 
 
-def _policy(text: str) -> str | Policy:
+def policy_of(text: str) -> str | Policy:
     """Return a policy's name, or the policy that a file defines."""
     from oocgraph.errors import PolicyError
     from oocgraph.partition.policy import Policy
