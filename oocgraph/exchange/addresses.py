@@ -133,19 +133,53 @@ class Addresses:
         return sum(one.nbytes for value in values for one in (value if isinstance(value, tuple) else (value,)))
 
 
-def address_bytes(parts: Sequence[PartLike], p: int) -> int:
-    """Return an upper bound of the bytes of member p's `Addresses` and of what making them takes, before anything is made.
+@dataclass(frozen=True, slots=True)
+class MirrorCounts:
+    """Lengths of all lists of a partitioned graph.
 
-    Notes
-    -----
-    4 bytes a mirror here and 4 of its row; of the mirrors that others have of the masters here, no more than all they have: 8 bytes each,
-    and 16 more while they are sorted; 8 bytes a slot.
+    Attributes
+    ----------
+    mirrors : (num_members, num_members) int64
+        ``[p, q]``: mirrors that p has of q's masters: candidates that p may send to q in a whole search.
+    casts : (num_members, num_members) int64
+        ``[p, q]``: those of them that have out-edges: vertices that q may tell p of in a whole search.
     """
-    mine = parts[p]
-    slots = mine.num_masters + mine.num_isolated
-    elsewhere = min(sum(part.num_mirrors for part in parts) - mine.num_mirrors, slots * (len(parts) - 1))
-    largest = max((part.num_mirrors for q, part in enumerate(parts) if q != p), default=0)
-    return 8 * mine.num_mirrors + 24 * elsewhere + 8 * (slots + 1) + 40 * len(parts) + 40 * max(largest, mine.num_mirrors)
+
+    mirrors: Array
+    casts: Array
+
+    def num_copies(self, p: int) -> int:
+        """Mirrors with out-edges that all others have of p's masters."""
+        return int(self.casts[:, p].sum())
+
+    def address_bytes(self, part: PartLike) -> int:
+        """Bytes of a member's `Addresses`."""
+        p, members = part.index, self.mirrors.shape[0]
+        named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.casts[p].sum())
+        return 4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * members + 2)
+
+    def making_bytes(self, parts: Sequence[PartLike], p: int) -> int:
+        """Bytes that `make_addresses` takes beside what it returns: ids, owners and permutations of one part after the other."""
+        mine, copies = parts[p], self.num_copies(p)
+        slots = mine.num_masters + mine.num_isolated
+        other = max((8 * part.num_vertices + 40 * part.num_mirrors for part in parts if part.index != p), default=0)
+        return (
+            8 * (mine.num_vertices + mine.num_isolated)
+            + 21 * mine.num_mirrors
+            + max(30 * mine.num_mirrors, other, 24 * copies + 16 * slots)
+        )
+
+
+def count_mirrors(parts: Sequence[PartLike], group: str) -> MirrorCounts:
+    """Count who mirrors how many of whose masters: reads the owners and row pointers of all mirrors, 13 bytes each, part by part."""
+    members = len(parts)
+    mirrors, casts = np.zeros((2, members, members), np.int64)
+    for p, part in enumerate(parts):
+        if part.num_mirrors:
+            owner = part.mirror_owner()
+            mirrors[p] = np.bincount(owner, minlength=members)
+            casts[p] = np.bincount(owner[_have_edges(part, group)], minlength=members)
+    return MirrorCounts(mirrors, casts)
 
 
 def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.exchange.addresses import Addresses, PartLike
+from oocgraph.exchange.addresses import ALIGNMENT, Addresses, PartLike
 from oocgraph.exchange.messages import Message, pack_messages
 from oocgraph.kernels import cpu, traverse
 from oocgraph.runtime.local_edges import LocalEdges, Staging
@@ -102,17 +102,18 @@ class Member:
         return np.concatenate(found)
 
 
-def fixed_bytes(part: PartLike, itemsize: int) -> int:
-    """Bytes that a member holds beside its addresses and edges; reading them needs as much again of the ids."""
-    return 8 * (part.num_vertices + 1) + (itemsize + 8) * part.num_vertices + (itemsize + 8) * part.num_isolated
+def row_bytes(part: PartLike, itemsize: int) -> int:
+    """Bytes of row pointers and ids that a member holds."""
+    return 8 * (part.num_vertices + 1) + itemsize * (part.num_vertices + part.num_isolated)
 
 
-def search_bytes(part: PartLike, addresses: Addresses, itemsize: int) -> int:
+def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: int) -> int:
     """Bytes that a search holds of one member: state, queues, and messages on their way."""
-    a, num_slots = addresses, part.num_masters + part.num_isolated
-    bitmaps = (2 * part.num_vertices + part.num_isolated + a.num_places + a.num_cast_places) // 8 + 40
-    state = (itemsize + 4) * num_slots + itemsize * a.num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * a.num_copies
-    messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * a.num_copies
+    num_slots = part.num_masters + part.num_isolated
+    num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_members, num_copies + ALIGNMENT * num_members
+    bitmaps = (2 * part.num_vertices + part.num_isolated + num_places + num_cast_places) // 8 + 40
+    state = (itemsize + 4) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
+    messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * num_copies
     return bitmaps + state + messages
 
 

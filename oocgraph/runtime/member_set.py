@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.exchange.addresses import Addresses, PartLike, address_bytes, make_addresses
-from oocgraph.memory import Budget
+from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
+from oocgraph.memory import Budget, format_bytes
 from oocgraph.runtime.engine import BUFFER_BYTES
 from oocgraph.runtime.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
-from oocgraph.runtime.member import Member, MemberSearch, fixed_bytes, search_bytes
+from oocgraph.runtime.member import Member, MemberSearch, row_bytes, search_bytes
 from oocgraph.subgraph.gather import Gatherer
 from oocgraph.subgraph.rows import held_window_bytes
 
@@ -46,6 +46,8 @@ class MemberSet:
         That expand; that read.
     directed
         Whether the graph is.
+    reserved_bytes
+        What a search needs besides: charged, and named, together with what is held here.
 
     Attributes
     ----------
@@ -64,22 +66,22 @@ class MemberSet:
 
     def __init__(
         self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
-        directed: bool,
+        directed: bool, reserved_bytes: int = 0,
     ) -> None:  # fmt: skip
         self.threads, self.members = threads, dict[int, Member]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
-        addresses = [_charge(parts, part, group, budget, dtype) for part in mine]
         arrays = [part.store.array(f"{group}/indices") for part in mine]
         blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
         self.num_blocks = sum(blocks)
+        reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
+        self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, min(reading, self.num_blocks * BLOCK_BYTES))
+        addresses = [make_addresses(parts, part.index, group) for part in mine]
         self._gatherer: Gatherer | None = None
         slots = _shares(blocks, budget.available_bytes)
         if slots != blocks:
             self.threads += READ_AHEAD
-            windows = io_threads * (BUFFER_BYTES + max(held_window_bytes(array) for array in arrays))
-            each = staging_bytes(max(array.dtype.itemsize for array in arrays))
-            budget.reserve("edges being read", (self.threads + 1) * each + windows)
+            budget.reserve("edges being read", reading)
             self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
             slots = _shares(blocks, budget.available_bytes)
         self.num_resident_blocks = sum(slots)
@@ -94,6 +96,26 @@ class MemberSet:
         except BaseException:
             self.close()
             raise
+
+    def _charge(
+        self, parts: Sequence[PartLike], mine: Sequence[PartLike], counts: MirrorCounts, budget: Budget, dtype: np.dtype[Any],
+        reserved_bytes: int, edge_bytes: int,
+    ) -> None:  # fmt: skip
+        """Reserve all that is held but the edges; refuse it if those, at the least, or what loading takes, do not fit beside it."""
+        rows = sum(row_bytes(part, dtype.itemsize) for part in mine)
+        addresses = sum(counts.address_bytes(part) for part in mine)
+        searches = sum(search_bytes(part, counts.num_copies(part.index), len(parts), dtype.itemsize) for part in mine)
+        ids = max((8 * (part.num_vertices + part.num_isolated) for part in mine), default=0)
+        making = max((counts.making_bytes(parts, part.index) for part in mine), default=0)
+        total = rows + addresses + searches + ids + reserved_bytes
+        name = (
+            f"a search over {len(mine)} parts (rows {format_bytes(rows)}, addresses {format_bytes(addresses)}, state and messages "
+            f"{format_bytes(searches)})"
+        )
+        more = max(edge_bytes, making - ids)
+        if total + more > budget.available_bytes:
+            budget.reserve(name, total + more)
+        budget.reserve(name, total)
 
     def _edges(self, array: Any, num_slots: int, indptr: Any) -> LocalEdges:
         return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
@@ -163,16 +185,11 @@ def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
     return "in"  # both directions of an undirected edge are stored somewhere: following all lists backwards reaches the same
 
 
-def _charge(parts: Sequence[PartLike], part: PartLike, group: str, budget: Budget, dtype: np.dtype[Any]) -> Addresses:
-    """Reserve what a member holds beside its edges, one search included, and make its addresses."""
-    p = part.index
-    budget.reserve(f"rows of part {p}", fixed_bytes(part, dtype.itemsize))
-    budget.reserve(f"addresses of part {p}", address_bytes(parts, p))
-    addresses = make_addresses(parts, p, group)
-    budget.release(f"addresses of part {p}")
-    budget.reserve(f"addresses of part {p}", addresses.num_bytes)
-    budget.reserve(f"search in part {p}", search_bytes(part, addresses, dtype.itemsize))
-    return addresses
+def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> int:
+    """Bytes that reading edges takes which are not held."""
+    windows = io_threads * (BUFFER_BYTES + max((held_window_bytes(array) for array in arrays), default=0))
+    each = staging_bytes(max((array.dtype.itemsize for array in arrays), default=0))
+    return (threads + READ_AHEAD + 1) * each + windows
 
 
 def _shares(blocks: Sequence[int], available_bytes: int) -> list[int]:

@@ -74,9 +74,10 @@ class PartitionedRuntime:
     ) -> None:  # fmt: skip
         began = time.perf_counter()
         self.num_vertices, self.dtype, self.budget = num_vertices, dtype, budget
-        budget.reserve("result", (RESULT_BYTES + dtype.itemsize) * num_vertices)
-        numbers = range(len(parts))
-        self.held = MemberSet(parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed)
+        numbers, result = range(len(parts)), (RESULT_BYTES + dtype.itemsize) * num_vertices
+        self.held = MemberSet(
+            parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed, reserved_bytes=result
+        )
         self.members = [self.held.members[p] for p in numbers]
         self.has_broadcast = any(member.addresses.num_copies for member in self.members)
         self.searching = threading.Lock()
