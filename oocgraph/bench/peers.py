@@ -87,18 +87,35 @@ class GapbsPeer:
     def search(self, row: int) -> PeerSearch:
         """Search from a row of the exported graph; the time is the median of GAPBS's trials."""
         command = [str(self._program), "-f", str(self._graph_file), "-r", str(row), "-n", str(GAPBS_TRIALS), "-a"]
-        with subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-            assert process.stdout is not None
-            output = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        trials = [float(text) for text in _TRIAL.findall(output)]
+        output, peak_bytes = run_gapbs(command, self._environment, self.name, _REACHED)
+        self.peak_bytes = max(self.peak_bytes, peak_bytes)
         reached = _REACHED.search(output)
-        if process.returncode or not trials or reached is None:
-            last = output.strip().splitlines()[-1:] or ["no output"]
-            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its figures ({last[0]})")
-        self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
-        return PeerSearch(statistics.median(trials), int(reached[1]))
+        assert reached is not None
+        return PeerSearch(statistics.median(trial_seconds(output)), int(reached[1]))
+
+
+def run_gapbs(command: list[str], environment: dict[str, str], name: str, wanted: re.Pattern[str]) -> tuple[str, int]:
+    """Run a program of GAPBS; return its output, which has trial times and what is wanted, and the peak of its resident memory.
+
+    Raises
+    ------
+    OocGraphError
+        It fails, or its output lacks the figures.
+    """
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode or not trial_seconds(output) or wanted.search(output) is None:
+        last = output.strip().splitlines()[-1:] or ["no output"]
+        raise OocGraphError(f"--peer {name}: it ended with code {process.returncode} without its figures ({last[0]})")
+    return output, usage.ru_maxrss * 1024
+
+
+def trial_seconds(output: str) -> list[float]:
+    """Seconds of each trial that GAPBS tells of."""
+    return [float(text) for text in _TRIAL.findall(output)]
 
 
 class Peers:

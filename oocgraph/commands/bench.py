@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.bench_gpu import bench_gpu
+from oocgraph.commands.bench_pagerank import bench_pagerank
 from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bfs import DIRECTIONS
@@ -38,6 +39,7 @@ def bench() -> None:
 
 
 bench.add_command(bench_gpu)
+bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_partition)
 

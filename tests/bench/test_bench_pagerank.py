@@ -1,0 +1,88 @@
+"""``oocgraph bench pagerank``: ratios to peers, and to the disk, are made of what was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from oocgraph import OocGraphError, generate_kronecker, pagerank
+from oocgraph.bench.pagerank import RankReport, RankRound, bench_pagerank
+from oocgraph.bench.rank_process import networkx_ranks, scipy_ranks
+from oocgraph.memory import host_bytes
+from oocgraph.types import ignore_progress
+
+GAPBS = """#!/bin/sh
+test -f "$2" && test "$5 $6 $7 $8 $9" = "-i 4 -t 0 -l" || exit 3
+printf 'Read Time:           0.01\\n   0    0.5\\n   1    0.25\\n   2    0.1\\n   3    0.09\\nTrial Time:          0.08\\n'
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return generate_kronecker(10, tmp_path_factory.mktemp("bench") / "k.zarr")
+
+
+def measured(store, **options):
+    return bench_pagerank(store, num_iterations=4, num_rounds=2, progress=ignore_progress, threads=1, **options)
+
+
+@pytest.mark.parametrize("peer", ["scipy", "networkx"])
+def test_library_in_a_process_of_its_own(store, peer):
+    figures = measured(store, peer=peer).figures()
+    assert figures["peer_1"] == peer
+    assert figures["ratio_to_peer_1"] > 0
+    assert figures["peer_1_peak_bytes"] > 1 << 20
+    assert "fraction_of_sequential" not in figures, "all edges were in memory"
+
+
+def test_gapbs_on_both_orders(store, tmp_path):
+    """A program that answers as GAPBS does."""
+    program = tmp_path / "pr"
+    program.write_text(GAPBS)
+    program.chmod(0o755)
+    figures = measured(store, peer=f"gapbs:{program}", scratch=str(tmp_path)).figures()
+    assert figures["peer_1_median_iteration_seconds"] == figures["peer_2_median_iteration_seconds"] == pytest.approx(0.02)
+    assert figures["peer_2"].endswith("in degree order")
+    assert list(tmp_path.iterdir()) == [program], "exported graphs are gone"
+
+
+@pytest.mark.parametrize(("answer", "words"), [("exit 3", "ended with code 3"), ("echo nothing", "without its figures")])
+def test_gapbs_that_fails_is_told(store, tmp_path, answer, words):
+    program = tmp_path / "pr"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    with pytest.raises(OocGraphError, match=words):
+        measured(store, peer=f"gapbs:{program}")
+
+
+@pytest.mark.parametrize(("peer", "words"), [("nobody", "unknown; choose scipy, networkx or gapbs:PATH"), ("gapbs:/", "not a program")])
+def test_unknown_peer_is_refused(store, peer, words):
+    with pytest.raises(OocGraphError, match=words):
+        measured(store, peer=peer)
+
+
+def test_peers_rank_as_we_do(store):
+    matrix = store.to_scipy(dtype=float)
+    ours = pagerank(store, tol=0, max_iter=6, precision="double").rank
+    assert scipy_ranks(matrix)(6) == pytest.approx(ours, abs=1e-15)
+    assert networkx_ranks(matrix)(6) is None, "with tol=0 NetworkX ends with an error"
+
+
+def test_ratios_are_made_inside_a_round(store):
+    result = pagerank(store, tol=0, max_iter=2)
+    rounds = tuple(
+        RankRound(iteration_seconds=ours, bytes_per_second=90.0, peer_seconds=(theirs,), sequential_bytes_per_second=100.0)
+        for ours, theirs in ((1, 2), (3, 3), (9, 2))
+    )
+    figures = RankReport(result=result, threads=1, num_iterations=1, peers=(("x", 5),), rounds=rounds).figures()
+    assert figures["ratio_to_peer_1"] == 1
+    assert figures["median_iteration_seconds"] == 3
+    assert figures["fraction_of_sequential"] == pytest.approx(0.9)
+
+
+def test_edges_on_disk_are_compared_with_the_disk(store, monkeypatch):
+    from oocgraph.runtime.stored_pieces import StoredPieces
+
+    monkeypatch.setattr(StoredPieces, "_keep", lambda _self, _budget: 0)
+    figures = measured(store, memory_budget=host_bytes() + (64 << 20)).figures()
+    assert figures["kept_bytes"] == 0
+    assert figures["fraction_of_sequential"] > 0
