@@ -300,12 +300,13 @@ def _joined(one: Ids, other: Ids) -> Ids:
 
 def check_categories(store: CSRStore) -> Iterator[str]:
     """Whether the codes of text columns are those of their categories."""
+    group = groups_of(store)[0]
     for name in [name for name, kind in store.attributes.columns.items() if kind == "string"]:
-        codes, num_categories = store.array(f"out/{name}"), StringColumn(store, f"columns/{name}").length
+        codes, num_categories = store.array(f"{group}/{name}"), StringColumn(store, f"columns/{name}").length
         for start in range(0, codes.length, BLOCK_ENTRIES):
             part = codes.read(start, min(codes.length, start + BLOCK_ENTRIES))
             wrong = np.flatnonzero((part < 0) | (part >= num_categories))
             if wrong.size:
                 at = int(wrong[0])
-                yield f"{store.url}: entry {start + at} of out/{name} is {part[at]}, but columns/{name} has {num_categories} categories"
+                yield f"{store.url}: entry {start + at} of {group}/{name} is {part[at]}, but columns/{name} has {num_categories} categories"
                 break

@@ -77,7 +77,7 @@ def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: boo
     for first in range(0, num_rows, BLOCK_ROWS):
         part = indptr.read(first, min(num_rows, first + BLOCK_ROWS) + 1)
         if part[0] != stop or np.any(part[1:] < part[:-1]) or part[-1] > num_entries:
-            raise _damaged(store, group)
+            raise damaged_rows(store, group)
         while stop < part[-1]:
             start = stop
             low = int(np.searchsorted(part, start, side="right")) - 1
@@ -87,10 +87,11 @@ def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: boo
             high = int(np.searchsorted(part, stop))
             yield RowBlock(first + low, part[low : high + 1], start, stop)
     if stop != num_entries:
-        raise _damaged(store, group)
+        raise damaged_rows(store, group)
 
 
-def _damaged(store: CSRStore, group: str) -> CorruptStoreError:
+def damaged_rows(store: CSRStore, group: str) -> CorruptStoreError:
+    """Return the error of an ``indptr`` that no rows can be read by."""
     return CorruptStoreError(
         f"{store.url}: {group}/indptr does not ascend from 0 to the length of {group}/indices; "
         "`oocgraph check` tells where, restore the store or build it again"

@@ -181,7 +181,13 @@ def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: 
 
 def write_groups(root: Path, attributes: dict[str, Any]) -> None:
     """Make every folder between `root` and its arrays a Zarr group; `attributes` are those of `root`."""
-    for folder in {parent for path in root.rglob("zarr.json") for parent in path.parent.parents if parent.is_relative_to(root)} | {root}:
+    folders = {root}
+    for path in root.rglob("zarr.json"):
+        folder = path.parent.parent if path.parent != root else root
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.parent
+    for folder in folders:
         own = attributes if folder == root else {}
         if folder == root or not (folder / "zarr.json").exists():
             (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
