@@ -6,6 +6,7 @@ are in `oocgraph.partition.cusp`, their order in `oocgraph.runtime.partitioning`
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -65,7 +66,7 @@ def partition_graph(
     transpose
         Give each part the other lists too.
     columns
-        Edge columns that go along; by default all that the lists have.
+        Edge columns that go along; by default all.
     vertex_weight, edge_weight
         What counts as work when the graph is divided among the workers (not among the partitions).
     round_vertices
@@ -116,16 +117,16 @@ def partition_graph(
         )
     if read not in ("out", "in"):
         raise OocGraphError(f"read is {read!r}; it must be out or in")
-    if not round_vertices >= 1 or vertex_weight < 0 or edge_weight < 0 or vertex_weight + edge_weight <= 0:
+    if not (round_vertices >= 1 and vertex_weight >= 0 and edge_weight >= 0 and 0 < vertex_weight + edge_weight < math.inf):
         raise OocGraphError(
-            f"vertex_weight is {vertex_weight}, edge_weight {edge_weight}, round_vertices {round_vertices}; weights must be 0 or more and "
-            "not both 0, round_vertices 1 or more"
+            f"vertex_weight is {vertex_weight}, edge_weight {edge_weight}, round_vertices {round_vertices}; weights must be finite, not "
+            "negative and not both 0, round_vertices 1 or more"
         )
     choices = Choices(
         num_partitions=int(num_partitions),
         policy=checked_policy(policy, vertex_order=attributes.vertex_order, compiled=compiled),
         read=read,
-        columns=_columns(store, columns, read),
+        columns=_columns(store, columns),
         transposed=transpose,
         vertex_weight=vertex_weight,
         edge_weight=edge_weight,
@@ -149,13 +150,9 @@ def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, p
     return OnCluster(client, progress)
 
 
-def _columns(store: CSRStore, columns: Any, read: str) -> tuple[str, ...]:
+def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:
     """Return the edge columns that go along."""
     known = store.attributes.columns
-    if read == "in" and store.attributes.directed and known:
-        if columns:
-            raise OocGraphError(f"edge columns are stored with the out-lists; partition {store.url} with read='out', or with columns=()")
-        return ()
     if columns is None:
         return tuple(known)
     if unknown := [name for name in columns if name not in known]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import damaged_rows
 from oocgraph.store.slices import StoredSlice
 from oocgraph.types import Array
 
@@ -93,6 +94,11 @@ def cut_blocks(
     Blocks
         Of every vertex of the graph; none of an empty graph.
 
+    Raises
+    ------
+    CorruptStoreError
+        ``indptr`` is not ascending from 0 to the length of ``indices``.
+
     Notes
     -----
     Streams ``indptr``; 4 MiB, and 32 bytes a block, are held.
@@ -103,16 +109,20 @@ def cut_blocks(
         return edge_weight * int(indptr[v]) + vertex_weight * v
 
     shares = [weight(n) * r / num_readers for r in range(1, num_readers)]
-    ranges = np.array([0, *(bisect_left(range(n + 1), share, key=weight) for share in shares), n])
+    ranges = np.maximum.accumulate([0, *(bisect_left(range(n + 1), share, key=weight) for share in shares), n])
     first_row, first_entry, rounds = [0], [0], list[int]()
     ends = ranges[1:] if round_vertices is not None else np.array([n])
     for start, stop in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
         step = stop - start if round_vertices is None else round_vertices
         for k, low in enumerate(range(start, stop, max(1, step))):
             block_rows, block_entries = _cut(indptr, low, min(stop, low + step), max_rows, max_entries)
+            if not block_rows:
+                raise damaged_rows(store, group)
             first_row += block_rows
             first_entry += block_entries
             rounds += [k] * len(block_rows)
+    if int(indptr[0]) != 0 or first_entry[-1] != store.array(f"{group}/indices").length:
+        raise damaged_rows(store, group)
     rows = np.array(first_row, np.int64)
     # a block that spans two ranges, which only those of no rounds may, is read by whoever has its beginning
     reader = np.searchsorted(ranges[1:], rows[:-1], side="right")
@@ -120,10 +130,12 @@ def cut_blocks(
 
 
 def _cut(indptr: StoredSlice, start: int, stop: int, max_rows: int, max_entries: int) -> tuple[list[int], list[int]]:
-    """Return row and entry after each block of the rows ``start .. stop - 1``."""
-    rows, entries = [], []
+    """Return row and entry after each block of the rows ``start .. stop - 1``; none if their pointers do not ascend."""
+    rows, entries = list[int](), list[int]()
     for low in range(start, stop, PIECE_ROWS):
         part = indptr[low : min(stop, low + PIECE_ROWS) + 1].read()
+        if np.any(part[1:] < part[:-1]) or (entries and entries[-1] != part[0]):
+            return [], []
         at, last = 0, part.size - 1
         while at < last:
             end = int(np.searchsorted(part, part[at] + max_entries, side="right")) - 1

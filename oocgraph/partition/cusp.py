@@ -18,6 +18,7 @@ section 4. Differs from the paper in: blocks and partitions stay on disk; edges 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ import numpy as np
 from oocgraph.errors import PolicyError
 from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.blocks import PIECE_ROWS
-from oocgraph.partition.stage import CuspSpec, Rows, Stage, read_elements
+from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.stage import EndedError, Rows, Stage, read_elements
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.store.partitions import MIRROR_OWNER, part_name
 from oocgraph.store.preallocated import PreallocatedArray
@@ -116,12 +118,13 @@ def assign_masters(stage: Stage, numbers: range, round_: int, state: Array | Non
     before = stage.spec.policy.initial_master_state(stage.prop) if state is None else state
     after = before.copy()
     if compiled.uses_masters:
+        # of this round a reader knows nobody's masters, whichever readers this worker has worked for, and how often
+        stage.forget_masters(np.union1d(numbers, np.flatnonzero(stage.known & (blocks.round >= round_))))
         stage.learn_masters(np.flatnonzero(blocks.round < round_))
-        stage.masters[blocks.first_row[numbers.start] : blocks.first_row[numbers.stop]] = -1  # perhaps of a first try
 
     def assign(b: int) -> None:
         rows = stage.read_rows(b, with_entries=compiled.reads_neighbours)
-        prop = stage.prop.with_rows(rows.first_row, rows.indptr, rows.indices, rows.begin, rows_are_in=stage.spec.group == "in")
+        prop = stage.prop.with_rows(rows.first_row, rows.indptr, rows.indices, rows.begin, rows_are_in=stage.spec.read == "in")
         at = np.full(3, -1, np.int64)
         with _told(stage, "get_master", at[:1]):
             if compiled.assign_masters(prop, rows.first_row, rows.stop_row, after, stage.masters, at):
@@ -130,7 +133,7 @@ def assign_masters(stage: Stage, numbers: range, round_: int, state: Array | Non
         stage.known[b] = True
 
     in_order = compiled.has_master_state or compiled.uses_masters
-    _each(assign, numbers, 1 if in_order else stage.threads)
+    _each(stage, assign, numbers, 1 if in_order else stage.threads)
     return before, after
 
 
@@ -156,7 +159,7 @@ def assign_edges(stage: Stage, reader: int, numbers: range, round_: int, state: 
             rows.first_row, rows.indptr, rows.indices, rows.begin, owners, stage.masters, proxies, counts[b - first]
         )
 
-    _each(assign, numbers, 1 if stage.compiled.has_edge_state else stage.threads)
+    _each(stage, assign, numbers, 1 if stage.compiled.has_edge_state else stage.threads)
     _add_proxies(_proxies_path(spec, reader), proxies, keep=round_ > 0)
     return EdgeCounts(numbers, counts, hashes, before, after)
 
@@ -228,14 +231,14 @@ def construct(stage: Stage, sizes: list[tuple[int, int]], places: Places) -> Arr
             raise _not_deterministic(stage, rows)
         for p, kind, at, edges, locals_ in segments.shares():
             edge, local = int(places.first_edge[i, p, kind]), int(places.first_local[i, p, kind])
-            targets[p][f"{spec.group}/indices"].write(edge, out[edges])
-            targets[p][f"{spec.group}/indptr"].write(1 + local, pointers[locals_] + (edge - at))
+            targets[p][f"{spec.read}/indices"].write(edge, out[edges])
+            targets[p][f"{spec.read}/indptr"].write(1 + local, pointers[locals_] + (edge - at))
         for name in spec.columns:
             moved = _moved_column(stage, name, rows, place)
             for p, kind, _, edges, _ in segments.shares():
-                targets[p][f"{spec.group}/{name}"].write(int(places.first_edge[i, p, kind]), moved[edges])
+                targets[p][f"{spec.read}/{name}"].write(int(places.first_edge[i, p, kind]), moved[edges])
 
-    _each(insert, found.numbers, 1 if stage.compiled.has_edge_state else stage.threads)
+    _each(stage, insert, found.numbers, 1 if stage.compiled.has_edge_state else stage.threads)
     return np.asarray(self_loops.sum(axis=0))
 
 
@@ -268,11 +271,11 @@ def array_of(spec: CuspSpec, p: int, name: str, dtype: Any, length: int) -> Prea
 
 def edge_arrays(stage: Stage, num_local: int, num_edges: int) -> Iterator[tuple[str, Any, int]]:
     """Iterate over name, dtype and length of the arrays of a local CSR."""
-    group = stage.spec.group
-    yield f"{group}/indptr", np.dtype(np.int64), num_local + 1
-    yield f"{group}/indices", index_dtype(num_local), num_edges
-    for name in stage.spec.columns:
-        yield f"{group}/{name}", stage.store.array(f"{group}/{name}").dtype, num_edges
+    spec = stage.spec
+    yield f"{spec.read}/indptr", np.dtype(np.int64), num_local + 1
+    yield f"{spec.read}/indices", index_dtype(num_local), num_edges
+    for name in spec.columns:
+        yield f"{spec.read}/{name}", stage.store.array(f"{spec.group}/{name}").dtype, num_edges
 
 
 def vertex_arrays(sizes: PartSizes) -> Iterator[tuple[str, Any, int]]:
@@ -313,7 +316,7 @@ def _write_vertices(stage: Stage, p: int, words: Array, sizes: PartSizes) -> Non
 def _owners(stage: Stage, rows: Rows, state: Array) -> Array:
     """Return the partition of each edge of a block: a buffer of the thread's."""
     owners = stage.buffer("owners", rows.indices.size, stage.master_dtype)
-    in_lists, at = stage.spec.group == "in", np.full(3, -1, np.int64)
+    in_lists, at = stage.spec.read == "in", np.full(3, -1, np.int64)
     with _told(stage, "get_edge_owner", at[:2]):
         if stage.compiled.edge_owners(
             stage.prop, rows.first_row, rows.indptr, rows.indices, rows.begin, in_lists, stage.masters, state, owners, at
@@ -352,8 +355,15 @@ def _not_deterministic(stage: Stage, rows: Rows) -> PolicyError:
     )
 
 
-def _each(function: Callable[[int], None], numbers: range, threads: int) -> None:
-    for _ in map_bounded(function, numbers, threads):
+def _each(stage: Stage, function: Callable[[int], None], numbers: range, threads: int) -> None:
+    """Call a function for each block, unless the partitioning ends meanwhile."""
+
+    def call(b: int) -> None:
+        if stage.ended:
+            raise EndedError
+        function(b)
+
+    for _ in map_bounded(call, numbers, threads):
         pass
 
 
@@ -369,7 +379,7 @@ def _add_proxies(path: Path, proxies: Array, *, keep: bool) -> None:
     """Write the bitmaps of a reader, with what it found in the rounds before."""
     if keep:
         proxies |= np.fromfile(path, np.uint64).reshape(proxies.shape)
-    unfinished = path.with_suffix(".unfinished")
+    unfinished = path.with_suffix(f".{uuid.uuid4().hex}")  # of its own: another worker may have been told to do the same
     proxies.tofile(unfinished)
     os.replace(unfinished, path)
 

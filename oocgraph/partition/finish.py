@@ -15,6 +15,7 @@ import numpy as np
 from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.blocks import BLOCK_ENTRIES, PIECE_ROWS
 from oocgraph.partition.cusp import PartSizes, array_of, edge_arrays, vertex_arrays
+from oocgraph.partition.cusp_spec import TRANSPOSE_ENTRIES, entry_bytes
 from oocgraph.partition.stage import Stage
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, GraphAttributes, string_arrays
@@ -23,9 +24,6 @@ from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.writer import write_groups
 from oocgraph.types import Array, index_dtype
 
-TRANSPOSE_ENTRIES = 1 << 21
-"""Fewest entries of a transpose in memory at once."""
-
 
 def other(group: str) -> str:
     """Return the group of the transpose."""
@@ -33,24 +31,17 @@ def other(group: str) -> str:
 
 
 def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
-    """Write the transpose of a partition's local CSR, with its edge columns.
-
-    Raises
-    ------
-    BudgetError
-        Not even a small part of it fits.
-    """
-    spec, group = stage.spec, stage.spec.group
+    """Write the transpose of a partition's local CSR, with its edge columns; the stage has reserved what it takes at least."""
+    spec, group = stage.spec, stage.spec.read
     arrays = {name: array_of(spec, p, name, dtype, length) for name, dtype, length in edge_arrays(stage, num_local, num_edges)}
     stored = {name: PlainArray(array.root, name, array.dtype, array.length, array.chunk_length) for name, array in arrays.items()}
     columns = [f"{group}/{name}" for name in spec.columns]
     targets = {name: array_of(spec, p, other(group) + name[len(group) :], array.dtype, array.length) for name, array in arrays.items()}
     for target in targets.values():
         target.create()
-    entry_bytes = sum(stored[name].dtype.itemsize for name in [f"{group}/indices", *columns])
-    stage.budget.reserve("local pointers", 2 * 8 * (num_local + 1))
-    most = max(TRANSPOSE_ENTRIES, stage.budget.available_bytes // (2 * entry_bytes))
-    stage.budget.reserve("transposed edges", min(num_edges, most) * entry_bytes)
+    each = entry_bytes(stage.store, spec)
+    most = TRANSPOSE_ENTRIES + max(0, stage.budget.available_bytes) // (2 * each)
+    stage.budget.reserve("more transposed edges", max(0, min(num_edges, most) - TRANSPOSE_ENTRIES) * each)
     try:
         indptr = np.zeros(num_local + 1, np.int64)
         for _, _, _, entries in _rows(stage, stored, group):
@@ -70,8 +61,7 @@ def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
             for name, values in out.items():
                 targets[name].write(first, values)
     finally:
-        stage.budget.release("transposed edges")
-        stage.budget.release("local pointers")
+        stage.budget.release("more transposed edges")
 
 
 def _ranges(indptr: Array, most: int) -> Iterator[tuple[int, int]]:
@@ -95,17 +85,19 @@ def _rows(stage: Stage, stored: dict[str, PlainArray], group: str) -> Iterator[t
             yield low + first, np.clip(pointers[first : last + 1], begin, end), begin, indices.read(begin, end)
 
 
-def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops: int, *, transposed: bool) -> None:
+def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops: int) -> None:
     """Write checksums, metadata and attributes: from then on the partition is a graph store."""
     spec, graph = stage.spec, stage.store.attributes
     shapes = [*vertex_arrays(sizes), *edge_arrays(stage, sizes.num_local, num_edges)]
-    if transposed:
-        shapes += [(other(spec.group) + name[len(spec.group) :], *shape) for name, *shape in edge_arrays(stage, sizes.num_local, num_edges)]
+    if spec.transposed:
+        shapes += [(other(spec.read) + name[len(spec.read) :], *shape) for name, *shape in edge_arrays(stage, sizes.num_local, num_edges)]
     for name, dtype, length in shapes:
         array_of(spec, p, name, dtype, length).seal()
     for name in (name for name in spec.columns if graph.columns[name] == "string"):
         for part in string_arrays(f"columns/{name}"):
             _copy(stage, part, array_of(spec, p, part, stage.store.array(part).dtype, stage.store.array(part).length))
+    # edges that only a column tells apart, which stays behind, are duplicates from now on
+    told_apart = set(graph.columns) - {"weight"} <= set(spec.columns)
     attributes = GraphAttributes(
         num_vertices=sizes.num_local,
         num_edges=num_edges,
@@ -115,10 +107,10 @@ def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops:
         num_self_loops=num_self_loops,
         directed=True,
         weighted=graph.weighted and "weight" in spec.columns,
-        duplicates=graph.duplicates,
+        duplicates=graph.duplicates if told_apart else "keep",
         vertex_order="partition",
         num_masters=sizes.num_masters,
-        groups=("out", "in") if transposed else (spec.group,),
+        groups=("out", "in") if spec.transposed else (spec.read,),
         index_dtype=index_dtype(sizes.num_local).name,
         columns={name: graph.columns[name] for name in spec.columns},
         source=f"partition {p} of {spec.num_partitions} of {spec.url}",

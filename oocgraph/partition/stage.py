@@ -1,7 +1,6 @@
-"""What a worker keeps from one phase of a partitioning to the next: the open graph, the compiled policy, masters; and what all of it takes.
+"""What a worker keeps from one phase of a partitioning to the next: the open graph, the compiled policy, masters.
 
-In: a `CuspSpec`, which says all there is to say and may be pickled. Out: `Stage`, whose budget is charged with everything that grows with
-the graph before a phase begins, and `stage_bytes`, the same numbers for whoever wants to refuse earlier.
+In: a `CuspSpec`. Out: `Stage`, whose budget is charged with everything that grows with the graph before a phase begins.
 """
 
 from __future__ import annotations
@@ -9,60 +8,21 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels import cusp as kernels
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, RowLookup, make_prop
+from oocgraph.kernels.warm_cusp import load_cusp_kernels
 from oocgraph.memory import Budget, host_bytes
-from oocgraph.partition.blocks import PIECE_ROWS, Blocks
-from oocgraph.partition.policy import CompiledPolicy, Policy, compile_policy
+from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, by_class, needs_lookup, stage_bytes
+from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import MASTERS, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
-from oocgraph.types import PAGE_BYTES, Array
-
-DEGREES = "degrees"
-"""Name of the reservation for what a policy asks about vertices whose rows are not at hand."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CuspSpec:
-    """One partitioning, as workers are told of it.
-
-    Attributes
-    ----------
-    url : str
-        The graph.
-    group : str
-        Lists that are read: ``out`` or ``in``.
-    num_partitions : int
-    policy : Policy
-    columns : tuple of str
-        Edge columns that go along.
-    blocks : Blocks
-    root, scratch : Path
-        The unfinished output, and a folder that goes when it is done; every worker sees both.
-    threads : int or None
-        Of each worker; None: as many as it has.
-    memory_budget : str, int or None
-        Of each worker.
-    """
-
-    url: str
-    group: str
-    num_partitions: int
-    policy: Policy
-    columns: tuple[str, ...]
-    blocks: Blocks
-    root: Path
-    scratch: Path
-    threads: int | None
-    memory_budget: str | int | None
+from oocgraph.types import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,8 +53,21 @@ class Rows:
         return self.first_row + self.indptr.size - 1
 
 
+class EndedError(Exception):
+    """A partitioning has ended: what is still at work for it is not wanted any more."""
+
+
 class Stage:
-    """What a worker keeps while a graph is partitioned.
+    """What a worker keeps while a graph is partitioned. One phase at a time works with it: whoever runs one holds `lock`.
+
+    Attributes
+    ----------
+    masters : (num_vertices,) `master_dtype`
+        Partition of each vertex's master as far as known here, -1 for others.
+    known : (num_blocks,) bool
+        Blocks whose masters are.
+    ended : bool
+        Whether to stop: phases raise `EndedError` at their next block.
 
     Parameters
     ----------
@@ -119,23 +92,25 @@ class Stage:
         self.master_dtype = master_dtype(spec.num_partitions)
         self.num_words = -(-self.store.num_vertices // 64)
         charges = stage_bytes(self.store, spec, self.compiled, threads)
-        _reserve(Budget(limit_bytes), charges)  # before anything is read; once more when the compiler has taken what it needs
+        compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
+        _reserve(Budget(limit_bytes), charges | compiler)  # before anything is read; once more when the compiler has taken what it needs
         self.compiled = compile_policy(spec.policy, self.prop)
-        _load_kernels(self.store.index_dtype, self.master_dtype)
+        columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
+        load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
         self.budget = Budget(limit_bytes, baseline_bytes=host_bytes() - charges.get(DEGREES, 0))
         _reserve(self.budget, charges)
+        self.masters: Array = np.full(self.store.num_vertices, -1, self.master_dtype)
+        self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_vertices)
         self.known = np.zeros(len(spec.blocks), np.bool_)
+        self.lock, self.ended = threading.Lock(), False
         self._buffers = threading.local()
 
-    @cached_property
-    def masters(self) -> Array:
-        """Partition of each vertex's master as far as known here, -1 for others: (num_vertices,) `master_dtype`."""
-        return np.full(self.store.num_vertices, -1, self.master_dtype)
-
-    @cached_property
-    def masters_file(self) -> PreallocatedArray:
-        """Where all workers write masters."""
-        return PreallocatedArray(self.spec.root, MASTERS, self.master_dtype, self.store.num_vertices)
+    def forget_masters(self, blocks: Array) -> None:
+        """Set the masters of blocks to not known: (k,) block numbers."""
+        bounds = self.spec.blocks.first_row
+        for b in blocks.tolist():
+            self.masters[bounds[b] : bounds[b + 1]] = -1
+        self.known[blocks] = False
 
     def learn_masters(self, blocks: Array) -> None:
         """Read the masters of blocks that other workers have assigned: (k,) block numbers."""
@@ -151,8 +126,8 @@ class Stage:
         attributes, needs = self.store.attributes, self.compiled
         return make_prop(
             self.store.num_vertices, attributes.num_stored_edges, self.spec.num_partitions, directed=attributes.directed,
-            out_rows=_lookup(self.store, "out") if _needs_lookup(needs, attributes.directed, "out") else NO_LOOKUP,
-            in_rows=_lookup(self.store, "in") if _needs_lookup(needs, attributes.directed, "in") else NO_LOOKUP,
+            out_rows=_lookup(self.store, "out") if needs_lookup(needs, attributes.directed, "out") else NO_LOOKUP,
+            in_rows=_lookup(self.store, "in") if needs_lookup(needs, attributes.directed, "in") else NO_LOOKUP,
             index_dtype=self.store.index_dtype,
         )  # fmt: skip
 
@@ -191,26 +166,6 @@ class Stage:
         return held[name][:num_bytes].view(dtype)
 
 
-def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threads: int) -> dict[str, int]:
-    """Return what a worker holds while it partitions, by name."""
-    n, parts, blocks = store.num_vertices, spec.num_partitions, spec.blocks
-    words = -(-n // 64)
-    column_bytes = sum(store.array(f"{spec.group}/{name}").dtype.itemsize for name in spec.columns)
-    index_bytes, owner_bytes = store.index_dtype.itemsize, master_dtype(parts).itemsize
-    entry_bytes = 2 * index_bytes + owner_bytes + 4 + (8 + 2 * column_bytes if column_bytes else 0)
-    row_bytes = 8 + 8 * parts + owner_bytes
-    chunks = sum(_decoded_bytes(store.array(f"{spec.group}/{name}")) for name in ("indices", "indptr", *spec.columns))
-    groups = [group for group in ("out", "in") if _needs_lookup(compiled, store.attributes.directed, group)]
-    found = {
-        "masters": n * owner_bytes,
-        DEGREES: sum(_lookup_bytes(store, group) for group in groups),
-        "proxies of each partition": parts * words * 2 * 16,
-        "blocks in work": threads * (blocks.max_entries * entry_bytes + blocks.max_rows * row_bytes + chunks + 2 * PAGE_BYTES),
-        "pieces of vertices": PIECE_ROWS * (2 * 8 + owner_bytes + 1),
-    }
-    return {name: num_bytes for name, num_bytes in found.items() if num_bytes}
-
-
 def _reserve(budget: Budget, charges: dict[str, int]) -> None:
     for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
@@ -224,46 +179,10 @@ def read_elements(array: StoredArray, start: int, out: Array) -> None:
         out[:] = array.read(start, start + out.size)
 
 
-def _decoded_bytes(array: StoredArray) -> int:
-    """Bytes held beside the result where chunks are decoded as a whole."""
-    return 0 if isinstance(array, PlainArray) else 3 * array.chunk_length * array.dtype.itemsize
-
-
-def _needs_lookup(compiled: CompiledPolicy, directed: bool, group: str) -> bool:
-    if group == "out":
-        return compiled.uses_out_degree or (compiled.uses_in_degree and not directed)
-    return compiled.uses_in_degree and directed
-
-
-def _by_class(store: CSRStore, group: str) -> bool:
-    """Whether rows are found by degree class."""
-    return store.attributes.vertex_order == "degree" and group == store.pull_group
-
-
-def _lookup_bytes(store: CSRStore, group: str) -> int:
-    return 24 * store.array(f"{group}/degrees/value").length if _by_class(store, group) else 8 * (store.num_vertices + 1)
-
-
 def _lookup(store: CSRStore, group: str) -> RowLookup:
     none = np.empty(0, np.int64)
-    if not _by_class(store, group):
+    if not by_class(store, group):
         return RowLookup(store.read(f"{group}/indptr").astype(np.int64, copy=False), none, none, none)
     value, first = (array.astype(np.int64) for array in store.degrees)
     edge = np.append(0, np.cumsum(np.diff(np.append(first, store.num_vertices)) * value))[:-1]
     return RowLookup(none, first, edge, value)
-
-
-def _load_kernels(dtype: np.dtype[Any], masters_dtype: np.dtype[Any]) -> None:
-    """Bring the kernels into memory before memory is counted."""
-    one, counts, words = np.zeros(1, np.int64), np.zeros((1, 2), np.int64), np.ones((2, 1), np.uint64)
-    indptr, indices, masters = np.array([0, 1]), np.zeros(1, dtype), np.zeros(1, masters_dtype)
-    ranked = np.ones((2, 1, 2), np.uint64)
-    kernels.count_owned(0, indptr, indices, 0, masters, masters, words, counts)
-    kernels.hash_owners(0, masters)
-    kernels.split_proxies(0, masters, words[0], words[0].copy(), words[1])
-    kernels.rank_words(words[0], 0, ranked[0])
-    kernels.list_bits(words[0], 0, one)
-    kernels.insert_edges(
-        0, indptr, indices, 0, masters, masters, ranked, np.zeros(2, np.int64), np.full(2, 1), np.zeros(1, np.int32), indices.copy(), one,
-        np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(1, np.int64),
-    )  # fmt: skip

@@ -12,13 +12,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
-from oocgraph.partition.stage import CuspSpec
+from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.runtime import partition_steps as steps
 from oocgraph.runtime.scheduler import workers_of
+from oocgraph.runtime.survey import clients_of, wait_for_workers
 from oocgraph.types import Progress
 
 Call = tuple[Any, ...]
+
+POLL_SECONDS = 2.0
+"""How often a call that takes long is asked whether there is still somebody to make it."""
 
 
 class Crew(Protocol):
@@ -66,7 +71,7 @@ class InProcess:
 
     def close(self) -> None:
         """Drop what is kept."""
-        steps.forget(self._token)
+        steps.forget(None, self._token)
 
 
 class OnCluster:
@@ -81,9 +86,10 @@ class OnCluster:
     """
 
     def __init__(self, client: Any, progress: Progress) -> None:
-        self._client, self._progress, self._token = client, progress, uuid.uuid4().hex
+        self._client, self._progress, self._token = client, progress, f"{client.id}/{uuid.uuid4().hex}"
         self._addresses = sorted(workers_of(client))
         self.num_readers = len(self._addresses)
+        client.run(steps.forget_others, clients_of(client), on_error="return")
 
     def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order.
@@ -91,38 +97,61 @@ class OnCluster:
         Raises
         ------
         ClusterError
-            Workers were lost again and again.
+            Workers were lost again and again, all are gone, or the scheduler is.
         """
         from oocgraph.runtime.worker import with_worker
 
-        futures = [
-            self._client.submit(
-                partial(with_worker, steps.run_phase), self._token, spec, phase, call, options,
-                key=f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}", pure=False,
-                workers=[self._addresses[i % len(self._addresses)]], allow_other_workers=True,
-            )
-            for i, call in enumerate(calls)
-        ]  # fmt: skip
+        futures = []
         try:
+            for i, call in enumerate(calls):
+                futures.append(
+                    self._client.submit(
+                        partial(with_worker, steps.run_phase), self._token, spec, phase, call, options,
+                        key=f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}", pure=False,
+                        workers=[self._addresses[i % len(self._addresses)]], allow_other_workers=True,
+                    )
+                )  # fmt: skip
             self._progress(phase, 0, len(calls))
             found = []
             for i, future in enumerate(futures):
-                found.append(future.result())
+                found.append(self._result(future, phase))
                 self._progress(phase, i + 1, len(calls))
             return found
-        except OocGraphError:
-            raise
-        except Exception as error:
-            if type(error).__name__ in ("KilledWorker", "CancelledError", "FutureCancelledError", "CommClosedError"):
-                raise ClusterError(
-                    f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
-                    "(--worker-memory), and start it again: nothing was left behind"
-                ) from error
-            raise
         finally:
-            self._client.cancel(futures)
+            if self._client.status == "running":
+                self._client.cancel(futures)
 
     def close(self) -> None:
-        """Drop what the workers keep."""
-        with suppress(OSError, ValueError):  # a cluster that is gone keeps nothing
-            self._client.run(steps.forget, self._token)
+        """Drop what the workers keep; none of them writes any more afterwards."""
+        if self._client.status == "running":
+            with suppress(OSError, ValueError):  # a cluster that is gone keeps nothing
+                self._client.run(steps.forget_on_worker, self._token, on_error="return")
+
+    def _result(self, future: Any, phase: str) -> Any:
+        """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except OocGraphError:
+                raise
+            except Exception as error:
+                if isinstance(error, TimeoutError) and future.status in ("pending", "finished"):
+                    self._check_workers()
+                elif future.status == "error" and type(error).__name__ != "KilledWorker":
+                    raise
+                else:
+                    raise ClusterError(
+                        f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
+                        "(--worker-memory), and start it again: nothing was left behind"
+                    ) from error
+
+    def _check_workers(self) -> None:
+        """Wait for a worker if there is none.
+
+        Raises
+        ------
+        ClusterError
+            None comes in time, or the scheduler is gone.
+        """
+        if not workers_of(self._client):
+            wait_for_workers(self._client, settings().worker_timeout)

@@ -6,14 +6,16 @@ asked and keeps it until `forget`; one that comes in for a lost worker makes its
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from oocgraph.config import settings
 from oocgraph.memory import effective_budget_bytes
 from oocgraph.partition import cusp, finish
-from oocgraph.partition.stage import CuspSpec, Stage
+from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.stage import EndedError, Stage
 from oocgraph.runtime.worker_memory import worker_limit_bytes
 
 PHASES: dict[str, Callable[..., Any]] = {
@@ -27,6 +29,7 @@ PHASES: dict[str, Callable[..., Any]] = {
 }
 
 _stages: dict[tuple[int, str], Stage] = {}
+_ended: set[tuple[int, str]] = set()
 _lock = threading.Lock()
 
 
@@ -43,19 +46,56 @@ def run_phase(worker: Any, token: str, spec: CuspSpec, phase: str, arguments: tu
         Name in `PHASES`.
     arguments, options
         Of the phase, but for the stage.
+
+    Returns
+    -------
+    object
+        What the phase returns; None if the partitioning has ended meanwhile, when nobody asks for it.
     """
-    return PHASES[phase](_stage(worker, token, spec), *arguments, **options)
+    try:
+        stage = _stage(worker, token, spec)
+        with stage.lock:  # what is reserved is for one at a time; one that waited here may find that all has ended
+            return None if stage.ended else PHASES[phase](stage, *arguments, **options)
+    except EndedError:
+        return None
 
 
-def forget(token: str, dask_worker: Any = None) -> None:
-    """Drop what is kept for a partitioning."""
+def forget(worker: Any, token: str) -> None:
+    """Drop what is kept for a partitioning; when this returns, nothing is being written for it any more."""
     with _lock:
-        _stages.pop((id(dask_worker), token), None)
+        _ended.add((id(worker), token))
+        stage = _stages.pop((id(worker), token), None)
+    if stage is not None:
+        stage.ended = True
+        with stage.lock:
+            return
+
+
+# Called at once on every worker, apart from tasks; in a thread, because a block has to end first and the worker's loop may not wait.
+
+
+async def forget_on_worker(token: str, dask_worker: Any = None) -> None:
+    """Drop what a worker keeps for a partitioning."""
+    await asyncio.to_thread(forget, dask_worker, token)
+
+
+async def forget_others(clients: Collection[str], dask_worker: Any = None) -> None:
+    """Drop what a worker keeps for clients that are gone: `clients` are those that are not."""
+    for number, token in list(_stages):
+        if number == id(dask_worker) and token.partition("/")[0] not in clients:
+            await asyncio.to_thread(forget, dask_worker, token)
+
+
+def kept(dask_worker: Any = None) -> list[str]:
+    """Say for which partitionings a worker keeps something."""
+    return [token for number, token in list(_stages) if number == id(dask_worker)]
 
 
 def _stage(worker: Any, token: str, spec: CuspSpec) -> Stage:
     with _lock:
         key = (id(worker), token)
+        if key in _ended:
+            raise EndedError
         if key not in _stages:
             knobs = settings()
             requested = spec.memory_budget if spec.memory_budget is not None else knobs.memory_budget

@@ -24,8 +24,8 @@ import oocgraph
 from oocgraph.errors import PolicyError
 from oocgraph.partition.blocks import BLOCK_ROWS, cut_blocks
 from oocgraph.partition.cusp import EdgeCounts, PartSizes, Places
+from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.policy import Policy, compile_policy
-from oocgraph.partition.stage import CuspSpec
 from oocgraph.runtime.partition_crew import Crew
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import MASTERS, PARTITIONS_KEY, PartitionsAttributes, master_dtype
@@ -85,11 +85,11 @@ def partition_store(store: CSRStore, out: str | os.PathLike[str], choices: Choic
         As a phase says; nothing is left behind.
     """
     seconds: dict[str, float] = {}
-    try:
-        with Staging(os.path.abspath(out)) as staged:
+    with Staging(os.path.abspath(out)) as staged:
+        try:
             staged.path.mkdir()
             spec = _spec(store, choices, crew, staged.path, staged.folder)
-            _Run(spec, crew, choices, seconds).phases()
+            _Run(spec, crew, seconds).phases()
             attributes = PartitionsAttributes(
                 num_partitions=choices.num_partitions,
                 num_vertices=store.num_vertices,
@@ -104,14 +104,14 @@ def partition_store(store: CSRStore, out: str | os.PathLike[str], choices: Choic
                 complete=True,
             )
             write_groups(staged.path, {PARTITIONS_KEY: attributes.to_json()})
-            staged.publish()
-    finally:
-        crew.close()
+        finally:
+            crew.close()  # before the folder goes that workers may be writing to
+        staged.publish()
     return seconds
 
 
 def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Path) -> CuspSpec:
-    group = choices.read if store.attributes.directed else "out"
+    group: Literal["out", "in"] = choices.read if store.attributes.directed else "out"
     compiled = compile_policy(choices.policy)
     in_rounds = compiled.has_master_state or compiled.uses_masters or compiled.has_edge_state
     blocks = cut_blocks(
@@ -120,10 +120,12 @@ def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Pa
     )  # fmt: skip
     return CuspSpec(
         url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+        read=choices.read,
         group=group,
         num_partitions=choices.num_partitions,
         policy=choices.policy,
         columns=choices.columns,
+        transposed=choices.transposed,
         blocks=blocks,
         root=root,
         scratch=scratch,
@@ -135,8 +137,8 @@ def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Pa
 class _Run:
     """One partitioning."""
 
-    def __init__(self, spec: CuspSpec, crew: Crew, choices: Choices, seconds: dict[str, float]) -> None:
-        self.spec, self.crew, self.choices, self.seconds = spec, crew, choices, seconds
+    def __init__(self, spec: CuspSpec, crew: Crew, seconds: dict[str, float]) -> None:
+        self.spec, self.crew, self.seconds = spec, crew, seconds
         self.compiled = compile_policy(spec.policy)
 
     def phases(self) -> None:
@@ -155,12 +157,11 @@ class _Run:
             sizes: list[PartSizes] = self._run("allocate", [(p, readers, num_edges[p]) for p in partitions])
         with self._phase("construction"):
             loops = self._construct(found, counts, sizes, num_edges)
-        if self.choices.transposed:
+        if self.spec.transposed:
             with self._phase("transpose"):
                 self._run("transpose", [(p, sizes[p].num_local, num_edges[p]) for p in partitions])
         with self._phase("checksums"):
-            transposed = self.choices.transposed
-            self._run("seal", [(p, sizes[p], num_edges[p], int(loops[p])) for p in partitions], transposed=transposed)
+            self._run("seal", [(p, sizes[p], num_edges[p], int(loops[p])) for p in partitions])
             self._run("seal masters", [()])
 
     def _masters(self) -> None:

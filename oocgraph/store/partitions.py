@@ -211,6 +211,8 @@ class Partitions:
             raise StoreError(
                 f"{self.url}: part {p} of {self.num_partitions} is missing or damaged ({error}); partition the graph again"
             ) from error
+        if store.attributes.num_masters is None:
+            raise StoreError(f"{self.url}: part {p} of {self.num_partitions} is another graph store; partition the graph again")
         return Part(p, store, self.attributes.read)
 
     def __iter__(self) -> Iterator[Part]:

@@ -44,11 +44,11 @@ class PreallocatedArray:
         self.chunk_length = min(CHUNK_BYTES // self.dtype.itemsize, max(1, length))
 
     def create(self) -> None:
-        """Make the chunk files, of zeros."""
+        """Make the chunk files, of zeros; those that are there stay as they are: a worker that was given up may come late."""
         folder = self.root / self.name / "c"
         folder.mkdir(parents=True, exist_ok=True)
         for chunk in range(-(-self.length // self.chunk_length)):
-            with open(folder / str(chunk), "wb") as file:
+            with open(folder / str(chunk), "ab") as file:
                 file.truncate(self.chunk_length * self.dtype.itemsize)
 
     def write(self, start: int, values: Array) -> None:

@@ -1,0 +1,127 @@
+"""One partitioning, as workers are told of it, and what each of them holds meanwhile.
+
+In: a graph, a policy, blocks. Out: `CuspSpec`, which says all there is to say and may be pickled, and `stage_bytes`: what a worker holds,
+by name, to be reserved before anything is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from oocgraph.partition.blocks import PIECE_ROWS, Blocks
+from oocgraph.partition.policy import CompiledPolicy, Policy
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.partitions import master_dtype
+from oocgraph.types import PAGE_BYTES
+
+DEGREES = "degrees"
+"""Name of the reservation for what a policy asks about vertices whose rows are not at hand."""
+
+TRANSPOSE_ENTRIES = 1 << 21
+"""Fewest entries of a transpose in memory at once."""
+
+COMPILER_BYTES = 96 << 20
+"""What the compiler leaves behind in a process (`oocgraph.partition.policy.compile_policy`: 85 to 95 MiB)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CuspSpec:
+    """One partitioning, as workers are told of it.
+
+    Attributes
+    ----------
+    url : str
+        The graph.
+    read : str
+        What the rows are: sources (``out``) or destinations (``in``); the group of the parts' lists.
+    group : str
+        The graph's lists that are read; ``out`` of an undirected graph, whose in-lists are the same.
+    num_partitions : int
+    policy : Policy
+    columns : tuple of str
+        Edge columns that go along.
+    transposed : bool
+        Whether parts get the other lists too.
+    blocks : Blocks
+    root, scratch : Path
+        The unfinished output, and a folder that goes when it is done; every worker sees both.
+    threads : int or None
+        Of each worker; None: as many as it has.
+    memory_budget : str, int or None
+        Of each worker.
+    """
+
+    url: str
+    read: Literal["out", "in"]
+    group: Literal["out", "in"]
+    num_partitions: int
+    policy: Policy
+    columns: tuple[str, ...]
+    transposed: bool
+    blocks: Blocks
+    root: Path
+    scratch: Path
+    threads: int | None
+    memory_budget: str | int | None
+
+
+def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threads: int) -> dict[str, int]:
+    """Return what a worker holds while it partitions, by name."""
+    n, parts, blocks = store.num_vertices, spec.num_partitions, spec.blocks
+    words = -(-n // 64)
+    owner_bytes = master_dtype(parts).itemsize
+    chunks = sum(_decoded_bytes(store.array(f"{spec.group}/{name}")) for name in ("indices", "indptr", *spec.columns))
+    row_bytes = 8 * (2 + parts) + owner_bytes
+    groups = [group for group in ("out", "in") if needs_lookup(compiled, store.attributes.directed, group)]
+    # bitmaps with their ranks, of all partitions while edges are inserted, or of one while it is numbered; a transpose comes after both
+    proxies = words * max(32 * parts, 48)
+    fewest = min(TRANSPOSE_ENTRIES, store.attributes.num_stored_edges)
+    transposed = 16 * (n + 1) + fewest * entry_bytes(store, spec) if spec.transposed else 0
+    found = {
+        "masters": n * owner_bytes,
+        DEGREES: sum(_lookup_bytes(store, group) for group in groups),
+        "a transpose" if transposed > proxies else "proxies of each partition": max(proxies, transposed),
+        "blocks in work": threads * (blocks.max_entries * _work_bytes(store, spec) + blocks.max_rows * row_bytes + chunks + 2 * PAGE_BYTES),
+        "pieces of vertices": min(PIECE_ROWS, 64 * words) * (8 * 8 + owner_bytes),
+        "counts of blocks": 14 * 8 * len(blocks) * parts,
+    }
+    return {name: num_bytes for name, num_bytes in found.items() if num_bytes}
+
+
+def entry_bytes(store: CSRStore, spec: CuspSpec) -> int:
+    """Bytes of an entry of a part's lists, with its columns."""
+    return store.index_dtype.itemsize + _column_bytes(store, spec)
+
+
+def needs_lookup(compiled: CompiledPolicy, directed: bool, group: str) -> bool:
+    """Whether the policy asks for the lengths of lists that are not at hand."""
+    if group == "out":
+        return compiled.uses_out_degree or (compiled.uses_in_degree and not directed)
+    return compiled.uses_in_degree and directed
+
+
+def by_class(store: CSRStore, group: str) -> bool:
+    """Whether rows are found by degree class."""
+    return store.attributes.vertex_order == "degree" and group == store.pull_group
+
+
+def _work_bytes(store: CSRStore, spec: CuspSpec) -> int:
+    """Bytes for each entry of a block: neighbours, local ids twice, owner, slot; where columns go along its place, and theirs twice."""
+    columns = _column_bytes(store, spec)
+    return 3 * store.index_dtype.itemsize + master_dtype(spec.num_partitions).itemsize + 4 + (8 + 2 * columns if columns else 0)
+
+
+def _column_bytes(store: CSRStore, spec: CuspSpec) -> int:
+    return sum(store.array(f"{spec.group}/{name}").dtype.itemsize for name in spec.columns)
+
+
+def _decoded_bytes(array: StoredArray) -> int:
+    """Bytes held beside the result where chunks are decoded as a whole."""
+    return 0 if isinstance(array, PlainArray) else 3 * array.chunk_length * array.dtype.itemsize
+
+
+def _lookup_bytes(store: CSRStore, group: str) -> int:
+    return 24 * store.array(f"{group}/degrees/value").length if by_class(store, group) else 8 * (store.num_vertices + 1)
