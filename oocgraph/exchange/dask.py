@@ -114,6 +114,11 @@ def with_exchange(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(plugin, *arguments)
 
 
+def names_held(dask_worker: Any = None) -> list[str]:
+    """Say for whom a worker keeps something: for ``client.run``."""
+    return list(dask_worker.plugins[PLUGIN].held) if PLUGIN in dask_worker.plugins else []
+
+
 async def tell(function: Callable[..., Any], name: str, dask_worker: Any = None) -> None:
     """Call a function with the plugin of a worker and a name, apart from tasks, in a thread: for ``client.run``."""
     if PLUGIN in dask_worker.plugins:

@@ -5,6 +5,19 @@ hold those of some rows. A search asks for each row once, so a block is worth ho
 different levels, and in the next search. So a block that a row is in is read as a whole, as long as there is room, and never
 given up; `BLOCK_BYTES` is what a disk reads in about the time in which it finds a page. Where there is no room
 left, exactly the pages of the missing pieces are read (`oocgraph.subgraph.rows`), coalesced, by host threads.
+
+What this cache of chunks saves (Kronecker graph of scale 22, 2 x 2 parts, page cache dropped before each search; edge bytes read, in
+multiples of all edge bytes, by the first search and by the next, which begins with the blocks that the first has left):
+
+=========== ===== ===== ===== ===== =====
+blocks held 0 %   10 %  25 %  50 %  90 %
+=========== ===== ===== ===== ===== =====
+first       1.39  1.38  1.35  1.26  1.17
+next        1.40  1.29  1.11  0.78  0.25
+=========== ===== ===== ===== ===== =====
+
+So within one search it saves little: a page is read again only because its rows are in frontiers of different levels, 1.4 times on
+average. Between searches it saves what it holds.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@ one at a time. An iteration is the two halves of `oocgraph.runtime.member`: all 
 frontier changes hands. Threads take members, and of a member with many edges ranges of its rows; what is little is done by the
 calling thread. Messages are packed and counted as between machines.
 
-Python is paid in each level for each member that has something to do: a graph of high diameter is for the search of one partition, which
-takes many levels in one kernel call (`oocgraph.runtime.local`).
+Python is paid in each level for each member, 25 us (2D) to 55 us (1D, more messages): a grid graph of 596 levels took 0.06 s in 2 x 2
+parts, 0.13 s in 4 parts by 1D, 0.26 s in 4 x 4. That is what it takes to pack, count and hand over messages one by one. The search of
+one partition takes many levels in one kernel call, the same graph in 0.003 s (`oocgraph.runtime.local`): a graph of high diameter is
+for that.
 """
 
 from __future__ import annotations

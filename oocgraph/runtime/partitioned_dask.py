@@ -24,13 +24,13 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.dask import ExchangePlugin, tell, with_exchange
+from oocgraph.exchange.dask import ExchangePlugin, names_held, tell, with_exchange
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker_members as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
@@ -111,6 +111,7 @@ class PartitionedClusterRuntime:
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
+        _release_what_is_left(client)
         addresses = sorted(told)
         placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
         self.crew = MemberCrew(client, spec, placement, {address: info["nanny"] for address, info in told.items()})
@@ -292,6 +293,15 @@ class _Run:
             ((ids, parents, levels),) = self.crew.gather({future: address}, self.watch)
             parent[ids], level[ids] = parents, levels
         return parent, level
+
+
+def _release_what_is_left(client: Any) -> None:
+    """Give back what clients hold that are gone without having closed their runtimes."""
+    held = {name for names in client.run(names_held, on_error="ignore").values() for name in names}
+    if held:
+        there = clients_of(client)
+        for lease in sorted(name for name in held if name.partition("/")[0] not in there):
+            client.run(partial(tell, tasks.release), lease, on_error="ignore")
 
 
 def _together(*told: Told) -> list[Told]:

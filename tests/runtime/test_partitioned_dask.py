@@ -116,3 +116,15 @@ def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition
     assert set(found.workers) == set(threads_client.scheduler_info(n_workers=-1)["workers"])
     assert not list(Path(store.url).parent.glob(".*"))
     assert left(threads_client) == []
+
+
+def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_client, tmp_path):
+    """A client that goes without a word leaves its members on the workers until the next comes."""
+    store, _ = kron
+    partitions = partitions_of(store, tmp_path, "1d", 2)
+    with Client(thread_cluster, set_as_default=False) as other:
+        PartitionedClusterRuntime(partitions, store, other)
+    assert left(threads_client)
+    with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
+        assert set(left(threads_client)) == {runtime.crew.lease}
+    assert left(threads_client) == []
