@@ -189,16 +189,18 @@ class _Run:
         stored_edges = 0
         try:
             hops = self._told(sources, last_level)
-            last = next(hops)
-            frontier = reached = sum(one.num_new for one in last)
-            before, sent_before, started = last, last, began
+            before = sent_before = next(hops)
+            frontier = reached = sum(one.num_new for one in before)
+            expanding, started = time.perf_counter() - began, time.perf_counter()
             while frontier and len(iterations) < last_level:
                 if self.runtime.has_broadcast:
                     sent_before, before = before, next(hops)
                 after = next(hops)
-                iterations.append(self._iteration(len(iterations) + 1, frontier, before, after, sent_before, time.perf_counter() - started))
+                took = time.perf_counter() - started
+                spent = took if self.runtime.has_broadcast else expanding  # the hop that has applied has expanded the next level already
+                iterations.append(self._iteration(len(iterations) + 1, frontier, before, after, sent_before, spent))
                 stored_edges += sum(one.num_edges for one in before)
-                started, before = time.perf_counter(), after
+                started, before, expanding = time.perf_counter(), after, took
                 frontier = sum(one.num_new for one in after)
                 reached += frontier
                 self.progress(LEVEL, len(iterations), 0)
