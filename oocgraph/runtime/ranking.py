@@ -22,7 +22,7 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
-from oocgraph.memory import Budget
+from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.partial import PartialCSR
 from oocgraph.runtime.stored_pieces import StoredPieces
 from oocgraph.store.graph import CSRStore
@@ -154,6 +154,7 @@ class Ranking:
         budget.reserve("ranks", n * (8 + 2 * 8 + (8 if column else degree_bytes)))
         self._strength = _sum_weights(store, budget, column, threads) if column else row_degrees(store, "out")
         self.edges = StoredPieces(store, budget, transpose=True, column=column, threads=threads, keep_edges=True)
+        self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
         self._buffers = [np.empty(n), np.empty(n)]
         self._cut = _CutRows(self.edges.parts)
 
@@ -260,7 +261,8 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
             strength[part.first_line] += carry
     if strength.size and not np.isfinite(strength.max()):
         raise OocGraphError(f"{column} of {store.url}: the weights of one vertex sum up to more than a float64 holds; scale them down")
-    budget.release("pieces of edges")
+    for name in ("pieces of edges", "page alignment"):
+        budget.release(name)
     return strength
 
 

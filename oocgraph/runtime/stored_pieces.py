@@ -3,26 +3,48 @@
 In: a store and a budget, as for `oocgraph.runtime.stored_product.StoredProduct`, which this is. Out: `StoredPieces.each`, which hands every
 piece to a function in one of several threads. Pieces that are kept are visited between those that are read, so that neither the disk nor
 the processor waits for the other.
+
+The others are read in the same order again and again: a page cache that does not hold all of them has each page driven out before it
+is asked for again. They are then read around it (`StoredPieces.read_directly`): under a cap of 400 MiB a Kronecker graph of scale 22 took
+0.24 to 0.46 s an iteration in this way, 0.39 to 0.53 s through the cache, and half the processor's time inside of the kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from oocgraph.kernels.semirings import semiring_of
+import numpy as np
+
+from oocgraph.kernels.semirings import Semiring, semiring_of
+from oocgraph.memory import Budget
 from oocgraph.partition.partial import PartialCSR
-from oocgraph.runtime.stored_product import StoredProduct
+from oocgraph.runtime.stored_product import READ_AHEAD, StoredProduct
+from oocgraph.store.arrays import PlainArray, aligned
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import PAGE_BYTES, Array
 
 _ANY = semiring_of("plus_times")
 """Where no product is made: nothing more is asked of values."""
+
+_ALIGNED = ("indices", "values")
+"""What of a piece lies in whole pages of its file."""
 
 _T = TypeVar("_T")
 
 
 class StoredPieces(StoredProduct):
-    """The edges of a graph for algorithms that visit all of them again and again."""
+    """The edges of a graph for algorithms that visit all of them again and again; see `StoredProduct`."""
+
+    def __init__(self, store: CSRStore, budget: Budget, **options: Any) -> None:
+        budget.reserve("page alignment", (options["threads"] + READ_AHEAD) * len(_ALIGNED) * PAGE_BYTES)
+        super().__init__(store, budget, **options)
+        self._direct = False
+
+    def read_directly(self, cache_bytes: int) -> None:
+        """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
+        self._direct = sum(part.entry_bytes for part in self.parts[self._num_kept :]) > cache_bytes
 
     def each(self, use: Callable[[PartialCSR], _T]) -> list[_T]:
         """Return what `use` makes of every piece, in the order of the pieces.
@@ -55,6 +77,14 @@ class StoredPieces(StoredProduct):
             return use(self._read(self.parts[i], buffers, _ANY))
         finally:
             self._buffers.put(buffers)
+
+    def _read(self, part: PartialCSR, buffers: dict[str, Array] | None, semiring: Semiring) -> PartialCSR:
+        if self._direct and buffers is not None and not buffers and isinstance(part.indices.array, PlainArray):
+            buffers |= {
+                name: aligned(length, getattr(part, name).dtype) if name in _ALIGNED else np.empty(length, getattr(part, name).dtype)
+                for name, length in self._lengths.items()
+            }
+        return super()._read(part, buffers, semiring)
 
 
 def _interleaved(num_kept: int, num_parts: int) -> list[int]:

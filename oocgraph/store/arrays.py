@@ -7,6 +7,7 @@ No memory mapping: its read-ahead read 140 times what was touched (DESIGN.md sec
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.types import Array
+from oocgraph.types import PAGE_BYTES, Array
 
 
 class StoredArray(Protocol):
@@ -78,8 +79,14 @@ class PlainArray:
         self.read_into(start, out)
         return out
 
-    def read_into(self, start: int, out: Array) -> None:
-        """Fill `out` with elements ``start .. start + out.size - 1``."""
+    def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
+        """Fill `out` with elements ``start .. start + out.size - 1``.
+
+        `direct` leaves them out of the page cache, where that can be done: if `out` is of `aligned`, pages are whole and in one chunk, and
+        the file system can. What is read once in a long cycle only drives other pages out, and costs a copy.
+        """
+        if direct and self._read_directly(start, out):
+            return
         position, stop, itemsize = start, start + out.size, self.dtype.itemsize
         raw = out.view(np.uint8).data
         while position < stop:
@@ -97,6 +104,36 @@ class PlainArray:
             finally:
                 os.close(fd)
             position = end
+
+    def _read_directly(self, start: int, out: Array) -> bool:
+        """Read whole pages of one chunk without the page cache; return whether that could be done."""
+        chunk, first = divmod(start, self.chunk_length)
+        offset, chunk_bytes = first * self.dtype.itemsize, self.chunk_length * self.dtype.itemsize
+        if any(n % PAGE_BYTES for n in (out.ctypes.data, offset, out.nbytes)) or offset + out.nbytes > chunk_bytes:
+            return False
+        try:
+            fd = self.open_chunk(chunk, os.O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return False  # a file system without it, such as one in memory
+        try:
+            want = out.view(np.uint8).data
+            while want:
+                done = os.preadv(fd, [want], offset)
+                if done <= 0 or done % PAGE_BYTES:
+                    return False
+                want, offset = want[done:], offset + done
+        finally:
+            os.close(fd)
+        return True
+
+
+def aligned(length: int, dtype: np.dtype[Any]) -> Array:
+    """Return an array that begins at a page, of one page more than it shows."""
+    raw = np.empty(length * dtype.itemsize + PAGE_BYTES, np.uint8)
+    start = -raw.ctypes.data % PAGE_BYTES
+    return raw[start : start + length * dtype.itemsize].view(dtype)
 
 
 class RangeArray:

@@ -71,10 +71,13 @@ class StoredSlice:
         return int(self._page(page)[at])
 
     def read(self, out: Array | None = None) -> Array:
-        """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it."""
+        """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it.
+
+        If `out` begins at a page (`oocgraph.store.arrays.aligned`), whole pages are read without the page cache.
+        """
         if isinstance(self.array, PlainArray) and out is not None and out.size >= self.size:
             elements = out[: self.size]
-            self.array.read_into(self.start, elements)
+            self.array.read_into(self.start, elements, direct=out.ctypes.data % PAGE_BYTES == 0)
             return elements
         return self.array.read(self.start, self.stop).astype(self.dtype, copy=False)
 
