@@ -10,6 +10,18 @@ In: a name and the order of a store's vertices. Out: a `Policy`. With P partitio
   prime number of partitions it is P x 1, which is ``1d``. Where rows are no multiple of columns, a column has a set more than another
   (3 x 2: two sets and one, so twice the edges); 4, 8, 9 and 16 are even.
 
+Counted on a Kronecker graph of scale 18 (173,841 vertices with edges, 7.6 M entries), one search: KiB and messages of all members.
+
+==== =============== ==============================
+P    ``1d``          ``2d``: gather, broadcast
+==== =============== ==============================
+4    1,553 in 54     625 in 10, 41 in 11
+9    3,155 in 299    1,124 in 26, 72 in 28
+16   4,712 in 975    1,553 in 54, 98 in 56
+==== =============== ==============================
+
+The gather of R x C partitions is the exchange of ``1d`` with R, whatever C.
+
 Sets have about equal numbers of edges and vertices: blocks of about equal weight, dealt in snake order, where the store is in degree order,
 else ranges of equal edges, as `oocgraph.partition.policies` has them for P sets.
 
