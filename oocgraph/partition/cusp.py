@@ -349,7 +349,7 @@ def _told(stage: Stage, function: str, numbers: Array) -> Iterator[None]:
 
 def _not_deterministic(stage: Stage, rows: Rows) -> PolicyError:
     return PolicyError(
-        f"policy {stage.spec.policy.name}: get_edge_owner is not deterministic: for edges of vertices {rows.first_row} to "
+        f"policy {stage.spec.policy.name!r}: get_edge_owner is not deterministic: for edges of vertices {rows.first_row} to "
         f"{rows.stop_row - 1} it decided otherwise when they were inserted than when they were counted; it may depend on its "
         "arguments and its state alone"
     )

@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, RowLookup, make_prop
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
-from oocgraph.memory import Budget, host_bytes
+from oocgraph.memory import Budget, format_bytes, host_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, by_class, needs_lookup, stage_bytes
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -167,6 +167,11 @@ class Stage:
 
 
 def _reserve(budget: Budget, charges: dict[str, int]) -> None:
+    """Reserve all or nothing: an error names the budget that all of it needs."""
+    total = sum(charges.values())
+    if total > budget.available_bytes:
+        parts = ", ".join(f"{name} {format_bytes(num_bytes)}" for name, num_bytes in charges.items())
+        budget.reserve(f"partitioning ({parts})", total)
     for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
 
