@@ -7,15 +7,17 @@ paper in: workers are threads; a graph's parts are read while others are multipl
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
+from oocgraph.arrays import devices_choice
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError
-from oocgraph.kernels.semirings import SemiringName, semiring_of
+from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.runtime.product import load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
@@ -23,10 +25,12 @@ from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matri
 from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
-from oocgraph.types import Array
+from oocgraph.types import Array, DeviceKind
 
 if TYPE_CHECKING:
     from distributed import Client
+
+logger = logging.getLogger(__name__)
 
 PARTS_PER_THREAD = 8
 """Parts of a matrix in memory for each thread, so that one that is held up does not hold up the others."""
@@ -42,6 +46,8 @@ def spmv(
     threads: int | None = None,
     memory_budget: str | int | None = None,
     client: Client | None = None,
+    device: DeviceKind | None = None,
+    device_memory_budget: str | int | None = None,
 ) -> Array:
     """Multiply a matrix and a vector: ``y_i = plus over j of times(A_ij, x_j)``.
 
@@ -49,7 +55,7 @@ def spmv(
     ----------
     graph_or_matrix
         A graph store or its path: A has an entry for each stored edge from i to j, an undirected edge both ways. Or a SciPy sparse
-        matrix or array in CSR, CSC, or COO sorted by row or by column.
+        matrix or array in CSR, CSC, or COO sorted by row or by column. Or one of CuPy, which is multiplied where it is.
     x : (num_columns,) bools or real numbers
         Of a graph: one for each input id, ascending, isolated ones included, as `BFSResult.vertices`. Bools in ``or_and``.
     transpose
@@ -67,12 +73,17 @@ def spmv(
         A `distributed.Client`: each of its workers multiplies a part with as many nonzeros; `memory_budget` and `threads` are of each
         worker. A graph's part is streamed from the store, which all workers see; a matrix's is sent. By default of a graph the current
         client, if there is one; a matrix in memory is multiplied where it is.
+    device
+        ``cuda``: on all GPUs that this process sees (CUDA_VISIBLE_DEVICES), or an error that says why not. ``cpu``: on the processor.
+        ``auto``: on GPUs if they can be used. By default as configured (``auto``). Workers of a cluster multiply on their processors.
+    device_memory_budget
+        Bytes of memory that may be held of each GPU; by default most of what is free. What is multiplied may be larger: it is streamed.
 
     Returns
     -------
     (num_rows,) float64, float32 or bool
         Float32 where neither x nor values are wider; float64 otherwise, also of integers; bool of ``or_and``. A row without entries has the
-        identity of plus: 0, infinity in ``min_plus``, False. Of a graph: by input id, as `x`.
+        identity of plus: 0, infinity in ``min_plus``, False. Of a graph: by input id, as `x`. Of a CuPy matrix a CuPy vector.
 
     Raises
     ------
@@ -80,6 +91,8 @@ def spmv(
         `x` has the wrong length or dtype, `x` or a weight is NaN, or an argument cannot be meant.
     BudgetError
         The budget is too small; the message names the smallest that works, and the worker.
+    DeviceError
+        No GPU can be used, or it failed.
     ClusterError
         The cluster cannot be used, or a worker was lost.
     StoreError, CorruptStoreError
@@ -106,6 +119,9 @@ def spmv(
     is_graph = isinstance(graph_or_matrix, CSRStore)
     if weight is not None and not is_graph:
         raise OocGraphError(f"weight={weight!r} names an edge column of a graph; a matrix has values of its own")
+    if is_on_device(graph_or_matrix):
+        there: Array = _of_cupy(graph_or_matrix, x, ring, transpose, client, device, device_memory_budget)
+        return there
     client = client or (current_client() if is_graph else None)
     operand: GraphOperand | MatrixOperand
     if is_graph:
@@ -113,15 +129,60 @@ def spmv(
     else:
         operand = matrix_operand(graph_or_matrix, x, ring, transpose=transpose)
     if client is not None:
+        if device == "cuda" or device_memory_budget is not None:
+            raise OocGraphError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
         return multiply_on_cluster(operand, client=client, threads=threads, memory_budget=memory_budget)
     knobs = settings()
     threads = threads or knobs.threads
     limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+    y = _on_devices(operand, device or knobs.device, limit_bytes, device_memory_budget)
+    if y is not None:
+        return y
     if isinstance(operand, GraphOperand):
         return _of_graph(operand, threads=threads, limit_bytes=limit_bytes)
     return _of_matrix(operand, threads=threads, limit_bytes=limit_bytes)
+
+
+def _on_devices(
+    operand: GraphOperand | MatrixOperand, kind: DeviceKind, limit_bytes: int, device_memory_budget: str | int | None
+) -> Array | None:  # fmt: skip
+    """Multiply on GPUs where they are to be used; None: on the processor."""
+    devices, reason = devices_choice(kind)
+    logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
+    requested = device_memory_budget if device_memory_budget is not None else settings().device_memory_budget
+    if devices:
+        from oocgraph.algorithms.spmv_on_device import multiply_on
+
+        try:
+            return multiply_on(devices, operand, limit_bytes=limit_bytes, device_memory_budget=requested)
+        except BudgetError as error:
+            if kind != "auto" or device_memory_budget is not None:
+                raise
+            logger.warning("device: cpu, because what %s has does not do for this product: %s", devices[0].name, error)
+    elif device_memory_budget is not None:
+        raise OocGraphError(f"device_memory_budget was given, but the product would be made on the processor: {reason}")
+    return None
+
+
+def _of_cupy(
+    matrix: Any, x: Any, ring: Semiring, transpose: bool, client: Any, device: str | None, device_memory_budget: str | int | None
+) -> Any:  # fmt: skip
+    """Multiply a matrix that is in a GPU's memory, there."""
+    from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
+    from oocgraph.arrays.cuda import device_of
+
+    if device == "cpu" or client is not None:
+        raise OocGraphError("a CuPy matrix is multiplied on its device; for the processor or a cluster give matrix.get()")
+    requested = device_memory_budget if device_memory_budget is not None else settings().device_memory_budget
+    there = device_of(matrix.data)
+    return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
+
+
+def is_on_device(matrix: Any) -> bool:
+    """Whether a matrix is CuPy's; told by its values, so that CuPy is not imported."""
+    return type(getattr(matrix, "data", None)).__module__.partition(".")[0] == "cupy"
 
 
 def _of_graph(operand: GraphOperand, *, threads: int, limit_bytes: int) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, get_args
 from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
 from oocgraph.types import Array, DeviceKind
 
-__all__ = ["Device", "DeviceChoice", "DeviceKind", "device_choice", "open_device"]
+__all__ = ["Device", "DeviceChoice", "DeviceKind", "device_choice", "devices_choice", "open_device"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,10 @@ class Device(Protocol):
 
     def synchronize(self, what: Any) -> None:
         """Let the host wait for a stream or an event."""
+        ...
+
+    def wait_for_others(self) -> None:
+        """Let the host wait for what the calling thread has asked of the device by other ways, such as CuPy's operators."""
         ...
 
     def is_done(self, event: Any) -> bool:
@@ -164,6 +168,22 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
             raise
         return DeviceChoice(None, str(error))
     return DeviceChoice(device, "a GPU was asked for" if kind == "cuda" else "a GPU can be used")
+
+
+def devices_choice(kind: DeviceKind) -> tuple[tuple[Device, ...], str]:
+    """Open all devices that `kind` asks for, and say why: none for the processor, else every GPU that this process sees.
+
+    Raises
+    ------
+    DeviceError, MissingDependencyError, OocGraphError
+        As `device_choice`. Of several GPUs those that cannot be used are left out, which is logged.
+    """
+    first, reason = device_choice(kind)
+    if first is None:
+        return (), reason
+    from oocgraph.arrays.cuda import CudaDevice, open_others
+
+    return (first, *(open_others(first) if isinstance(first, CudaDevice) else ())), reason
 
 
 def open_device(kind: DeviceKind, ordinal: int | None = None) -> Device | None:

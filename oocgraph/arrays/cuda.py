@@ -43,6 +43,23 @@ def open_cuda(ordinal: int | None = None) -> CudaDevice:
     return CudaDevice(*usable_cupy(ordinal))
 
 
+def open_others(first: CudaDevice) -> list[CudaDevice]:
+    """Open all other GPUs that this process sees; one that cannot be used is left out, which is logged."""
+    found = []
+    for ordinal in range(first.num_devices()):
+        if ordinal != first.ordinal:
+            try:
+                found.append(open_cuda(ordinal))
+            except DeviceError as error:
+                logger.warning("CUDA device %d is left out: %s", ordinal, error)
+    return found
+
+
+def device_of(array: Any) -> CudaDevice:
+    """Open the device that holds an array of CuPy's."""
+    return open_cuda(int(array.device.id))
+
+
 def _on_device(method: Callable[Concatenate[CudaDevice, P], R]) -> Callable[Concatenate[CudaDevice, P], R]:
     """Make the device current for this thread, and tell of CUDA's errors as `DeviceError`."""
 
@@ -160,6 +177,22 @@ class CudaDevice:
     def synchronize(self, what: Any) -> None:
         """Let this thread wait for a stream or an event, without the interpreter's lock."""
         what.synchronize()
+
+    @_on_device
+    def wait_for_others(self) -> None:
+        """Let this thread wait for the stream on which CuPy works for it."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    @_on_device
+    def asarray(self, x: Any) -> Array:
+        """Return what is given as an array in device memory: itself if it is one that is here, else a copy."""
+        array: Any = self._cupy.asarray(x)
+        return array if int(array.device.id) == self.ordinal else array.copy()  # type: ignore[no-any-return]
+
+    @_on_device
+    def num_devices(self) -> int:
+        """Devices that this process sees."""
+        return int(self._runtime.getDeviceCount())
 
     @_on_device
     def is_done(self, event: Any) -> bool:

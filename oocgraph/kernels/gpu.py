@@ -18,8 +18,8 @@ from oocgraph.arrays import Device
 from oocgraph.errors import OocGraphError
 from oocgraph.types import Array
 
-SOURCES = ("common", "scan", "subgraph", "pull", "frontier", "expand", "levels", "spmv")
-"""The files of ``kernels/cuda``, in the order in which they are joined to one source."""
+SOURCES = ("common", "scan", "subgraph", "pull", "frontier", "expand", "levels")
+"""The files of ``kernels/cuda`` that searches use, in the order in which they are joined to one source."""
 
 BLOCK = 256
 """Threads in a block, as in ``common.cu``."""
@@ -102,14 +102,14 @@ _OF_INDEX = (
 
 
 @cache
-def cuda_source() -> str:
-    """Return the CUDA C++ source of all kernels."""
+def cuda_source(names: tuple[str, ...] = SOURCES) -> str:
+    """Return the CUDA C++ source of some files, by default of all that searches use."""
     folder = files("oocgraph.kernels").joinpath("cuda")
-    return "\n".join(folder.joinpath(f"{name}.cu").read_text() for name in SOURCES)
+    return "\n".join(folder.joinpath(f"{name}.cu").read_text() for name in names)
 
 
-def kernel_names(dtype: np.dtype[Any]) -> tuple[str, ...]:
-    """Return the names of all kernels for ids of `dtype`.
+def index_name(dtype: np.dtype[Any]) -> str:
+    """Return what CUDA C++ calls ids of `dtype`.
 
     Raises
     ------
@@ -119,9 +119,14 @@ def kernel_names(dtype: np.dtype[Any]) -> tuple[str, ...]:
     index = {np.dtype(np.uint32): "unsigned int", np.dtype(np.int64): "long long"}.get(np.dtype(dtype))
     if index is None:
         raise OocGraphError(f"there are no CUDA kernels for ids of dtype {dtype}; an index dtype is uint32 or int64")
+    return index
+
+
+def kernel_names(dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """Return the names of all kernels of searches for ids of `dtype`; see `index_name`."""
+    index = index_name(dtype)
     expands = [f"expand<{index}, {method}>" for method in (SERIAL, WARP, SCAN, HYBRID)]
-    products = [f"spmv<{index}, {value}>" for value in ("float", "double")]
-    return (*_PLAIN, *(f"{name}<{index}>" for name in _OF_INDEX), *expands, *products)
+    return (*_PLAIN, *(f"{name}<{index}>" for name in _OF_INDEX), *expands)
 
 
 class GpuKernels:

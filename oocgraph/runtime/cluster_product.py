@@ -20,7 +20,7 @@ from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.placement import NumaNode, topology_of_workers
 from oocgraph.runtime import worker as tasks
-from oocgraph.runtime.product import is_by_row
+from oocgraph.runtime.product import is_by_row, put_rows
 from oocgraph.runtime.scheduler import workers_of
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
 from oocgraph.runtime.worker_product import ProductSpec
@@ -122,7 +122,7 @@ class ClusterProduct:
             (total,) = self._gather([self._sum(shares)])
             semiring.add(y, total)
             return
-        self._gather(shares, lambda i, rows: _put(self._work[i][0], rows, y, semiring))
+        self._gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
 
     def _sum(self, partials: list[tuple[Any, str]]) -> tuple[Any, str]:
         """Add column partials as a tree, each pair where the first of them is."""
@@ -186,12 +186,3 @@ class ClusterProduct:
             except TimeoutError:
                 self._check_workers()
         raise WorkerLostError(f"worker {address} was lost during a product")  # cancelled: what it was sent went with it
-
-
-def _put(part: Any, rows: Array, y: Array, semiring: Semiring) -> None:
-    """Copy a part's rows to their place, and add its share of a row that an earlier part began."""
-    cut = int(part.first_line_partial)
-    first = part.first_line + cut
-    semiring.add(y[part.first_line : first], rows[:cut])
-    own = y[first : part.stop_line]
-    semiring.add(own, rows[cut:])

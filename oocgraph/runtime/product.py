@@ -86,6 +86,12 @@ def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool:
         semiring.add(y[row : row + 1], carry)
 
 
+def put_rows(part: Partial, rows: Array, y: Array, semiring: Semiring) -> None:
+    """Add what a part by row has made to `y`: rows in their place; the first is only its share where an earlier part began it."""
+    own = y[part.first_line : part.stop_line]
+    semiring.add(own, rows)
+
+
 def _by_columns(num_parts: int, x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, num_private: int) -> None:
     sums = [y, *(semiring.zeros(y.size, y.dtype) for _ in range(num_private))]
 

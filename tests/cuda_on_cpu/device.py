@@ -158,6 +158,10 @@ class CpuDevice:
             self._queues.finish(place)
 
     @_operation
+    def wait_for_others(self) -> None:
+        """Nobody else uses it."""
+
+    @_operation
     def is_done(self, event: CpuEvent) -> bool:
         """Tell whether the event has been reached, or nearly; whoever asks often enough gets a yes."""
         if event.mark is None:

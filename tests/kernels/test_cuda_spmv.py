@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.kernels import reference_spmv
+from oocgraph.kernels.gpu_spmv import GpuProductKernels
+from oocgraph.kernels.semirings import semiring_of
 from tests.kernels.on_device import C_NAME, DEVICES, Bench, open_device, source
 
 INDEX_DTYPES = {"uint32": np.dtype(np.uint32), "int64": np.dtype(np.int64)}
@@ -47,8 +50,8 @@ def multiply(bench: Bench, matrix: Matrix, pieces: list[tuple[int, int]], *, gri
     values = None if matrix.values is None else bench.put(matrix.values)
     for e0, e1 in pieces:
         bench.launch(
-            f"spmv<{C_NAME[dtype]}, {C_NAME[value_dtype]}>", grid, BLOCK, offset, np.int64(matrix.num_rows), indices, values, x, y,
-            np.int64(first_row), np.int64(e0), np.int64(e1),
+            f"spmv<{C_NAME[dtype]}, {C_NAME[value_dtype]}, 0>", grid, BLOCK, offset, np.int64(matrix.num_rows), indices, values, x, y,
+            np.int64(first_row), np.int64(e0), np.int64(e1), value_dtype.type(0),
         )  # fmt: skip
     return bench.get(y)
 
@@ -58,7 +61,7 @@ def check(y: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(y, expected, rtol=tolerance, atol=tolerance)
 
 
-NAMES = [f"spmv<{C_NAME[dtype]}, {C_NAME[value]}>" for dtype in INDEX_DTYPES.values() for value in VALUE_DTYPES.values()]
+NAMES = [f"spmv<{C_NAME[dtype]}, {C_NAME[value]}, 0>" for dtype in INDEX_DTYPES.values() for value in VALUE_DTYPES.values()]
 
 
 @pytest.fixture(scope="module", params=DEVICES)
@@ -120,3 +123,69 @@ class TestSpmv:
             check(multiply(bench, matrix, pieces, grid=grid), matrix.product(0, matrix.num_edges, 0))
 
         run()
+
+
+LENGTHS = [5000, 0, 1, 31, 32, 33, 255, 256, 257, 0, *[3, 1, 0] * 300, 2048, 2049, 0]
+"""Lines that end within a block's share, begin one, and fill several."""
+
+
+@pytest.mark.parametrize("name", ["plus_times", "min_plus"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["ones", "values"])
+@pytest.mark.parametrize("value_dtype", VALUE_DTYPES.values(), ids=VALUE_DTYPES)
+class TestAgainstTheReference:
+    """`GpuProductKernels` does what `oocgraph.kernels.reference_spmv` does, from local pointers that it makes itself."""
+
+    @pytest.mark.parametrize("dtype", INDEX_DTYPES.values(), ids=INDEX_DTYPES)
+    def test_rows_and_columns(self, bench, dtype, value_dtype, weighted, name):
+        matrix, ring = Matrix(LENGTHS, dtype=dtype, value_dtype=value_dtype, weighted=weighted), semiring_of(name)
+        kernels = GpuProductKernels(bench.device, dtype, value_dtype)
+        start, stop = 3, matrix.num_edges - 2
+        indices, values = matrix.indices[start:stop], None if matrix.values is None else matrix.values[start:stop]
+        offset = bench.device.empty(matrix.offset.size, np.int64)
+        for pointers in (matrix.offset, matrix.offset.astype(np.uint32)):
+            kernels.local_pointers(bench.put(pointers), start, stop, offset)
+            bench.device.synchronize(kernels.stream)
+            np.testing.assert_array_equal(bench.get(offset), np.clip(matrix.offset, start, stop) - start)
+        there = (bench.put(indices), None if values is None else bench.put(values))
+
+        y = bench.device.empty(matrix.num_rows, value_dtype)
+        kernels.set_values(y, ring.identity)
+        kernels.multiply_rows(ring, offset, *there, bench.put(matrix.x), y)
+        bench.device.synchronize(kernels.stream)
+        expected = np.full(matrix.num_rows, ring.identity, value_dtype)
+        reference_spmv.multiply_csr(ring.code, False, matrix.offset, start, stop, indices, values, matrix.x, expected, expected[:0])
+        check(bench.get(y), expected)
+
+        elements = np.random.default_rng(1).standard_normal(matrix.num_rows).astype(value_dtype)
+        y = bench.device.empty(300, value_dtype)
+        kernels.set_values(y, ring.identity)
+        kernels.multiply_columns(ring, offset, *there, bench.put(elements), y)
+        bench.device.synchronize(kernels.stream)
+        expected = np.full(300, ring.identity, value_dtype)
+        reference_spmv.multiply_csc(ring.code, matrix.offset, start, stop, indices, values, elements, expected)
+        check(bench.get(y), expected)
+
+    def test_coordinates_and_nan(self, bench, value_dtype, weighted, name):
+        matrix, ring = (
+            Matrix([0, 0, 3, 0, 2500, 0, 1, 0], dtype=np.dtype(np.uint32), value_dtype=value_dtype, weighted=weighted),
+            semiring_of(name),
+        )
+        kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), value_dtype)
+        lines = np.repeat(np.arange(8), np.diff(matrix.offset)).astype(np.uint32)
+        offset = bench.device.empty(9, np.int64)
+        kernels.line_pointers(bench.put(lines + 5), 5, 8, offset)
+        bench.device.synchronize(kernels.stream)
+        np.testing.assert_array_equal(bench.get(offset), matrix.offset)
+        matrix.x[matrix.indices[1000]] = np.nan
+        y = bench.device.empty(8, value_dtype)
+        kernels.set_values(y, ring.identity)
+        values = None if matrix.values is None else bench.put(matrix.values)
+        kernels.multiply_rows(ring, offset, bench.put(matrix.indices), values, bench.put(matrix.x), y)
+        bench.device.synchronize(kernels.stream)
+        expected = np.full(8, ring.identity, value_dtype)
+        with np.errstate(invalid="ignore"):
+            reference_spmv.multiply_csr(
+                ring.code, False, matrix.offset, 0, matrix.num_edges, matrix.indices, matrix.values, matrix.x, expected, expected[:0]
+            )
+        assert np.isnan(expected[4])
+        check(bench.get(y), expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from oocgraph.kernels import gpu_spmv
 from oocgraph.kernels.gpu import cuda_source, kernel_names
 from tests.cuda_on_cpu.nvrtc import CompileError, Nvrtc, compile_for_all, needs_nvrtc, registers, table
 
@@ -28,10 +29,21 @@ template <int SIZE> __global__ void __launch_bounds__(1024) hold(float* x) {
 NAMES = ["add<float>", "add<long long>", "share", "hold<4>", "hold<200>"]
 
 
-@pytest.fixture(scope="module")
-def compiled():
+IDS = [np.dtype(np.uint32), np.dtype(np.int64)]
+KERNELS = {
+    "search": (cuda_source(), {name for ids in IDS for name in kernel_names(ids)}),
+    "product": (
+        cuda_source(gpu_spmv.SOURCES),
+        {name for ids in IDS for kind in (np.float32, np.float64) for name in gpu_spmv.product_names(ids, np.dtype(kind))},
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=KERNELS)
+def compiled(request):
     """Compile the project's kernels for ids of both widths and every target."""
-    return compile_for_all(cuda_source(), sorted({name for dtype in (np.uint32, np.int64) for name in kernel_names(np.dtype(dtype))}))
+    source, names = KERNELS[request.param]
+    return compile_for_all(source, sorted(names))
 
 
 def test_every_target_from_the_oldest_that_cuda_supports(compiled):

@@ -139,7 +139,6 @@ LAUNCHED = {
 """Which search launches each kernel first; `mark_vertices` is `fill_words` and ``add_vertices``."""
 
 ELSEWHERE = {
-    "spmv": "tests/kernels/test_cuda_spmv.py: no search multiplies",
     "take": "tests/runtime/test_device_part.py: a partition's log lists parents",
 }
 

@@ -1,4 +1,5 @@
-// y += A x over a PartialCSR: a range of edges that may begin and end anywhere in a row.
+// y = plus(y, A x) over a range of edges that may begin and end anywhere in a line: of a PartialCSR by rows, of a PartialCSC by columns.
+// S says how: PLUS sums products, MIN takes the least of sums; a NaN is handed on. Null values are ones. Columns of x are trusted.
 //
 // Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022: equal shares of non-zeros, not of rows; a row
 // that is cut gets partial sums. The same again within a device: a block takes SPMV_SHARE edges, multiplies them by coalesced reads into
@@ -23,13 +24,82 @@ __device__ __forceinline__ void add_atomically<double>(double* at, double x) {
 }
 #endif
 
+template <class V>
+struct Bits;
+template <>
+struct Bits<float> {
+  typedef u32 type;
+};
+template <>
+struct Bits<double> {
+  typedef u64 type;
+};
+
+template <class V>
+__device__ __forceinline__ void lower_atomically(V* at, V x) {
+  typedef typename Bits<V>::type B;
+  B before = *(B*)at, lower = *(B*)&x;
+  for (;;) {
+    V old = *(V*)&before;
+    if (!(x < old || x != x)) return;
+    B found = atomicCAS((B*)at, before, lower);
+    if (found == before) return;
+    before = found;
+  }
+}
+
+enum Ring { PLUS, MIN };
+
+template <int S, class V>
+__device__ __forceinline__ V times(const V* values, i64 e, V x) {
+  if (S == MIN) return x + (values ? values[e] : (V)1);
+  return values ? x * values[e] : x;
+}
+
+template <int S, class V>
+__device__ __forceinline__ V plus(V a, V b) {
+  if (S == MIN) return b < a || b != b ? b : a;
+  return a + b;
+}
+
+template <int S, class V>
+__device__ __forceinline__ void plus_atomically(V* at, V x) {
+  if (S == MIN) lower_atomically(at, x);
+  else add_atomically(at, x);
+}
+
+template <class V>
+__global__ void __launch_bounds__(BLOCK) set_values(V* y, i64 size, V value) {
+  for (i64 i = (i64)blockIdx.x * BLOCK + threadIdx.x; i < size; i += (i64)gridDim.x * BLOCK) y[i] = value;
+}
+
+// Local pointers of a part (algorithms 2 and 4): those of its lines, cut to its edges start .. stop - 1, from 0.
+template <class P>
+__global__ void __launch_bounds__(BLOCK) local_pointers(const P* __restrict__ pointers, i64 size, i64 start, i64 stop, i64* offset) {
+  for (i64 i = (i64)blockIdx.x * BLOCK + threadIdx.x; i < size; i += (i64)gridDim.x * BLOCK) {
+    i64 p = (i64)pointers[i];
+    offset[i] = (p < start ? start : p < stop ? p : stop) - start;
+  }
+}
+
+// The same of coordinates (algorithm 6), whose lines ascend from first_line: offset has num_lines + 1 entries.
+template <class I>
+__global__ void __launch_bounds__(BLOCK) line_pointers(
+    const I* __restrict__ lines, i64 num_entries, i64 first_line, i64 num_lines, i64* offset) {
+  for (i64 e = (i64)blockIdx.x * BLOCK + threadIdx.x; e <= num_entries; e += (i64)gridDim.x * BLOCK) {
+    i64 last = e < num_entries ? (i64)lines[e] - first_line : num_lines;
+    for (i64 line = e ? (i64)lines[e - 1] - first_line + 1 : 0; line <= last; line++) offset[line] = e;
+  }
+}
+
 // Edge e of row r, offset[r] <= e < offset[r + 1], has its column at indices[e] and its value at values[e] (null: 1). The piece is
 // e0 .. e1 - 1; `offset` may begin before 0 and end behind the arrays where its first and last row are cut. Row r is y[first_row + r]. Only
 // rows that are cut by a piece or a share are added to by an atomic; others belong to one block.
-template <class I, class V>
-__global__ void __launch_bounds__(BLOCK) spmv(
+// At least 4 blocks a multiprocessor, as sm_75 holds: without this the compiler aims at 8 on some targets, and spills.
+template <class I, class V, int S>
+__global__ void __launch_bounds__(BLOCK, 4) spmv(
     const i64* __restrict__ offset, i64 num_rows, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
-    V* y, i64 first_row, i64 e0, i64 e1) {
+    V* y, i64 first_row, i64 e0, i64 e1, V identity) {
   __shared__ V spmv_products[SPMV_SHARE];
   __shared__ i64 spmv_rows[2];
   int thread = threadIdx.x;
@@ -46,11 +116,7 @@ __global__ void __launch_bounds__(BLOCK) spmv(
       }
     }
 #pragma unroll 4
-    for (int k = thread; k < size; k += BLOCK) {
-      V product = x[indices[s0 + k]];
-      if (values) product *= values[s0 + k];
-      spmv_products[k] = product;
-    }
+    for (int k = thread; k < size; k += BLOCK) spmv_products[k] = times<S>(values, s0 + k, x[indices[s0 + k]]);
     __syncthreads();
     i64 stop = spmv_rows[1], rows = stop - spmv_rows[0];
     int shift = 0;  // 1 << shift threads sum a row
@@ -63,14 +129,41 @@ __global__ void __launch_bounds__(BLOCK) spmv(
       }
       int from = begin > s0 ? (int)(begin - s0) : 0, to = end < s1 ? (int)(end - s0) : size;
       bool any = r < stop && from < to;
-      V sum = 0;
+      V sum = identity;
       if (any)
-        for (int k = from + (thread & ((1 << shift) - 1)); k < to; k += 1 << shift) sum += spmv_products[k];
-      for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum += __shfl_xor_sync(FULL, sum, distance);
+        for (int k = from + (thread & ((1 << shift) - 1)); k < to; k += 1 << shift) sum = plus<S>(sum, spmv_products[k]);
+      for (int distance = (1 << shift) >> 1; distance; distance >>= 1) sum = plus<S>(sum, __shfl_xor_sync(FULL, sum, distance));
       if (any && (thread & ((1 << shift) - 1)) == 0) {
-        if (begin < s0 || end > s1) add_atomically(&y[first_row + r], sum);
-        else y[first_row + r] += sum;
+        if (begin < s0 || end > s1) plus_atomically<S>(&y[first_row + r], sum);
+        else y[first_row + r] = plus<S>(y[first_row + r], sum);
       }
+    }
+  }
+}
+
+// Edge e of column c, offset[c] <= e < offset[c + 1], has its row at indices[e]; x[c] is the column's element. A block finds the columns of
+// its share once, and each thread that of its edge among them; rows of y are reached by any block, so all is added by atomics.
+template <class I, class V, int S>
+__global__ void __launch_bounds__(BLOCK, 4) spmv_columns(
+    const i64* __restrict__ offset, i64 num_columns, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
+    V* y, i64 e0, i64 e1) {
+  __shared__ i64 spmv_columns_of_share[2];
+  for (i64 s0 = e0 + (i64)blockIdx.x * SPMV_SHARE; s0 < e1; s0 += (i64)gridDim.x * SPMV_SHARE) {
+    i64 s1 = s0 + SPMV_SHARE < e1 ? s0 + SPMV_SHARE : e1;
+    __syncthreads();  // whoever is still at the last share
+    if (threadIdx.x < 32) {
+      i64 first = warp_upper_bound(offset + 1, num_columns, s0);
+      i64 stop = warp_upper_bound(offset, num_columns, s1 - 1);
+      if (threadIdx.x == 0) {
+        spmv_columns_of_share[0] = first;
+        spmv_columns_of_share[1] = stop;
+      }
+    }
+    __syncthreads();
+    i64 first = spmv_columns_of_share[0], columns = spmv_columns_of_share[1] - first;
+    for (i64 e = s0 + threadIdx.x; e < s1; e += BLOCK) {
+      i64 c = first + find_class(offset + first, columns, e);
+      plus_atomically<S>(&y[indices[e]], times<S>(values, e, x[c]));
     }
   }
 }
