@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.export import export_graph
@@ -79,6 +80,7 @@ __all__ = [
     "open_runtime",
     "pagerank",
     "partition_graph",
+    "plan_bfs",
     "spmv",
     "verify_bfs",
 ]
@@ -103,6 +105,7 @@ _HOMES = {
     "open_runtime": "oocgraph.runtime.in_process",
     "partition_graph": "oocgraph.algorithms.partition_graph",
     "pagerank": "oocgraph.algorithms.pagerank",
+    "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "spmv": "oocgraph.algorithms.spmv",
     "verify_bfs": "oocgraph.verify",
 }

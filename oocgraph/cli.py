@@ -33,6 +33,7 @@ COMMANDS = {
     "export": "Write a graph as an edge list for other programs.",
     "partition": "Cut a graph into partitions by a policy.",
     "bfs": "Search breadth-first from one or several sources.",
+    "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
     "bench": "Measure, beside a peer on the same graph.",
 }

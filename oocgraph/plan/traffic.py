@@ -2,10 +2,10 @@
 
 In: `Counted`, how many vertices each pair of members would exchange at each level, as far as vertices were looked at. Out: `Traffic`.
 
-Vertices of one stratum were all looked at: their counts stand. Those of the other are a sample, each stands for ``weight``, so a count
-of few says little about its pair. It is drawn towards what the pair's list leads one to expect, ``mu``: the count of the level and
-sender, times the list, by all lists of the sender. A gamma distribution about mu with shape a gives the mean ``(Y + a) * mu / (mu + a)`` when
-Y were counted. A pair of which none were counted has a message with probability ``1 - exp(-expected)``.
+Vertices of one stratum were all looked at: their counts stand. Those of the other are a sample, each stands for ``weight``, so a
+count of few says little about its pair. It is drawn towards what the pair's list leads one to expect, ``mu``: the count of the level
+and sender, times the list, by all lists of the sender. A gamma distribution about mu with shape a gives the mean
+``(Y + a) * mu / (mu + a)`` when Y were counted. A pair of which none were counted has a message with probability ``1 - exp(-expected)``.
 """
 
 from __future__ import annotations

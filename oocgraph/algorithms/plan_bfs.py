@@ -1,0 +1,227 @@
+"""Predicts what a 1D or 2D partitioned breadth-first search would send, how long it would take, and what its workers would hold.
+
+In: a graph, numbers of workers, memory of each. Out: `BFSPlan`. Nothing is partitioned and no cluster is needed:
+
+1. One real search in this process gives every vertex its level, so the frontier of every iteration.
+2. For each number of sets, vertices are put into the sets of the real partitions, and what each pair of members would exchange at each
+   level is counted in the lists of all vertices, or of a sample of a large graph (`oocgraph.runtime.meetings`).
+3. Bytes and messages follow by the formulas of real messages (`oocgraph.plan.traffic`), time by measured constants
+   (`oocgraph.plan.timing`), memory by the charges of real members (`oocgraph.runtime.member_sizes`).
+
+The volumes are those of Buluç and Madduri, "Parallel Breadth-First Search on Distributed Memory Systems", SC 2011, section 5, which models
+them for random graphs. Differs from it in: what is modelled is this graph, hubs and all, and this implementation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oocgraph.algorithms.bfs import search
+from oocgraph.config import settings
+from oocgraph.errors import OocGraphError
+from oocgraph.memory import Budget, effective_budget_bytes, parse_bytes
+from oocgraph.partition.grid import DIMENSIONS, Dimension
+from oocgraph.partition.policies import grid_columns
+from oocgraph.plan.fitting import judge
+from oocgraph.plan.forecast import BFSPlan, iteration_load, plan_case, shape_of
+from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape
+from oocgraph.plan.traffic import MAX_CELLS
+from oocgraph.progress import watched
+from oocgraph.runtime.in_process import open_runtime
+from oocgraph.runtime.meetings import MeetingCounter, Meetings
+from oocgraph.runtime.member_sizes import worker_bytes
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.rows import BLOCK_ROWS
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array, Progress, ignore_progress
+
+SAMPLE_EDGES = 1 << 25
+"""Entries looked at of a graph of few levels: 0.5 s for each number of sets. Of a Kronecker graph of scale 22 it is one vertex in 4, and
+bytes are within 0.1 % of those of all its vertices."""
+
+VERTEX_BYTES = 16
+"""Of a vertex while it is counted: level as found and as int32, set, stratum, masks, keys of a block."""
+
+COUNT_BYTES = 3 * 16
+"""Of a pair at a level: both strata's counts, of candidates and of what is broadcast, and what is expected of it."""
+
+LIST_BYTES = 12 * 8
+"""Of a pair of workers: lengths of lists and edges, counted and estimated."""
+
+MAX_WORKERS = 1 << 13
+"""Workers at most: the lengths of the lists of all pairs of them are held, 8 bytes each, a few times."""
+
+
+def plan_bfs(
+    graph: CSRStore | str | os.PathLike[str],
+    workers: int | Iterable[int],
+    *,
+    source: Any = None,
+    memory: str | int | None = None,
+    threads: int = 1,
+    constants: Constants = STORED,
+    max_edges: int = SAMPLE_EDGES,
+    progress: Progress | bool = ignore_progress,
+) -> BFSPlan:
+    """Predict bytes, messages, time and memory of breadth-first searches over 1D and 2D partitions.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path.
+    workers
+        Numbers of workers, each with one partition.
+    source
+        User id; by default the vertex that has most edges.
+    memory
+        Bytes that each worker may hold (text such as ``"16G"``); by default what a process of this machine may.
+    threads
+        Of each worker.
+    constants
+        By default those measured on the project's machine; `oocgraph.algorithms.calibrate.calibrate` measures this one.
+    max_edges
+        Entries looked at, if the graph has few levels; all of a graph that has no more.
+    progress
+        Called with ("planning", cases done, cases); True draws a bar.
+
+    Returns
+    -------
+    BFSPlan
+
+    Raises
+    ------
+    OocGraphError
+        A number of workers is not a whole one from 1 to the number of vertices, or the graph has no edges.
+    VertexNotFoundError
+        The source does not occur in the graph's input.
+    BudgetError
+        The counts do not fit this process.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: that of a search, then 16 bytes a vertex, up to 384 MiB of counts, and 96 bytes for each pair of workers.
+
+    Examples
+    --------
+    >>> plan = plan_bfs("graph.zarr", [4, 16], memory="2G")  # doctest: +SKIP
+    >>> [(case.dimension, case.num_workers, case.num_bytes) for case in plan.cases]  # doctest: +SKIP
+    """
+    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    numbers = _checked_workers(workers, store)
+    memory_bytes = effective_budget_bytes(None) if memory is None else parse_bytes(memory)
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise OocGraphError(f"threads is {threads!r}; it must be a whole number, 1 or more")
+    source, vertex = _source(store, source)
+    with watched(progress) as shown:
+        level, num_reached, depth = _levels(store, vertex, shown)
+        budget = Budget(effective_budget_bytes(settings().memory_budget))
+        budget.reserve("levels and sets", VERTEX_BYTES * store.num_vertices)
+        budget.reserve("counts", COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2)
+        with MeetingCounter(store, level, depth + 1, max_edges=max_edges, io_threads=settings().io_threads) as counter:
+            del level
+            found = _count(store, counter, numbers, threads, shown)
+            level_vertices, looked_at = counter.level_vertices, counter.choice.reason
+    cases = []
+    for one in found:
+        others = {other.shape.num_members: other.needed for other in found if other.dimension == one.dimension}
+        verdict = judge(memory_bytes, *one.needed, others)
+        cases.append(
+            plan_case(
+                one.dimension, one.shape, one.load, level_vertices, constants=constants, threads=threads, needed=one.needed, verdict=verdict
+            )
+        )
+    return BFSPlan(
+        graph=store.url, source=source, num_reached=num_reached, depth=depth, memory_bytes=memory_bytes, threads=threads,
+        looked_at=looked_at, constants=constants, cases=tuple(cases),
+    )  # fmt: skip
+
+
+class _Found(NamedTuple):
+    """What was counted of one case."""
+
+    dimension: Dimension
+    shape: Shape
+    load: IterationLoad
+    needed: tuple[int, int]
+
+
+def _count(store: CSRStore, counter: MeetingCounter, numbers: Sequence[int], threads: int, progress: Progress) -> list[_Found]:
+    """Count for each number of workers, 1D and 2D; sets that both have are looked at once."""
+    grids = {(number, dimension): _grid(number, dimension) for number in numbers for dimension in DIMENSIONS}
+    wanted: dict[int, set[int]] = {}
+    for rows, columns in grids.values():
+        wanted.setdefault(rows, set()).update({columns} - {1})
+    found = {}
+    for done, rows in enumerate(wanted):
+        progress("planning", done, len(wanted))
+        meetings = counter.count(rows, sorted(wanted[rows]))
+        for key, grid in grids.items():
+            if grid[0] == rows:
+                found[key] = _found_of(store, counter, key[1], grid[1], meetings, threads)
+    progress("planning", len(wanted), len(wanted))
+    return [found[key] for key in grids]
+
+
+def _grid(number: int, dimension: Dimension) -> tuple[int, int]:
+    """Return rows and columns."""
+    columns = grid_columns(number) if dimension == "2d" else 1
+    return number // columns, columns
+
+
+def _found_of(store: CSRStore, counter: MeetingCounter, dimension: Dimension, columns: int, meetings: Meetings, threads: int) -> _Found:
+    needed = worker_bytes(meetings, columns, dtype=store.index_dtype, threads=threads, io_threads=settings().io_threads)
+    load = iteration_load(
+        meetings.candidates,
+        meetings.casts.get(columns),
+        counter.level_vertices,
+        counter.level_edges,
+        parent_bytes=store.index_dtype.itemsize,
+    )
+    return _Found(dimension, shape_of(meetings.edges[columns], meetings.set_vertices), load, (needed.resident, needed.least))
+
+
+def _checked_workers(workers: int | Iterable[int], store: CSRStore) -> list[int]:
+    """Refuse numbers of workers that cannot be meant."""
+    given = list(workers) if isinstance(workers, Iterable) else [workers]
+    n = store.num_vertices
+    if not n:
+        raise OocGraphError(f"{store.url} has no edges, so there is nothing to partition")
+    if not given:
+        raise OocGraphError("no number of workers was given; name at least one, such as 4")
+    most = min(n, MAX_WORKERS)
+    for one in given:
+        if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 1 <= one <= most:
+            limit = f"{store.url} has {n:,} vertices with edges" if n <= MAX_WORKERS else f"{MAX_WORKERS:,} is the most that is planned for"
+            raise OocGraphError(f"a number of workers is {one!r}; {limit}: give whole numbers from 1 to {most:,}")
+    return sorted({int(one) for one in given})
+
+
+def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
+    """Return id and store number of the source; by default of the vertex with most out-edges."""
+    ids = VertexIds(store)
+    if source is not None:
+        (vertex,) = ids.vertices_of([source]).tolist()
+        if vertex < 0:
+            raise OocGraphError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
+        return source, vertex
+    best, most = 0, -1
+    indptr = store.array("out/indptr")
+    for first in range(0, store.num_vertices, BLOCK_ROWS):
+        degree = np.diff(indptr.read(first, min(store.num_vertices, first + BLOCK_ROWS) + 1))
+        if int(degree.max()) > most:
+            best, most = first + int(degree.argmax()), int(degree.max())
+    (name,) = ids.ids_of(np.array([best])).tolist()
+    return name, best
+
+
+def _levels(store: CSRStore, vertex: int, progress: Progress) -> tuple[Array, int, int]:
+    """Search: levels in store order, vertices reached, depth."""
+    with open_runtime(store, device="cpu", progress=progress) as runtime:
+        found = search(runtime, np.array([vertex]), progress=progress)
+        return np.array(found.level), found.num_reached, found.depth

@@ -1,0 +1,169 @@
+"""What is predicted of a partitioned traversal, put together: counts and constants in, one case of a plan out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.partition.grid import Dimension
+from oocgraph.plan.fitting import Fits
+from oocgraph.plan.timing import Constants, IterationLoad, Shape, predict_seconds
+from oocgraph.plan.traffic import Counted, Traffic, expected_traffic
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedIteration:
+    """One iteration.
+
+    Attributes
+    ----------
+    level
+        Level of the vertices that it finds.
+    frontier, edges
+        Active vertices at its start, and the entries of their rows.
+    num_bytes, num_messages
+        Sent by all members, expected.
+    seconds
+        Predicted.
+    """
+
+    level: int
+    frontier: int
+    edges: int
+    num_bytes: float
+    num_messages: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBFS:
+    """One kind of partition with one number of workers.
+
+    Attributes
+    ----------
+    dimension
+        ``1d`` or ``2d``.
+    num_workers, rows, columns
+        Workers, and the grid they form.
+    num_bytes, num_messages, seconds
+        Of the whole search.
+    worker_bytes, least_worker_bytes
+        What the worker that has most would hold: with all its edges in memory; with none.
+    fits, advice
+        Whether that fits, and what to do.
+    iterations
+        One after the other.
+    """
+
+    dimension: Dimension
+    num_workers: int
+    rows: int
+    columns: int
+    num_bytes: float
+    num_messages: float
+    seconds: float
+    worker_bytes: int
+    least_worker_bytes: int
+    fits: Fits
+    advice: str
+    iterations: tuple[PlannedIteration, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BFSPlan:
+    """What is predicted.
+
+    Attributes
+    ----------
+    graph
+        Where it is.
+    source
+        User id.
+    num_reached, depth
+        Vertices with an edge that the search reaches; largest level.
+    memory_bytes, threads
+        Of each worker.
+    looked_at
+        How many vertices were looked at, and why.
+    constants
+        Seconds.
+    cases
+        1D and 2D for each number of workers.
+    """
+
+    graph: str
+    source: Any
+    num_reached: int
+    depth: int
+    memory_bytes: int
+    threads: int
+    looked_at: str
+    constants: Constants
+    cases: tuple[PlannedBFS, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def iteration_load(
+    candidates: Counted, casts: Counted | None, level_vertices: Array, level_edges: Array, *, parent_bytes: int
+) -> IterationLoad:
+    """Return what all members do together in each iteration.
+
+    Parameters
+    ----------
+    candidates, casts
+        Counts of both kinds; None where nothing is broadcast.
+    level_vertices, level_edges : (num_levels,) int64
+        Vertices of each level, and their out-edges.
+    parent_bytes
+        Of each parent in a message of candidates.
+    """
+    sent = expected_traffic(candidates, parent_bytes=parent_bytes)
+    nothing = np.zeros(level_vertices.size)
+    told = Traffic(nothing, nothing, nothing) if casts is None else expected_traffic(casts, parent_bytes=0)
+    return IterationLoad(
+        edges=level_edges, found=np.append(level_vertices[1:], 0), candidates=sent.num_vertices, candidate_bytes=sent.num_bytes,
+        candidate_messages=sent.num_messages, casts=told.num_vertices, cast_bytes=told.num_bytes, cast_messages=told.num_messages,
+    )  # fmt: skip
+
+
+def shape_of(edges: Array, set_vertices: Array) -> Shape:
+    """Return the shape of a grid: (rows, columns) edges of each member, (rows,) vertices of each set."""
+    rows, columns = edges.shape
+    return Shape(
+        rows=rows, columns=columns, edge_share=float(edges.max() / max(1.0, edges.sum())),
+        vertex_share=float(set_vertices.max() / max(1, set_vertices.sum())),
+    )  # fmt: skip
+
+
+def plan_case(
+    dimension: Dimension, shape: Shape, load: IterationLoad, level_vertices: Array, *, constants: Constants, threads: int,
+    needed: tuple[int, int], verdict: tuple[Fits, str],
+) -> PlannedBFS:  # fmt: skip
+    """Put one case together.
+
+    Parameters
+    ----------
+    needed
+        Bytes of the worker that has most, with all edges in memory and with none.
+    verdict
+        Whether that fits, and what to do.
+    """
+    seconds = predict_seconds(load, shape, constants, threads)
+    num_bytes, messages = load.candidate_bytes + load.cast_bytes, load.candidate_messages + load.cast_messages
+    iterations = tuple(
+        PlannedIteration(level=i + 1, frontier=frontier, edges=edges, num_bytes=size, num_messages=number, seconds=duration)
+        for i, (frontier, edges, size, number, duration) in enumerate(
+            zip(*(one.tolist() for one in (level_vertices, load.edges, num_bytes, messages, seconds)), strict=True)
+        )
+    )
+    return PlannedBFS(
+        dimension=dimension, num_workers=shape.num_members, rows=shape.rows, columns=shape.columns, num_bytes=float(num_bytes.sum()),
+        num_messages=float(messages.sum()), seconds=float(seconds.sum()), worker_bytes=needed[0], least_worker_bytes=needed[1],
+        fits=verdict[0], advice=verdict[1], iterations=iterations,
+    )  # fmt: skip

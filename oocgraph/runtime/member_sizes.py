@@ -1,0 +1,112 @@
+"""What a worker would hold of a 1D or 2D partition that is not there yet: the charges of a real one, of sizes that were counted.
+
+In: `oocgraph.runtime.meetings.Meetings`. Out: bytes of the member that needs most, with all its edges or with none of them in memory.
+The formulas are those by which the real members are charged (`oocgraph.runtime.member_set`). Masters are taken to have a row each:
+those that have none take a few bytes less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.exchange.addresses import MirrorCounts
+from oocgraph.runtime.engine import BUFFER_BYTES
+from oocgraph.runtime.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
+from oocgraph.runtime.meetings import Meetings
+from oocgraph.runtime.member import row_bytes, search_bytes
+from oocgraph.runtime.member_set import READ_AHEAD
+from oocgraph.types import Array, index_dtype
+
+WORKER_BYTES = 160 << 20
+"""A worker with its imports and kernels before it has loaded anything: 145 MiB (`oocgraph.runtime.cluster`) and what it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedPart:
+    """A part that is nothing but its sizes; see `oocgraph.exchange.addresses.PartLike`."""
+
+    index: int
+    num_masters: int
+    num_mirrors: int
+    num_edges: int
+    num_isolated: int = 0
+
+    @property
+    def num_vertices(self) -> int:
+        """Rows."""
+        return self.num_masters + self.num_mirrors
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerBytes:
+    """Bytes of the worker that needs most.
+
+    Attributes
+    ----------
+    resident
+        With all edges in memory.
+    least
+        With as good as none: they are read from disk in each search.
+    """
+
+    resident: int
+    least: int
+
+
+def mirror_counts(meetings: Meetings, columns: int) -> MirrorCounts:
+    """Return the lengths of all lists of a grid."""
+    rows = meetings.lists.shape[0]
+    mirrors, casts = np.zeros((2, rows * columns, rows * columns), np.int64)
+    sets = np.arange(rows)
+    owners = sets * columns + sets % columns
+    i, k = np.nonzero(~np.eye(rows, dtype=np.bool_))
+    mirrors[i * columns + k % columns, owners[k]] = np.rint(meetings.lists[i, k])
+    if columns > 1:
+        member = np.arange(rows * columns)
+        told = np.rint(meetings.cast_lists[columns]).astype(np.int64).ravel()
+        mirrors[member, owners[member // columns]] += told
+        casts[member, owners[member // columns]] = told
+    return MirrorCounts(mirrors, casts)
+
+
+def sized_parts(meetings: Meetings, columns: int, counts: MirrorCounts) -> list[SizedPart]:
+    """Return the parts of a grid."""
+    rows = meetings.lists.shape[0]
+    masters = np.zeros(rows * columns, np.int64)
+    sets = np.arange(rows)
+    masters[sets * columns + sets % columns] = meetings.set_vertices
+    edges = np.rint(meetings.edges[columns]).astype(np.int64).ravel()
+    sizes: Array = np.stack([masters, counts.mirrors.sum(axis=1), edges], axis=1)
+    return [SizedPart(p, *size) for p, size in enumerate(sizes.tolist())]
+
+
+def worker_bytes(meetings: Meetings, columns: int, *, dtype: np.dtype[Any], threads: int, io_threads: int) -> WorkerBytes:
+    """Return what the worker of the largest member needs, if each has one.
+
+    Parameters
+    ----------
+    dtype
+        Index dtype of the graph.
+    threads, io_threads
+        Of a worker.
+    """
+    counts = mirror_counts(meetings, columns)
+    parts: Any = sized_parts(meetings, columns, counts)
+    largest = {max(range(len(parts)), key=lambda p: getattr(parts[p], name)) for name in ("num_edges", "num_mirrors", "num_vertices")}
+    both = [_member_bytes(parts, p, counts, dtype, threads, io_threads) for p in largest]
+    return WorkerBytes(WORKER_BYTES + max(one for one, _ in both), WORKER_BYTES + max(one for _, one in both))
+
+
+def _member_bytes(parts: Any, p: int, counts: MirrorCounts, dtype: np.dtype[Any], threads: int, io_threads: int) -> tuple[int, int]:
+    """Bytes with all edges, and with none."""
+    part, itemsize = parts[p], dtype.itemsize
+    ids = 8 * (part.num_vertices + part.num_isolated)
+    state = row_bytes(part, itemsize) + counts.address_bytes(part) + search_bytes(part, counts.num_copies(p), len(parts), itemsize) + ids
+    local = index_dtype(part.num_vertices).itemsize
+    edges = BLOCK_BYTES * num_blocks(part.num_edges, local)
+    reading = (threads + READ_AHEAD + 1) * staging_bytes(local) + io_threads * BUFFER_BYTES
+    making = counts.making_bytes(parts, p) - ids
+    return state + max(edges, making), state + max(min(edges, reading), making)
