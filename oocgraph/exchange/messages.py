@@ -86,22 +86,25 @@ def pack_messages(places: Array, first: Array, length: Array, words: Array, valu
         return {}
     counts = np.empty(length.size, np.int64)
     traverse.count_places(places, first, counts)
-    peers = np.flatnonzero(counts).tolist()
-    dense = np.zeros(length.size, np.bool_)
+    peers = counts.nonzero()[0].tolist()
+    dense, at, num_listed = np.zeros(length.size, np.bool_), np.zeros(length.size, np.int64), 0
     for q in peers:
-        dense[q] = is_dense(int(counts[q]), int(length[q]))
-    sizes = np.where(dense, 0, counts)
-    ends = np.cumsum(sizes)
-    packed = np.empty(int(ends[-1]), np.uint32)
-    traverse.pack_places(places, first, dense, ends - sizes, packed, words)
+        count = int(counts[q])
+        if is_dense(count, int(length[q])):
+            dense[q] = True
+        else:
+            at[q] = num_listed
+            num_listed += count
+    packed = np.empty(num_listed, np.uint32)
+    traverse.pack_places(places, first, dense, at, packed, words)
     messages = {}
     for q in peers:
+        count, begin = int(counts[q]), int(first[q])
         if dense[q]:
-            messages[q] = _take_bitmap(int(counts[q]), int(first[q]), int(length[q]), words, values)
+            messages[q] = _take_bitmap(count, begin, int(length[q]), words, values)
         else:
-            mine = packed[ends[q] - counts[q] : ends[q]]
-            parents = NO_PARENTS if values is None else values[mine]
-            messages[q] = Message(int(counts[q]), mine - np.uint32(first[q]), parents)
+            mine = packed[at[q] - count : at[q]]
+            messages[q] = Message(count, mine - np.uint32(begin), NO_PARENTS if values is None else values[mine])
     return messages
 
 

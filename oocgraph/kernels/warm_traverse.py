@@ -14,21 +14,24 @@ from pathlib import Path
 
 import numpy as np
 
-from oocgraph.kernels import cpu, partition, traverse
+from oocgraph.kernels import cpu, partition, pieces, traverse
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
 
 KERNELS = (
     "expand", "count_places", "pack_places", "apply_list", "apply_bitmap", "receive_list", "receive_bitmap", "spread", "own_rows",
-    "count_row_edges", "cut_pieces", "mark_blocks",
+    "count_row_edges",
 )  # fmt: skip
+
+PIECES_KERNELS = ("cut_pieces", "mark_blocks")
 
 
 def load_traverse_kernels(graph_dtype: str, local_dtype: str, progress: Progress = ignore_progress) -> None:
     """Bring every kernel of a partitioned traversal into memory, compiling what is not cached."""
     folder = Path(traverse.expand.stats.cache_path)
-    if not all(any(folder.glob(f"traverse.{name}-*.nbi")) for name in KERNELS):
+    patterns = [f"traverse.{name}-*.nbi" for name in KERNELS] + [f"pieces.{name}-*.nbi" for name in PIECES_KERNELS]
+    if not all(any(folder.glob(pattern)) for pattern in patterns):
         progress("compiling kernels (once)", 0, 1)
         package = str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
@@ -60,9 +63,9 @@ def call_traverse_kernels(graph_dtype: str, local_dtype: str) -> None:
     traverse.spread(rows, indptr, rows, queue.copy())
     traverse.own_rows(rows, 1, indptr, queue, 0)
     traverse.count_row_edges(rows, indptr)
-    pieces, slots = np.zeros((1, 3), np.int64), np.zeros(1, np.int32)
-    traverse.cut_pieces(rows, np.zeros(2, np.int64), indptr, slots, 10, pieces, pieces.copy(), 10, np.zeros(3, np.int64))
-    traverse.mark_blocks(rows, indptr, slots, 10, np.zeros(1, np.int64))
+    held, slots = np.zeros((1, 3), np.int64), np.zeros(1, np.int32)
+    pieces.cut_pieces(rows, np.zeros(2, np.int64), indptr, slots, 10, held, held.copy(), 10, np.zeros(3, np.int64))
+    pieces.mark_blocks(rows, indptr, slots, 10, np.zeros(1, np.int64))
     cpu.mark_vertices(queue, 1, words)
     cpu.list_vertices(words, queue)
     partition.take_marked(words, places, ids)

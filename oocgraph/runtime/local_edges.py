@@ -29,7 +29,7 @@ from itertools import pairwise
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels import traverse
+from oocgraph.kernels import pieces
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.subgraph.rows import EdgeSource, RowGatherer
@@ -170,9 +170,7 @@ class LocalEdges:
         self._load_blocks(rows, staging.wanted, num_vertices)
         at, counts = np.zeros(2, np.int64), np.zeros(3, np.int64)
         while at[0] < rows.size:
-            traverse.cut_pieces(
-                rows, at, self.indptr, self._slot_of, self._shift, staging.held, staging.missing, staging.edges.size, counts
-            )
+            pieces.cut_pieces(rows, at, self.indptr, self._slot_of, self._shift, staging.held, staging.missing, staging.edges.size, counts)
             num_held, num_missing, staged = counts.tolist()
             if num_held:
                 held = staging.held[:num_held]
@@ -186,7 +184,7 @@ class LocalEdges:
     def _load_blocks(self, rows: Array, wanted: Array, num_vertices: int) -> None:
         """Read the blocks that rows are in, as many as there is room for."""
         while free := self.num_slots - self.num_loaded:
-            count = traverse.mark_blocks(rows, self.indptr, self._slot_of, self._shift, wanted[:free])
+            count = pieces.mark_blocks(rows, self.indptr, self._slot_of, self._shift, wanted[:free])
             if not count:
                 return
             blocks, length = wanted[:count], 1 << self._shift
