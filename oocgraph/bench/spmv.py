@@ -102,6 +102,8 @@ class InMemory:
         Of the parts alone; the same without values; of `oocgraph.spmv`, which also checks and cuts.
     peer_median_seconds, ratio_to_peer, pattern_ratio_to_peer
         The peer's product with values; medians over the rounds of ours by it.
+    best_ratio_to_peer
+        Of the fastest products of both: what is left where other programs disturb the rounds.
     peak_host_bytes
         With the matrix, the vectors and the peer in the same process.
     """
@@ -112,6 +114,7 @@ class InMemory:
     peer_median_seconds: float | None
     ratio_to_peer: float | None
     pattern_ratio_to_peer: float | None
+    best_ratio_to_peer: float | None
     peak_host_bytes: int
 
 
@@ -246,6 +249,7 @@ def _in_memory(seconds: dict[str, list[float]], peer: str | None, peak_bytes: in
         peer_median_seconds=None if theirs is None else statistics.median(theirs),
         ratio_to_peer=None if theirs is None else _median_ratio(seconds["ours"], theirs),
         pattern_ratio_to_peer=None if theirs is None else _median_ratio(seconds["pattern"], theirs),
+        best_ratio_to_peer=None if theirs is None else min(seconds["ours"]) / min(theirs),
         peak_host_bytes=peak_bytes,
     )
 

@@ -66,6 +66,7 @@ class FakeCupy(ModuleType):
             MemoryPointer=lambda memory, offset: SimpleNamespace(mem=memory, ptr=memory.ptr + offset),
             Stream=self._of("Stream", SimpleNamespace(ptr=77, wait_event=self._of("wait_event", None), synchronize=self._of("sync", None))),
             Event=self._of("Event", SimpleNamespace(ptr=88, record=self._of("record", None), synchronize=self._of("sync", None))),
+            get_current_stream=lambda: SimpleNamespace(synchronize=self._of("sync current", None)),
             get_elapsed_time=self._of("get_elapsed_time", 250.0),
             get_allocator=lambda: self.allocator,
         )

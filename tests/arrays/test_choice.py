@@ -6,10 +6,11 @@ import ctypes
 import logging
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from oocgraph.arrays import device_choice, drivers, open_device
+from oocgraph.arrays import cuda, device_choice, devices_choice, drivers, open_device
 from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
 from tests.arrays.fake_cupy import FakeCupy
 
@@ -128,6 +129,29 @@ def test_ordinal_beyond_the_devices(offer):
     assert device_choice("cuda", 1).device.ordinal == 1
     with pytest.raises(DeviceError, match="no CUDA device 2: this process sees 2"):
         device_choice("cuda", 2)
+
+
+def test_all_devices_that_can_be_used(offer, monkeypatch, caplog):
+    """The current one first; of the others those that cannot be used are left out."""
+    assert devices_choice("cpu") == ((), "the processor was asked for")
+    offer(FakeCupy(count=3))
+    devices, reason = devices_choice("auto")
+    assert ([one.ordinal for one in devices], reason) == ([0, 1, 2], "a GPU can be used")
+    opened = cuda.open_cuda
+
+    def open_but_one(ordinal=None):
+        if ordinal == 1:
+            raise DeviceError("it is too old")
+        return opened(ordinal)
+
+    monkeypatch.setattr(cuda, "open_cuda", open_but_one)
+    assert [one.ordinal for one in devices_choice("cuda")[0]] == [0, 2]
+    assert "CUDA device 1 is left out: it is too old" in caplog.text
+
+
+def test_device_of_an_array_is_the_one_that_holds_it(offer):
+    offer(FakeCupy(count=2))
+    assert cuda.device_of(SimpleNamespace(device=SimpleNamespace(id=1))).ordinal == 1
 
 
 @pytest.mark.parametrize(("capability", "hint"), [((7, 0), True), ((3, 5), False)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,17 @@ def test_free_memory_includes_what_the_pool_holds_unless_it_is_another_s(cupy, d
     assert device.free_bytes() == FREE
     device.close()
     assert len(cupy.called("free_all_blocks")) == 1
+
+
+def test_what_cupy_does_for_this_thread_is_waited_for(cupy, device):
+    device.wait_for_others()
+    assert len(cupy.called("sync current")) == 1
+
+
+def test_vector_comes_to_the_device_unless_it_is_there(cupy, device):
+    """A copy of one of another device is made with this one current."""
+    there, elsewhere = SimpleNamespace(device=SimpleNamespace(id=0)), SimpleNamespace(device=SimpleNamespace(id=1), copy=lambda: "copy")
+    cupy.asarray = lambda given: given
+    assert device.asarray(there) is there
+    assert device.asarray(elsewhere) == "copy"
+    assert cupy.called("setDevice")[-1] == (0,)
