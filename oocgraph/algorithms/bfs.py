@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from oocgraph.arrays import DeviceKind
+from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
@@ -137,7 +138,7 @@ def bfs(
             given = {
                 "runtime": runtime, "result_store": result_store, "resume": resume, "device_memory_budget": device_memory_budget,
                 "check_pages": check_pages or None, "direction": None if direction in ("auto", "push") else direction,
-                "device": None if device in (None, "auto", "cpu") else device,
+                "device": None if (device or settings().device) in ("auto", "cpu") else device or settings().device,
             }  # fmt: skip
             return _over_partitions(
                 graph, source, sources, given, partition=partition, depth_limit=depth_limit, progress=shown, num_partitions=num_partitions,
