@@ -134,9 +134,11 @@ class _PartRows:
         if low == high:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pointers = self._indptr.read(self._first + int(low), self._first + int(high) + 1)
+        if np.any(np.diff(pointers) < 0) or pointers[0] < 0 or pointers[-1] > self._indices.length:
+            raise CorruptStoreError(f"{self.where}: {self._indptr.name} does not ascend within its edges; partition the graph again")
         neighbours = self._indices.read(int(pointers[0]), int(pointers[-1]))
-        if neighbours.size and neighbours.max() >= self._all.size:
-            raise CorruptStoreError(f"{self.where}: a neighbour is not below {self._all.size}, its number of vertices")
+        if neighbours.size and (neighbours.max() >= self._all.size or neighbours.min() < 0):
+            raise CorruptStoreError(f"{self.where}: a neighbour is not below {self._all.size}, its number of vertices; partition again")
         return np.repeat(self._numbers[low:high], np.diff(pointers)), self._all[neighbours]
 
 

@@ -241,7 +241,7 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
         raise StoreError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
     try:
         attributes = json.loads((Path(text) / "zarr.json").read_text())["attributes"]
-        stored = attributes[PARTITIONS_KEY]
+        stored = dict(attributes[PARTITIONS_KEY])
     except PermissionError as error:
         raise StoreError(f"{text}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -269,8 +269,14 @@ def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
         )
     known = {field.name for field in fields(PartitionsAttributes)}
     try:
-        return PartitionsAttributes(**{key: value for key, value in stored.items() if key in known})
-    except TypeError as error:
+        found = PartitionsAttributes(**{key: value for key, value in stored.items() if key in known})
+        counts = {"num_partitions": found.num_partitions, "num_vertices": found.num_vertices, "num_stored_edges": found.num_stored_edges}
+        if wrong := [name for name, count in counts.items() if not isinstance(count, int) or count < 1]:
+            raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}")
+        if found.read not in ("out", "in"):
+            raise ValueError(f"read is {found.read!r}")
+        return found
+    except (TypeError, ValueError) as error:
         raise StoreError(f"{where}: the attributes of these partitions are damaged ({error}); partition the graph again") from error
 
 
