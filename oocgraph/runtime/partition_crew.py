@@ -17,7 +17,7 @@ from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.runtime import partition_steps as steps
 from oocgraph.runtime.scheduler import workers_of
-from oocgraph.runtime.survey import clients_of, wait_for_workers
+from oocgraph.runtime.survey import check_client, clients_of, wait_for_workers
 from oocgraph.types import Progress
 
 Call = tuple[Any, ...]
@@ -97,10 +97,11 @@ class OnCluster:
         Raises
         ------
         ClusterError
-            Workers were lost again and again, all are gone, or the scheduler is.
+            Workers were lost again and again, all are gone, or the scheduler or the client is.
         """
         from oocgraph.runtime.worker import with_worker
 
+        check_client(self._client)
         futures = []
         try:
             for i, call in enumerate(calls):
