@@ -14,8 +14,8 @@ import numpy as np
 
 from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.blocks import BLOCK_ENTRIES, PIECE_ROWS
-from oocgraph.partition.cusp import PartSizes, array_of, edge_arrays, vertex_arrays
 from oocgraph.partition.cusp_spec import TRANSPOSE_ENTRIES, entry_bytes
+from oocgraph.partition.local_ids import PartSizes, array_of, edge_arrays, vertex_arrays
 from oocgraph.partition.stage import Stage
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, GraphAttributes, string_arrays

@@ -13,7 +13,7 @@ from typing import Any
 
 from oocgraph.config import settings
 from oocgraph.memory import effective_budget_bytes
-from oocgraph.partition import cusp, finish
+from oocgraph.partition import cusp, finish, local_ids
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.stage import EndedError, Stage
 from oocgraph.runtime.worker_memory import worker_limit_bytes
@@ -21,7 +21,7 @@ from oocgraph.runtime.worker_memory import worker_limit_bytes
 PHASES: dict[str, Callable[..., Any]] = {
     "masters": cusp.assign_masters,
     "edges": cusp.assign_edges,
-    "allocate": cusp.allocate,
+    "allocate": local_ids.allocate,
     "construct": cusp.construct,
     "transpose": finish.transpose,
     "seal": finish.seal,

@@ -23,8 +23,9 @@ import numpy as np
 import oocgraph
 from oocgraph.errors import PolicyError
 from oocgraph.partition.blocks import BLOCK_ROWS, cut_blocks
-from oocgraph.partition.cusp import EdgeCounts, PartSizes, Places
+from oocgraph.partition.cusp import EdgeCounts, Places
 from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.local_ids import PartSizes
 from oocgraph.partition.policy import Policy, compile_policy
 from oocgraph.runtime.partition_crew import Crew
 from oocgraph.store.graph import CSRStore

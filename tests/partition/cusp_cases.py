@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -86,7 +87,7 @@ class Readers:
     """
 
     def __init__(self, num_readers, choose=lambda i, _: i):
-        self.num_readers, self._choose, self._token = num_readers, choose, f"test-{id(self)}"
+        self.num_readers, self._choose, self._token = num_readers, choose, uuid.uuid4().hex
         memory = SimpleNamespace(memory_limit=0)
         self._workers = [SimpleNamespace(state=SimpleNamespace(nthreads=1), memory_manager=memory) for _ in range(num_readers)]
 
