@@ -123,7 +123,7 @@ def pagerank(
         wanted = wanted_of(store, personalization, budget)
         saved = None if checkpoint is None else _open_checkpoint(checkpoint, store, damping, column, precision, wanted)
         ranking = Ranking(
-            store, budget, damping=damping, column=column, wanted=wanted, threads=threads or knobs.threads, precision=precision
+            store, budget, damping=float(damping), column=column, wanted=wanted, threads=threads or knobs.threads, precision=precision
         )
         ranking.begin(None if saved is None else _resumed(saved, store.num_vertices))
         load_seconds = perf_counter() - start

@@ -13,6 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,25 @@ def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, 
 
 def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
     """Bring one kernel into memory for arguments of these types; a process of its own compiles it where that is not cached."""
-    signature = tuple(numba.typeof(argument) for argument in arguments)
-    if signature in kernel.overloads:
-        return
+    load_kernels([(kernel, arguments)])
+
+
+def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
+    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached."""
+    wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
+    wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
     # numba tells by this alone whether a signature is cached: its public way to ask is to compile
-    if kernel._cache.load_overload(signature, kernel.targetctx) is None:
-        function = kernel.py_func
-        _compile_elsewhere(KERNEL, question=pickle.dumps((function.__module__, function.__name__, signature)))
-    kernel.compile(signature)
+    cold = [(kernel.py_func, signature) for kernel, signature in wanted if kernel._cache.load_overload(signature, kernel.targetctx) is None]
+    if cold:
+        _compile_elsewhere(KERNEL, question=pickle.dumps([(one.__module__, one.__name__, signature) for one, signature in cold]))
+    for kernel, signature in wanted:
+        kernel.compile(signature)
 
 
-def compile_kernel(question: bytes) -> None:
-    """Compile what `load_kernel` asks for, in the process that it has started."""
-    module, name, signature = pickle.loads(question)
-    getattr(importlib.import_module(module), name).compile(signature)
+def compile_kernels(question: bytes) -> None:
+    """Compile what `load_kernels` asks for, in the process that it has started."""
+    for module, name, signature in pickle.loads(question):
+        getattr(importlib.import_module(module), name).compile(signature)
 
 
 def _compile_elsewhere(*arguments: str, question: bytes | None = None) -> None:
@@ -154,6 +160,6 @@ def _call_part_kernels(dtype: np.dtype[Any]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == KERNEL:
-        compile_kernel(sys.stdin.buffer.read())
+        compile_kernels(sys.stdin.buffer.read())
     else:
         call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:], device="device" in sys.argv[2:])

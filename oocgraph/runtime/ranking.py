@@ -21,6 +21,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.kernels import pagerank as kernels
+from oocgraph.kernels import warm
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.partial import PartialCSR
@@ -272,7 +273,7 @@ def _as_numbers(values: Any) -> Any:
 
 
 def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision) -> None:
-    """Bring the kernels into memory before memory is counted, compiled if they are not cached."""
+    """Bring the kernels into memory before memory is counted; a process of its own compiles what is not cached."""
     index, ints, number = np.zeros(1, store.index_dtype), np.zeros(2, np.int64), np.zeros(1)
     values = None if column is None else _as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
     degree = np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64
@@ -284,10 +285,12 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     pairs: list[tuple[Array, Array]] = [(double, double)] if precision != "single" else []
     pairs += [(single, single)] if precision != "double" else []
     pairs += [(single, double)] if precision == "auto" else []
+    calls: list[tuple[Any, tuple[Any, ...]]] = []
     for share, new_share in pairs:
-        common = (wanted, number, strength, new_share, figures)
-        kernels.divide(number, strength, share)
-        kernels.pull_ranks(False, ints, 0, 0, index, values, share, 0.85, 0.15, *common)
-        kernels.finish_rows(ints[:0], number[:0], 0.85, 0.15, *common)
+        common = (0.85, 0.15, wanted, number, strength, new_share, figures)
+        calls.append((kernels.divide, (number, strength, share)))
+        calls.append((kernels.pull_ranks, (False, ints, 0, 0, index, values, share, *common)))
+        calls.append((kernels.finish_rows, (ints, number, *common)))
     if values is not None:
-        kernels.add_weights(False, ints, 0, 0, values, number, number.copy())
+        calls.append((kernels.add_weights, (False, ints, 0, 0, values, number, number)))
+    warm.load_kernels(calls)

@@ -361,6 +361,27 @@ class TestMemory:
         with pytest.raises(BudgetError):
             pagerank(store, weights=False, memory_budget=f"{smallest - 16}M", threads=2)
 
+    @pytest.mark.parametrize("options", [{}, {"weights": False, "personalization": {5: 1.0}, "damping": 0}])
+    @pytest.mark.parametrize("precision", ["auto", "single", "double"])
+    def test_every_kernel_is_there_before_memory_is_counted(self, store, monkeypatch, precision, options):
+        """A compiler would leave 100 MB in the process: a run makes no overload that `load_kernels` did not bring."""
+        monkeypatch.setattr(ranking, "SINGLE_VERTICES", 100)
+        monkeypatch.setattr(ranking, "SINGLE_CHANGE", 1e-3)
+        loaded = []
+
+        def load_kernels(*arguments, **keywords):
+            ranking.load_kernels(*arguments, **keywords)
+            loaded.append(num_overloads())
+
+        def num_overloads():
+            kernels = (ranking.kernels.pull_ranks, ranking.kernels.finish_rows, ranking.kernels.divide, ranking.kernels.add_weights)
+            return [len(kernel.overloads) for kernel in kernels]
+
+        monkeypatch.setattr(module, "load_kernels", load_kernels)
+        result = pagerank(store, precision=precision, tol=0, max_iter=30, **options)
+        assert loaded == [num_overloads()]
+        assert {one.precision for one in result.steps} == ({"single", "double"} if precision == "auto" else {precision})
+
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
         monkeypatch.setattr(stored_product.StoredProduct, "_read", None)
         with pytest.raises(BudgetError, match=r"set --memory \(memory_budget\) to at least"):
