@@ -113,16 +113,24 @@ class ClusterProduct:
         """
         if not self._work:
             return
-        sent = self._client.scatter(x, workers=self._addresses, broadcast=True, hash=False)
+        sent = self._send(x, self._addresses)
         shares = []
         for part, spec, address in self._work:
-            own = () if spec.url is not None else (self._client.scatter(part, workers=[address], hash=False),)
+            own = () if spec.url is not None else (self._send(part, [address]),)
             shares.append(self._submit(tasks.multiply_share, address, spec, sent, *own))
         if not is_by_row(self._work[0][0]):
             (total,) = self._gather([self._sum(shares)])
             semiring.add(y, total)
             return
         self._gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
+
+    def _send(self, value: Any, addresses: list[str]) -> Any:
+        """Send something to workers; one that has gone since it was found is a lost one."""
+        try:
+            return self._client.scatter(value, workers=addresses, broadcast=True, hash=False)
+        except Exception as error:  # of Dask: a KeyError where the scheduler knows a worker no more
+            self._check_workers()
+            raise ClusterError(f"a vector or a matrix could not be sent to the workers: {error!r}; see their logs") from error
 
     def _sum(self, partials: list[tuple[Any, str]]) -> tuple[Any, str]:
         """Add column partials as a tree, each pair where the first of them is."""
@@ -180,9 +188,11 @@ class ClusterProduct:
                 raise error
             self._check_workers()
             raise ClusterError(f"a product failed on worker {address}: {error!r}") from error
+        seconds = POLL_SECONDS
         while future.status == "finished":
             try:
-                return future.result(timeout=POLL_SECONDS)
+                return future.result(timeout=seconds)
             except TimeoutError:
                 self._check_workers()
+                seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
         raise WorkerLostError(f"worker {address} was lost during a product")  # cancelled: what it was sent went with it

@@ -122,11 +122,13 @@ class Crew:
 
     def _result(self, future: Any, watch: Watch, addresses: set[str]) -> Any:
         """Fetch what a task has returned; until then its worker may go, and Dask would wait for another like it."""
+        seconds = POLL_SECONDS
         while True:
             try:
-                return future.result(timeout=POLL_SECONDS)
+                return future.result(timeout=seconds)
             except TimeoutError:
                 self.next_event(watch, addresses)
+                seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
             except Exception:
                 self.check_open()
                 self.raise_failure(future)

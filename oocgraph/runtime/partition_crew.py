@@ -130,14 +130,17 @@ class OnCluster:
 
     def _result(self, future: Any, phase: str) -> Any:
         """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
+        seconds = POLL_SECONDS
         while True:
             try:
-                return future.result(timeout=POLL_SECONDS)
+                return future.result(timeout=seconds)
             except OocGraphError:
                 raise
             except Exception as error:
                 if isinstance(error, TimeoutError) and future.status in ("pending", "finished"):
                     self._check_workers()
+                    if future.status == "finished":
+                        seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
                 elif future.status == "error" and type(error).__name__ != "KilledWorker":
                     raise
                 else:
