@@ -98,14 +98,27 @@ def partition_graph(
 
     Notes
     -----
-    Host bytes of each worker: 2 (or 4) bytes a vertex for masters, 3/8 byte a vertex and partition for bitmaps and their ranks, 8 a vertex
-    if the policy asks for degrees of a graph that is not in degree order, and for each thread a block of 2 MiB of neighbours (or the
-    longest list) four times. Edges are read twice (three times by policies that look at neighbours) and written once.
+    Host bytes of each worker: 2 (or 4) bytes a vertex for masters, half a byte a vertex and partition for bitmaps and their ranks (with
+    `transpose` instead, if that is more, 16 bytes a vertex and what room there is for edges), 8 a vertex if the policy asks for degrees of
+    a graph that is not in degree order, and for each thread a block of 2 MiB of neighbours (or the longest list) five times. Compiling a
+    policy takes 96 MiB. Edges are read twice (three times by policies that look at neighbours) and written once.
 
     References
     ----------
     Hoang et al., "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019. Differs from the paper in:
     partitions are made on disk; any number of workers makes any number of partitions.
+
+    Examples
+    --------
+    A path of four vertices, cut in the middle: both partitions have two masters with edges; the first needs a mirror of vertex 2.
+
+    >>> import tempfile
+    >>> from oocgraph import build_csr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     graph = build_csr(([0, 1, 2], [1, 2, 3]), f"{folder}/graph", directed=True, vertex_order="original")
+    ...     parts = partition_graph(graph, 2, "1D-vertex", f"{folder}/parts", compiled=False)
+    ...     [(part.num_edges, part.num_masters, part.num_mirrors) for part in parts], parts[0].global_id().tolist()
+    ([(2, 2, 1), (1, 2, 0)], [0, 1, 2])
     """
     store = graph if isinstance(graph, CSRStore) else open_graph(graph)
     attributes, n = store.attributes, store.num_vertices

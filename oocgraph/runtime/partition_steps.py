@@ -63,7 +63,8 @@ def run_phase(worker: Any, token: str, spec: CuspSpec, phase: str, arguments: tu
 def forget(worker: Any, token: str) -> None:
     """Drop what is kept for a partitioning; when this returns, nothing is being written for it any more."""
     with _lock:
-        _ended.add((id(worker), token))
+        if worker is not None:  # a task may yet come that was on its way
+            _ended.add((id(worker), token))
         stage = _stages.pop((id(worker), token), None)
     if stage is not None:
         stage.ended = True
