@@ -33,7 +33,7 @@ ORDER = "vertices/order"
 VERTEX_ID = "vertices/id"
 ISOLATED_ID = "vertices/isolated_id"
 SELF_LOOPS = "vertices/self_loops"
-"""Vertex of each stored self-loop, ascending, once per loop; the array is absent where there is none."""
+"""Vertex of each stored self-loop, ascending, once per loop; absent where there is none, and in a partition, which is always directed."""
 
 
 def string_arrays(name: str) -> tuple[str, str]:
