@@ -111,7 +111,7 @@ def _search(made: Partitions, store: CSRStore, memory: str | None, threads: int 
     from oocgraph.store.vertices import VertexIds
 
     source = VertexIds(store).ids_of([_longest(store)]).tolist()[0]
-    if made.attributes.read != "out" and not made.attributes.transposed:
+    if store.attributes.directed and made.attributes.read != "out" and not made.attributes.transposed:
         note("no search was made to count what it sends: these parts hold in-lists only; add --transpose")
         return {}
     result = bfs(store, source, partition=made, memory_budget=memory, threads=threads)

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from oocgraph.partition.policies import BLOCKS_PER_PARTITION, HUBS_PER_BLOCK, cartesian, grid_columns, to_source
+from oocgraph.partition.policies import cartesian, contiguous_edges, dealt, dealt_set, edge_range, grid_columns, to_source
 from oocgraph.partition.policy import Policy
 from oocgraph.types import VertexOrder
 
@@ -45,31 +45,6 @@ Dimension = Literal["1d", "2d"]
 
 DIMENSIONS: tuple[Dimension, ...] = ("1d", "2d")
 """Names of the policies."""
-
-
-def dealt_set(prop: Any, v: Any, num_sets: Any) -> Any:
-    """Return the set of a vertex among `num_sets` dealt ones, as `oocgraph.partition.policies.dealt` deals them to partitions."""
-    weight = 1 + prop.num_edges // prop.num_vertices
-    block = 1 + (prop.num_edges + weight * prop.num_vertices) // (BLOCKS_PER_PARTITION * num_sets)
-    alone = (prop.out_degree(v) + weight) * HUBS_PER_BLOCK > block
-    at = v if alone else (prop.first_out_edge(v) + weight * v) // block
-    turn, place = at // num_sets, at % num_sets
-    return num_sets - 1 - place if turn & 1 else place
-
-
-def ranged_set(prop: Any, v: Any, num_sets: Any) -> Any:
-    """Return the set of a vertex among `num_sets` ranges of equal edges."""
-    return prop.first_out_edge(v) * num_sets // (prop.num_edges + 1)
-
-
-def dealt_1d(prop: Any, v: Any) -> Any:
-    """Return the partition of a vertex of a degree-ordered store: its set."""
-    return dealt_set(prop, v, prop.num_partitions)
-
-
-def ranged_1d(prop: Any, v: Any) -> Any:
-    """Return the partition of a vertex of another store: its set."""
-    return ranged_set(prop, v, prop.num_partitions)
 
 
 def dealt_2d(prop: Any, v: Any) -> Any:
@@ -82,7 +57,7 @@ def dealt_2d(prop: Any, v: Any) -> Any:
 def ranged_2d(prop: Any, v: Any) -> Any:
     """Return the diagonal partition of the set of a vertex of another store."""
     columns = grid_columns(prop.num_partitions)
-    k = ranged_set(prop, v, prop.num_partitions // columns)
+    k = edge_range(prop, v, prop.num_partitions // columns)
     return k * columns + k % columns
 
 
@@ -96,5 +71,5 @@ def grid_policy(dimension: Dimension, vertex_order: VertexOrder) -> Policy:
     """
     is_dealt = vertex_order == "degree"
     if dimension == "1d":
-        return Policy("1d", dealt_1d if is_dealt else ranged_1d, to_source)
+        return Policy("1d", dealt if is_dealt else contiguous_edges, to_source)
     return Policy("2d", dealt_2d if is_dealt else ranged_2d, cartesian)  # the column of k's master is k mod columns

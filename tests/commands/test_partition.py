@@ -47,6 +47,12 @@ def test_answer_says_how_good_they_are_and_what_a_search_sends(run, kron, tmp_pa
     assert said["bfs_num_messages"] > 0
 
 
+def test_in_lists_of_an_undirected_graph_are_searched_too(run, kron, tmp_path):
+    """They are its out-lists."""
+    said = run("partition", kron, tmp_path / "p", "--parts", 2, "--policy", "CVC", "--slow", "--read", "in", "--report", "--json").json
+    assert said["bfs_num_messages"] > 0
+
+
 def test_a_file_defines_the_policy(run, kron, policy_file, tmp_path):
     run("partition", kron, tmp_path / "parts", "--parts", 2, "--policy", f"{policy_file}:turn", "--json")
     made = open_partitions(tmp_path / "parts")
