@@ -186,7 +186,15 @@ class PageRankResult:
         return float(ranks[0]) if isinstance(ids, str) or np.ndim(ids) == 0 else ranks
 
     def top(self, count: int = 10) -> list[tuple[Any, float]]:
-        """Ids and ranks of the vertices that rank highest, in descending order; of equals, the smaller id first."""
+        """Ids and ranks of the vertices that rank highest, in descending order; of equals, the smaller id first.
+
+        Raises
+        ------
+        OocGraphError
+            `count` is no whole number, or negative.
+        """
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            raise OocGraphError(f"count is {count!r}; it must be a whole number, 0 or more")
         if count not in self._tops:
             self._tops[count] = self._find_top(count)
         return self._tops[count]
@@ -244,7 +252,7 @@ class PageRankResult:
 
     def _find_top(self, count: int) -> list[tuple[Any, float]]:
         best: list[tuple[Any, float]] = []
-        for block in self.blocks():
+        for block in self.blocks() if count else ():
             floor = best[-1][1] if len(best) == count else -np.inf
             (places,) = np.nonzero(block.rank > floor)
             places = places[np.argsort(-block.rank[places], kind="stable")[:count]]

@@ -19,7 +19,7 @@ CHECKED_ELEMENTS = 1 << 18
 
 
 def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Array:
-    """Return the vector as a contiguous array; refuse what cannot be multiplied.
+    """Return the vector as a contiguous array in the machine's byte order; refuse what cannot be multiplied.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Arr
         bad = np.flatnonzero(np.isnan(x[start : start + CHECKED_ELEMENTS]))
         if bad.size:
             raise OocGraphError(f"x is NaN at position {start + int(bad[0])}; set a number there")
-    return np.ascontiguousarray(x)
+    return np.ascontiguousarray(x, x.dtype.newbyteorder("="))
 
 
 def check_shape(x: Any, length: int, semiring: Semiring, why: str) -> None:

@@ -116,6 +116,12 @@ def test_dtypes(values, vector, result):
     np.testing.assert_allclose(y, matrix.astype(float) @ x.astype(float))
 
 
+def test_x_may_be_of_the_other_byte_order():
+    """Kernels take the machine's own."""
+    matrix = sp.csr_array([[1.0, 2.0], [0.0, 3.0]])
+    assert spmv(matrix, np.array([1.0, 10.0]).astype(">f8")).tolist() == [21, 30]
+
+
 def test_x_may_be_any_sequence_and_is_not_changed():
     matrix = of_rows([3, 4])
     x = np.arange(100.0)[::2]

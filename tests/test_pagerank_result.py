@@ -1,0 +1,35 @@
+"""What PageRank returns, made by hand: the highest ranks, and counts of them that cannot be meant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oocgraph import OocGraphError
+from oocgraph.pagerank_result import PageRankResult
+from oocgraph.store.graph import open_graph
+from oocgraph.store.vertices import VertexIds
+from tests.reference_build import reference_build
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """Ranks of the vertices 0 to 4, of which 4 has no edge."""
+    path = tmp_path_factory.mktemp("rank") / "g"
+    reference_build([0, 1, 2], [1, 2, 3], path, implied=(0, 5), vertex_order="original")
+    return PageRankResult(
+        stored_rank=np.array([0.2, 0.3, 0.2, 0.1]), ids=VertexIds(open_graph(path)), isolated_scale=1.0, damping=0.85, tol=1e-6,
+        weights=None, iterations=1, converged=True, change=0.0, steps=(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5, 9])
+def test_the_highest_ranks_come_first_and_of_equals_the_smaller_id(result, count):
+    best = [(1, 0.3), (0, 0.2), (2, 0.2), (4, 0.2), (3, 0.1)]
+    assert result.top(count) == [(vertex, pytest.approx(rank)) for vertex, rank in best[:count]]
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, "3"])
+def test_a_count_that_cannot_be_meant_is_refused(result, count):
+    with pytest.raises(OocGraphError, match=r"count is .*; it must be a whole number, 0 or more"):
+        result.top(count)
