@@ -1,50 +1,63 @@
-"""Measures the constants of `oocgraph.plan.timing` on this machine, by the searches that they are to predict.
+"""Measures the constants of `oocgraph.plan.timing` on this machine, by searches like those that they are to predict.
 
-In: nothing. Out: `Constants`. A path has a message and hardly an edge in each level: with several numbers of members on two worker
-processes it tells what hops take. A Kronecker graph in this process, by one thread, tells what edges and vertices take. Both are made, in a
-temporary folder. It takes about 15 s, and what else runs on the machine meanwhile is measured too.
+In: a client of two workers. Out: `Constants`. On the two workers, round after round:
+
+- a path is searched in 2, 4 and 8 parts: a message and hardly an edge in each level, so its time is that of hops;
+- a Kronecker graph is searched in 2 parts: the time its members are busy, less that of a step that has nothing to do, is that of edges
+  and vertices, with both workers at it at the same time;
+- messages of 8 bytes and of 8 MiB go from one worker to the other.
+
+Of each, the median of all rounds counts. What else runs on the machine meanwhile is measured too. Both graphs are made first, in a
+temporary folder; all together takes about 20 s.
 """
 
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.ingest.build import build_csr
 from oocgraph.ingest.generators.kronecker import generate_kronecker
-from oocgraph.plan.forecast import iteration_load
-from oocgraph.plan.timing import STORED, Constants, fit, fit_hops
+from oocgraph.plan.forecast import iteration_load, shape_of
+from oocgraph.plan.timing import STORED, Constants, busiest, fit, fit_hops
 from oocgraph.runtime.cluster import local_cluster
 from oocgraph.runtime.exchange_probe import measure_exchange
 from oocgraph.runtime.meetings import MeetingCounter
-from oocgraph.store.graph import CSRStore
-from oocgraph.types import Progress, ignore_progress
+from oocgraph.types import Array, Progress, ignore_progress
 
 NUM_WORKERS = 2
 
-PATH_VERTICES = 60
-"""Of the path: so many levels from its one end."""
+PATH_VERTICES = 40
+"""Of the path: about so many levels."""
 
-NUM_MEMBERS = (2, 6, 12)
-"""On two workers: a step of a member that is not alone on its worker waits for the others, as it does where there are more workers."""
+NUM_MEMBERS = (2, 4, 8)
+"""On two workers: a step of a member that is not alone on its worker waits for the others."""
 
-SCALE, NUM_SOURCES, NUM_TRIES = 17, 3, 5
-"""Of the Kronecker graph, sources, and searches from each, of which the quickest iterations count: 4 M stored edges."""
+SCALE = 19
+"""Of the Kronecker graph: 8 M stored edges for each worker, 10 ms in the largest level, beside a hop's 5 to 15."""
+
+LARGE_SHARE = 1 / 100
+"""Steps with fewer edges, as a share of the largest, tell nothing of them."""
+
+NUM_ROUNDS = 5
 
 PHASE = "calibrating"
 
 
 def calibrate(progress: Progress = ignore_progress) -> Constants:
-    """Measure this machine.
+    """Measure this machine, with two worker processes of one thread.
 
     Parameters
     ----------
     progress
-        Called with ("calibrating", steps done, steps).
+        Called with ("calibrating", rounds done, rounds).
 
     Raises
     ------
@@ -53,41 +66,82 @@ def calibrate(progress: Progress = ignore_progress) -> Constants:
     BudgetError
         The memory of this machine does not do.
     """
-    steps = 2 + len(NUM_MEMBERS)
-    with tempfile.TemporaryDirectory(prefix="oocgraph-calibrate-") as folder:
-        progress(PHASE, 0, steps)
-        constants = measure_work(generate_kronecker(SCALE, Path(folder) / "kron.zarr"), STORED)
-        path = build_csr((np.arange(PATH_VERTICES - 1), np.arange(1, PATH_VERTICES)), Path(folder) / "path.zarr")
-        with local_cluster(workers=NUM_WORKERS, threads_per_worker=1) as client:
-            progress(PHASE, 1, steps)
-            message, byte = measure_exchange(client)
-            constants = replace(constants, message_seconds=message, byte_seconds=byte)
-            first, hops = [], []
-            for done, number in enumerate(NUM_MEMBERS):
-                progress(PHASE, 2 + done, steps)
-                with open_partitioned(path, "1d", num_partitions=number, client=client) as opened:
-                    opened.search(np.array([0]))  # connections are made
-                    seconds = [one.seconds for one in opened.search(np.array([0])).iterations]
-                first.append(seconds[0])
-                hops.append(max(float(np.mean(seconds[1:])) - message, 1e-6))
-    progress(PHASE, steps, steps)
-    started = float(np.mean([max(0.0, one / hop - 1) for one, hop in zip(first, hops, strict=True)]))
-    return fit_hops(np.array(NUM_MEMBERS, np.float64), np.array(hops), replace(constants, start_hops=started))
+    progress(PHASE, 0, NUM_ROUNDS)
+    with local_cluster(workers=NUM_WORKERS, threads_per_worker=1) as client, Calibration(client) as calibration:
+        for done in range(NUM_ROUNDS):
+            calibration.measure()
+            progress(PHASE, done + 1, NUM_ROUNDS)
+        return calibration.constants()
 
 
-def measure_work(store: CSRStore, constants: Constants) -> Constants:
-    """Measure what edges and vertices take: two members of a graph, one after the other, one thread."""
-    terms, seconds = [], []
-    with open_partitioned(store, "1d", num_partitions=2, threads=1) as opened:
-        for number in range(NUM_SOURCES):
-            source = np.array([number * store.num_vertices // NUM_SOURCES])
-            searches = [opened.search(source) for _ in range(NUM_TRIES)]
-            found = searches[0]
-            with MeetingCounter(store, found.level, found.depth + 1, max_edges=store.attributes.num_stored_edges, io_threads=1) as counter:
-                load = iteration_load(
-                    counter.count(2).candidates, None, counter.level_vertices, counter.level_edges, parent_bytes=store.index_dtype.itemsize
-                )
-            terms.append(np.stack([np.ones(found.depth + 1), load.edges, load.found + 2 * load.candidates], axis=1))
-            seconds.append(np.min([[one.seconds for one in search.iterations] for search in searches], axis=0))
-    _, edge, vertex = fit(np.concatenate(terms), np.concatenate(seconds))
-    return replace(constants, edge_seconds=edge, vertex_seconds=vertex)
+class Calibration:
+    """Two graphs on two workers, searched as often as is asked. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    client
+        A `distributed.Client` of at least two workers.
+    scale
+        Of the Kronecker graph.
+    """
+
+    def __init__(self, client: Any, *, scale: int = SCALE) -> None:
+        self._client, self._open = client, ExitStack()
+        self._first: list[list[float]] = []
+        self._hops: list[list[float]] = []
+        self._idle: list[float] = []
+        self._busy: list[Array] = []
+        self._exchange: list[tuple[float, float]] = []
+        try:
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="oocgraph-calibrate-")))
+            path = build_csr((np.arange(PATH_VERTICES - 1), np.arange(1, PATH_VERTICES)), folder / "path.zarr")
+            self._paths = [
+                self._open.enter_context(open_partitioned(path, "1d", num_partitions=number, client=client)) for number in NUM_MEMBERS
+            ]
+            kron = generate_kronecker(scale, folder / "kron.zarr")
+            self._kron = self._open.enter_context(open_partitioned(kron, "1d", num_partitions=NUM_WORKERS, client=client))
+            self._terms = self._work_terms()
+            for one in self._paths:
+                one.search(np.array([0]))  # connections are made
+        except BaseException:
+            self._open.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._open.close()
+
+    def _work_terms(self) -> Array:
+        """Edges, vertices, messages and bytes of the busiest member in each iteration on the Kronecker graph: (n, 4)."""
+        store, found = self._kron.store, self._kron.search(np.array([0]))
+        size = store.attributes.num_stored_edges
+        with MeetingCounter(store, found.level, found.depth + 1, max_edges=size, io_threads=1) as counter:
+            met = counter.count(NUM_WORKERS)
+            load = iteration_load(
+                met.candidates, None, counter.level_vertices, counter.level_edges, parent_bytes=store.index_dtype.itemsize
+            )
+        return busiest(load, shape_of(met.edges[1], met.set_vertices), 1).T
+
+    def measure(self) -> None:
+        """Search each once more."""
+        paths = [path.search(np.array([0])).iterations for path in self._paths]
+        self._first.append([iterations[0].seconds for iterations in paths])
+        self._hops.append([float(np.mean([one.seconds for one in iterations[1:]])) for iterations in paths])
+        self._idle.append(float(np.median([part.seconds for one in paths[0] for part in one.parts])))
+        self._busy.append(np.array([max(part.seconds for part in one.parts) for one in self._kron.search(np.array([0])).iterations]))
+        self._exchange.append(measure_exchange(self._client))
+
+    def constants(self) -> Constants:
+        """Fit the medians of all rounds."""
+        hops, first = np.median(self._hops, axis=0), np.median(self._first, axis=0)
+        message, byte = np.median(self._exchange, axis=0).tolist()
+        large = self._terms[:, 0] > self._terms[:, 0].max() * LARGE_SHARE
+        busy = np.median(self._busy, axis=0)[large] - np.median(self._idle) - byte * self._terms[large, 3]
+        edge, vertex = fit(self._terms[large, :2], np.maximum(busy, 1e-6))
+        found = replace(
+            STORED, edge_seconds=edge, vertex_seconds=vertex, message_seconds=message, byte_seconds=byte,
+            start_hops=max(0.0, float(np.median(first / hops)) - 1),
+        )  # fmt: skip
+        return fit_hops(np.array(NUM_MEMBERS, np.float64), np.maximum(hops - message, 1e-6), found)

@@ -10,6 +10,7 @@ import click
 from oocgraph.commands.bench_gpu import bench_gpu
 from oocgraph.commands.bench_pagerank import bench_pagerank
 from oocgraph.commands.bench_partition import bench_partition
+from oocgraph.commands.bench_plan import bench_plan
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bfs import DIRECTIONS
 from oocgraph.commands.clusters import Place, place_options
@@ -42,6 +43,7 @@ bench.add_command(bench_gpu)
 bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_partition)
+bench.add_command(bench_plan)
 
 
 @bench.command("bfs")

@@ -49,7 +49,7 @@ class PlannedBFS:
     num_workers, rows, columns
         Workers, and the grid they form.
     num_bytes, num_messages, seconds
-        Of the whole search.
+        Of the whole search; it takes a hop more than its iterations.
     worker_bytes, least_worker_bytes
         What the worker that has most would hold: with all its edges in memory; with none.
     fits, advice
@@ -154,7 +154,7 @@ def plan_case(
     verdict
         Whether that fits, and what to do.
     """
-    seconds = predict_seconds(load, shape, constants, threads)
+    seconds, total = predict_seconds(load, shape, constants, threads)
     num_bytes, messages = load.candidate_bytes + load.cast_bytes, load.candidate_messages + load.cast_messages
     iterations = tuple(
         PlannedIteration(level=i + 1, frontier=frontier, edges=edges, num_bytes=size, num_messages=number, seconds=duration)
@@ -164,6 +164,6 @@ def plan_case(
     )
     return PlannedBFS(
         dimension=dimension, num_workers=shape.num_members, rows=shape.rows, columns=shape.columns, num_bytes=float(num_bytes.sum()),
-        num_messages=float(messages.sum()), seconds=float(seconds.sum()), worker_bytes=needed[0], least_worker_bytes=needed[1],
+        num_messages=float(messages.sum()), seconds=total, worker_bytes=needed[0], least_worker_bytes=needed[1],
         fits=verdict[0], advice=verdict[1], iterations=iterations,
     )  # fmt: skip

@@ -7,8 +7,9 @@ scheduler (one in 1D, two where a new frontier is broadcast) on P members takes:
     + edge * edges / threads + vertex * vertices          the busiest member: entries of rows, vertices found, sent and received
     + message * messages + byte * bytes                   what goes over its connection
 
-The first one waits, besides, until the hops that are submitted ahead are submitted. What is not in it: reading edges that are not held;
-a network slower than the one that was measured. Kernel time and transfers of one member do not overlap: its steps are serial.
+A search has a hop more than its iterations, the last of 1D, the first of 2D, and waits at first until the hops that are submitted ahead are
+submitted. What is not in it: reading edges that are not held; a network slower than the one that was measured. Kernels and transfers
+of one member do not overlap: its steps are serial.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Constants:
     hop_seconds, task_seconds, pair_seconds
         Of a hop; of each step in it; of each pair of steps one of which depends on the other.
     start_hops
-        Hops' time that goes by before the first.
+        Hops' time that goes by before the first hop.
     """
 
     edge_seconds: float
@@ -109,27 +110,36 @@ class IterationLoad:
 def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
     """Return what the busiest member has of each constant: (4, num_iterations), edges a thread, vertices, messages, bytes.
 
-    A candidate is sent by one of all members and received by one of those that own vertices; of the frontier it is the other way round.
+    In 1D a step takes the candidates of the step before and expands the level that they complete; its time is the iteration's that
+    expands. In 2D a candidate is sent by one of all members and received by one of those that own vertices; of the frontier it is the
+    other way round.
     """
+    edges = shape.edge_share * load.edges / num_threads
+    if shape.columns == 1:
+        found, candidates, messages, sizes = (
+            np.insert(one[:-1], 0, 0) for one in (load.found, load.candidates, load.candidate_messages, load.candidate_bytes)
+        )
+        vertices = shape.vertex_share * (found + candidates) + load.candidates / shape.num_members
+        return np.stack([edges, vertices, messages / shape.rows, shape.vertex_share * sizes])
     both = 1 / shape.num_members + shape.vertex_share
     vertices = shape.vertex_share * load.found + both * (load.candidates + load.casts)
     messages = load.candidate_messages / shape.rows + load.cast_messages / max(1, shape.num_members - shape.rows)
-    num_bytes = shape.vertex_share * (load.candidate_bytes + load.cast_bytes)
-    return np.stack([shape.edge_share * load.edges / num_threads, vertices, messages, num_bytes])
+    return np.stack([edges, vertices, messages, shape.vertex_share * (load.candidate_bytes + load.cast_bytes)])
 
 
-def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num_threads: int) -> Array:
-    """Return the time of each iteration: (num_iterations,) float64.
+def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num_threads: int) -> tuple[Array, float]:
+    """Return the time of each iteration, (num_iterations,) float64, and of the whole search.
 
     Examples
     --------
     >>> zero = np.zeros(2)
-    >>> load = IterationLoad(edges=np.array([10.0, 0.0]), found=zero, candidates=zero, candidate_bytes=zero, candidate_messages=zero,
+    >>> load = IterationLoad(edges=np.array([10.0, 4.0]), found=zero, candidates=zero, candidate_bytes=zero, candidate_messages=zero,
     ...                      casts=zero, cast_bytes=zero, cast_messages=zero)
     >>> one = Constants(edge_seconds=1.0, vertex_seconds=0.0, message_seconds=0.0, byte_seconds=0.0, hop_seconds=100.0, task_seconds=0.0,
     ...                 pair_seconds=0.0, start_hops=2.0)
-    >>> predict_seconds(load, Shape(rows=2, columns=1, edge_share=0.5, vertex_share=0.5), one, 1).tolist()
-    [305.0, 100.0]
+    >>> seconds, total = predict_seconds(load, Shape(rows=2, columns=1, edge_share=0.5, vertex_share=0.5), one, 1)
+    >>> seconds.tolist(), total
+    ([305.0, 102.0], 507.0)
     """
     edges, vertices, messages, num_bytes = busiest(load, shape, num_threads)
     hop = constants.hop(shape.num_members)
@@ -140,8 +150,11 @@ def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num
         + constants.message_seconds * messages
         + constants.byte_seconds * num_bytes
     )
-    seconds[:1] += constants.start_hops * hop
-    return np.asarray(seconds)
+    start = constants.start_hops * hop
+    if shape.columns == 1:
+        seconds[:1] += start
+        start = 0.0
+    return seconds, float(seconds.sum()) + start + hop
 
 
 def fit_hops(num_members: Array, seconds: Array, constants: Constants) -> Constants:

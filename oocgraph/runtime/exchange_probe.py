@@ -14,13 +14,13 @@ import numpy as np
 from oocgraph.exchange.dask import ExchangePlugin, with_exchange
 from oocgraph.runtime.scheduler import workers_of
 
-NUM_MESSAGES = 50
+NUM_MESSAGES = 20
 """Small messages, one after the other."""
 
 LARGE_BYTES = 8 << 20
 """A message whose bytes are what takes time; the shortest of `NUM_LARGE` counts."""
 
-NUM_LARGE = 5
+NUM_LARGE = 3
 
 
 def measure_exchange(client: Any) -> tuple[float, float]:

@@ -75,7 +75,7 @@ def test_more_workers_need_less_memory_and_2d_sends_less(kron):
     for small, large in ((4, 16), (16, 64)):
         assert cases["1d", large].worker_bytes <= cases["1d", small].worker_bytes
         assert cases["2d", large].num_bytes < cases["1d", large].num_bytes
-    assert all(case.seconds == pytest.approx(sum(one.seconds for one in case.iterations)) for case in cases.values())
+    assert all(case.seconds > sum(one.seconds for one in case.iterations) for case in cases.values())
 
 
 def test_a_grid_of_hundreds_of_levels(tmp_path):

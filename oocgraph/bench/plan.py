@@ -1,0 +1,165 @@
+"""What `oocgraph.plan_bfs` predicts beside what real searches over real partitions send, and on two workers how long they take.
+
+In: a graph. Out: `PlanReport`, a `Compared` for each case. Bytes and messages do not depend on where members are, so those searches run in
+this process. Times are of two worker processes of one thread, by constants that are measured on the same two, in turn with the searches.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.algorithms.calibrate import NUM_WORKERS, Calibration
+from oocgraph.algorithms.partitioned_bfs import open_partitioned
+from oocgraph.algorithms.plan_bfs import SAMPLE_EDGES, plan_bfs
+from oocgraph.partition.grid import DIMENSIONS
+from oocgraph.plan.forecast import PlannedBFS
+from oocgraph.plan.timing import Constants
+from oocgraph.runtime.cluster import local_cluster
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.vertices import VertexIds
+from oocgraph.traversal import Search
+from oocgraph.types import Progress
+
+PHASE = "comparing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedIteration:
+    """One iteration: what was predicted and what was measured; seconds are None where only messages were counted."""
+
+    level: int
+    frontier: int
+    predicted_bytes: float
+    measured_bytes: int
+    predicted_messages: float
+    measured_messages: int
+    predicted_seconds: float | None
+    measured_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One case.
+
+    Attributes
+    ----------
+    dimension, num_workers
+        ``1d`` or ``2d``; members.
+    bytes_ratio, messages_ratio, seconds_ratio
+        Predicted by measured, of the whole search; None where nothing was sent, or not timed.
+    iterations
+        One after the other.
+    """
+
+    dimension: str
+    num_workers: int
+    bytes_ratio: float | None
+    messages_ratio: float | None
+    seconds_ratio: float | None
+    iterations: tuple[ComparedIteration, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanReport:
+    """All cases, and what holds for the run."""
+
+    graph: str
+    source: Any
+    looked_at: str
+    constants: Constants | None
+    cases: tuple[Compared, ...]
+
+    def figures(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def bench_plan(
+    store: CSRStore,
+    *,
+    workers: Sequence[int],
+    source: Any,
+    timed: bool,
+    num_searches: int,
+    progress: Progress,
+    max_edges: int = SAMPLE_EDGES,
+) -> PlanReport:
+    """Compare.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    workers
+        Numbers of members whose messages are counted.
+    source
+        User id; None: the vertex that has most edges.
+    timed
+        Whether two workers are started, for the time.
+    num_searches
+        Timed searches, of which the median counts.
+    progress
+        Called with ("comparing", cases done, cases).
+    max_edges
+        As for `plan_bfs`.
+    """
+    plan = plan_bfs(store, workers, source=source, max_edges=max_edges)
+    (vertex,) = VertexIds(store).vertices_of([plan.source]).tolist()
+    num_cases = len(plan.cases) + timed
+    cases: list[Compared] = []
+    for case in plan.cases:
+        progress(PHASE, len(cases), num_cases)
+        with open_partitioned(store, case.dimension, num_partitions=case.num_workers) as opened:
+            cases.append(_compare(case, [opened.search(np.array([vertex]))], timed=False))
+    constants = None
+    if timed:
+        progress(PHASE, len(cases), num_cases)
+        constants, found = _timed(store, vertex, num_searches)
+        told = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants, max_edges=max_edges)
+        cases.append(_compare(told.cases[0], found, timed=True))
+    progress(PHASE, num_cases, num_cases)
+    return PlanReport(graph=store.url, source=plan.source, looked_at=plan.looked_at, constants=constants, cases=tuple(cases))
+
+
+def _timed(store: CSRStore, vertex: int, num_searches: int) -> tuple[Constants, list[Search]]:
+    """Measure constants and searches in turn, so that what else runs on the machine slows down both alike."""
+    found: list[Search] = []
+    with ExitStack() as stack:
+        client = stack.enter_context(local_cluster(workers=NUM_WORKERS, threads_per_worker=1))
+        calibration = stack.enter_context(Calibration(client))
+        opened = stack.enter_context(open_partitioned(store, DIMENSIONS[0], num_partitions=NUM_WORKERS, client=client))
+        opened.search(np.array([vertex]))
+        for _ in range(num_searches):
+            calibration.measure()
+            found.append(opened.search(np.array([vertex])))
+        return calibration.constants(), found
+
+
+def _compare(case: PlannedBFS, searches: Sequence[Search], *, timed: bool) -> Compared:
+    """Put a prediction beside the median of some searches."""
+    rows = [
+        ComparedIteration(
+            level=one.level, frontier=real[0].frontier, predicted_bytes=one.num_bytes,
+            measured_bytes=sum(kind.num_bytes for kind in real[0].exchanged), predicted_messages=one.num_messages,
+            measured_messages=sum(kind.num_messages for kind in real[0].exchanged), predicted_seconds=one.seconds if timed else None,
+            measured_seconds=statistics.median(each.seconds for each in real) if timed else None,
+        )
+        for one, *real in zip(case.iterations, *(search.iterations for search in searches), strict=True)
+    ]  # fmt: skip
+    seconds = statistics.median(search.seconds for search in searches)
+    return Compared(
+        dimension=case.dimension, num_workers=case.num_workers, iterations=tuple(rows),
+        bytes_ratio=_ratio(case.num_bytes, sum(one.measured_bytes for one in rows)),
+        messages_ratio=_ratio(case.num_messages, sum(one.measured_messages for one in rows)),
+        seconds_ratio=_ratio(case.seconds, seconds) if timed else None,
+    )  # fmt: skip
+
+
+def _ratio(predicted: float, measured: float) -> float | None:
+    return predicted / measured if measured else None
