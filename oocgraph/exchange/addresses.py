@@ -156,7 +156,7 @@ class MirrorCounts:
         """Bytes of a member's `Addresses`."""
         p, members = part.index, self.mirrors.shape[0]
         named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.casts[p].sum())
-        return 4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * members + 2)
+        return int(4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * members + 2))
 
     def making_bytes(self, parts: Sequence[PartLike], p: int) -> int:
         """Bytes that `make_addresses` takes beside what it returns: ids, owners and permutations of one part after the other."""

@@ -47,4 +47,4 @@ def mark_blocks(rows: Array, indptr: Array, slot_of: Array, shift: int, wanted: 
     blocks = np.unique(np.concatenate([np.empty(0, np.int64), *needed]))
     blocks = blocks[slot_of[blocks] < 0][: wanted.size]
     wanted[: blocks.size] = blocks
-    return blocks.size
+    return int(blocks.size)
