@@ -233,6 +233,7 @@ class MemberSearch:
         self.level_ends.append(int(self.found[0]))
         return self.num_new
 
-    def levels(self) -> Array:
-        """Return the level of each master in the order in which they were found: (num_found,) int32."""
-        return np.repeat(np.arange(len(self.level_ends), dtype=np.int32), np.diff(self.level_ends, prepend=0))
+    def levels(self, start: int, stop: int) -> Array:
+        """Return the levels of masters in the order in which they were found, from one to before another: (stop - start,) int32."""
+        ends = np.clip(self.level_ends, start, stop)
+        return np.repeat(np.arange(ends.size, dtype=np.int32), np.diff(ends, prepend=start))

@@ -31,8 +31,11 @@ from oocgraph.runtime.member_set import MemberSet
 from oocgraph.traversal import Exchanged, Iteration, Search
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
-RESULT_BYTES = 8
-"""Of a vertex, beside its parent: its level, and the positions by which both are put in store order, in pieces."""
+LEVEL_BYTES = 4
+"""Of a vertex's level."""
+
+PIECE_VERTICES, PIECE_BYTES = 1 << 16, 64 << 16
+"""Vertices put in store order at once, and what that takes: positions, numbers, levels and what is made of them on the way."""
 
 
 def deliver(sent: Sequence[Mapping[int, Message]]) -> list[dict[int, Message]]:
@@ -76,7 +79,7 @@ class PartitionedRuntime:
     ) -> None:  # fmt: skip
         began = time.perf_counter()
         self.num_vertices, self.dtype, self.budget = num_vertices, dtype, budget
-        numbers, result = range(len(parts)), (RESULT_BYTES + dtype.itemsize) * num_vertices
+        numbers, result = range(len(parts)), (LEVEL_BYTES + dtype.itemsize) * num_vertices + min(PIECE_BYTES, 64 * num_vertices)
         self.held = MemberSet(
             parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed, reserved_bytes=result
         )
@@ -156,8 +159,11 @@ class PartitionedRuntime:
         parent = np.full(self.num_vertices, no_parent(self.dtype), self.dtype)
         level = np.full(self.num_vertices, UNREACHED, np.int32)
         for search in searches:
-            slots = search.order[: int(search.found[0])]
-            ids = search.member.ids_of(slots)
-            parent[ids] = search.parent[slots]
-            level[ids] = search.levels()
+            num_found = int(search.found[0])
+            for start in range(0, num_found, PIECE_VERTICES):
+                stop = min(num_found, start + PIECE_VERTICES)
+                slots = search.order[start:stop]
+                ids = search.member.ids_of(slots)
+                parent[ids] = search.parent[slots]
+                level[ids] = search.levels(start, stop)
         return parent, level

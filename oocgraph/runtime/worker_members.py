@@ -235,7 +235,7 @@ def collect(plugin: Any, p: int, search: str, lease: str) -> tuple[Array, Array,
     if state is None:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
     slots = state.order[: int(state.found[0])]
-    return state.member.ids_of(slots), state.parent[slots], state.levels()
+    return state.member.ids_of(slots), state.parent[slots], state.levels(0, slots.size)
 
 
 def forget(plugin: Any, search: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER, message_bytes
-from oocgraph.runtime import local_edges, member_set
+from oocgraph.runtime import local_edges, member_set, partitioned
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
@@ -71,6 +71,7 @@ def cramped(monkeypatch):
     def use(seed):
         rng = np.random.default_rng(seed)
         monkeypatch.setattr(local_edges, "BLOCK_BYTES", int(rng.choice([64, 256, 4096])))
+        monkeypatch.setattr(partitioned, "PIECE_VERTICES", int(rng.choice([1, 7, 1 << 16])))
         monkeypatch.setattr(local_edges, "NUM_PIECES", int(rng.choice([3, 100])))
         monkeypatch.setattr(local_edges, "STAGED_EDGES", int(rng.choice([2, 5000])))
         monkeypatch.setattr(member_set, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks])
