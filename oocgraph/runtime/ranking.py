@@ -37,6 +37,10 @@ SINGLE_CHANGE = 1e-6
 """Change of all ranks (their sum is 1) in an iteration down to which ``auto`` gathers float32: 16 times the most that its rounding can
 change (on a Kronecker graph of scale 22 the ranks of 20 iterations in float32 differ by 1.7e-9, all together)."""
 
+SINGLE_ROUNDING = 1.25 * 2.0**-23
+"""What rounding, 2**-24 of each share in this iteration and in the last, and a quarter more, can add to a change. A change keeps `damping`
+of itself, so float32 may go round in circles of this times damping / (1 - damping): 0.8e-6 for 0.85, 1.5e-5 for 0.99 (3e-6 was seen)."""
+
 SINGLE_VERTICES = 1 << 17
 """Vertices up to which ``auto`` never gathers float32: 1 MiB of float64, which the second-level cache of a core holds anyway."""
 
@@ -211,9 +215,9 @@ class Ranking:
         return abs(scale - self.state.isolated_scale) * self._isolated_wanted
 
     def _is_single(self, change: float) -> bool:
-        if self._precision == "auto":
-            return self._store.num_vertices > SINGLE_VERTICES and change > SINGLE_CHANGE
-        return self._precision == "single"
+        if self._precision != "auto" or self._store.num_vertices <= SINGLE_VERTICES:
+            return self._precision == "single"
+        return change > max(SINGLE_CHANGE, SINGLE_ROUNDING * self._damping / (1 - self._damping))
 
     def _buffer(self, which: int, *, single: bool) -> Array:
         buffer = self._buffers[which]
