@@ -67,8 +67,8 @@ def pagerank(
     weights
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
     precision
-        Of what is gathered along edges (ranks and sums are float64): ``double``, ``single`` (float32), or by default single while a large
-        graph's ranks still change by more than 1e-6 in all, then double.
+        Of what is gathered along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
+        1e-6 in all); by default single while a large graph's ranks still change by more than 1e-6 in all, then double.
     threads
         Compute threads; by default the cores this process may use.
     memory_budget

@@ -41,6 +41,9 @@ class StoredPieces(StoredProduct):
         budget.reserve("page alignment", (options["threads"] + READ_AHEAD) * len(_ALIGNED) * PAGE_BYTES)
         super().__init__(store, budget, **options)
         self._direct = False
+        kept = self.parts[: self._num_kept] if isinstance(self.parts[0].indices.array, PlainArray) else []
+        self._bounds = {name: np.cumsum([0, *(getattr(part, name).size for part in kept)]) for name in self._lengths}
+        self._room = {name: np.empty(self._bounds[name][-1], getattr(self.parts[0], name).dtype) for name in self._lengths}
 
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
@@ -70,13 +73,21 @@ class StoredPieces(StoredProduct):
         if i in self._kept:
             return use(self._kept[i])
         if i < self._num_kept:
-            self._kept[i] = self._read(self.parts[i], None, _ANY)
+            self._kept[i] = self._read(self.parts[i], self._room_of(i), _ANY)
             return use(self._kept[i])
         buffers = self._buffers.get()
         try:
             return use(self._read(self.parts[i], buffers, _ANY))
         finally:
             self._buffers.put(buffers)
+
+    def _room_of(self, i: int) -> dict[str, Array] | None:
+        """Return where a piece that is kept is read to: places in one large array each, which goes back to the system as a whole.
+
+        (Of arrays of 2 MiB, made in several threads, the allocator kept 180 MB for itself after the end, and a second run did not fit.)
+        """
+        room = {name: self._room[name][bounds[i] : bounds[i + 1]] for name, bounds in self._bounds.items() if i + 1 < bounds.size}
+        return room or None
 
     def _read(self, part: PartialCSR, buffers: dict[str, Array] | None, semiring: Semiring) -> PartialCSR:
         if self._direct and buffers is not None and not buffers and isinstance(part.indices.array, PlainArray):
