@@ -110,6 +110,7 @@ class MeetingCounter:
     def _strata(self, max_edges: int) -> Array:
         """Choose vertices: (num_vertices,) uint8."""
         stratum = np.full(self.store.num_vertices, NOT_CHOSEN, np.uint8)
+        stratum[self.level == 0] = SURE  # a few lists, even of hubs: who is told of the source
         left = max_edges
         for small in self.choice.small_levels:
             mine = self.level == small
