@@ -52,9 +52,7 @@ def borrowed(typing_context: Any, value: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if isinstance(value, types.Array):
-            array = context.make_array(value)(context, builder, args[0])
-            array.meminfo, array.parent = ir.Constant(array.meminfo.type, None), ir.Constant(array.parent.type, None)
-            return array._getvalue()
+            return _without_owner(context, builder, value, args[0])
         members = []
         for i, (old, new) in enumerate(zip(value.types, result.types, strict=True)):
             member = builder.extract_value(args[0], i)
@@ -67,6 +65,22 @@ def borrowed(typing_context: Any, value: Any) -> Any:
         return context.make_tuple(builder, result, members)
 
     return result(value), codegen
+
+
+@intrinsic
+def borrowed_to_read(typing_context: Any, value: Any) -> Any:
+    """Return an array without an owner that must not be written to: code that does is not compiled."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _without_owner(context, builder, value, args[0])
+
+    return value.copy(readonly=True)(value), codegen
+
+
+def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    array = context.make_array(kind)(context, builder, value)
+    array.meminfo, array.parent = ir.Constant(array.meminfo.type, None), ir.Constant(array.parent.type, None)
+    return array._getvalue()
 
 
 make_attribute_wrapper(Borrowed, "size", "size")

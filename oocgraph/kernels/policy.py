@@ -24,7 +24,7 @@ from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from oocgraph.kernels.borrowed import borrowed
+from oocgraph.kernels.borrowed import borrowed, borrowed_to_read
 from oocgraph.kernels.prop import Prop
 
 
@@ -42,9 +42,11 @@ def make_loops(
     """
 
     def assign_masters(prop: Any, first: Any, stop: Any, m_state: Any, masters: Any, at: Any) -> Any:
-        here, state, known = prop, m_state, masters
         if compiled:
-            here, state, known = borrowed(prop), borrowed(m_state), borrowed(masters)
+            here, state, known = borrowed(prop), borrowed(m_state), borrowed_to_read(masters)
+        else:
+            here, state, known = prop, m_state, masters.view()
+            known.flags.writeable = False
         for v in range(np.int64(first), np.int64(stop)):
             at[0] = v
             if num_master_arguments == 2:

@@ -7,8 +7,8 @@ the two loops of the partitioner around them (`oocgraph.kernels.policy`), compil
     get_edge_owner(prop, src, dst, src_master, dst_master, e_state) -> partition    # e_state may be left out
 
 Vertices are store numbers, 0 .. num_vertices - 1. ``prop`` is a `oocgraph.kernels.prop.Prop`. ``masters[u]`` is the partition of another
-vertex, -1 while it is not known. A state is a NumPy array (structured, if several numbers belong together) that the functions change
-as they go; a worker starts each pass from the initial value and states are put together by `merge_states`.
+vertex, -1 while it is not known; it cannot be written to. A state is a NumPy array (structured, if several numbers belong together) that
+the functions change as they go; a worker starts each pass from the initial value and states are put together by `merge_states`.
 
 What a policy asks of the graph decides which arrays its run needs. It is read from the code of its functions and of those that they
 call (`oocgraph.partition.policy_code`); where something cannot be followed, everything is taken to be asked.

@@ -280,6 +280,21 @@ def test_exception_of_a_policy_passes_and_says_where(compiled):
     assert at[:2].tolist() == [1, 2]
 
 
+def writes_masters(prop, v, m_state, masters):
+    """Change what the partitioner knows of another vertex."""
+    masters[0] = 1
+    return 0
+
+
+@pytest.mark.parametrize(("compiled", "refused"), [(True, PolicyError), (False, ValueError)])
+def test_a_policy_cannot_write_masters(compiled, refused):
+    """Its line is shown, or it raises: it would make partitions whose masters are not those of the index."""
+    policy = Policy("writer", writes_masters, lambda prop, src, dst, src_master, dst_master: src_master, compiled=compiled)
+    prop, masters = make_prop(3, 4, 2, directed=False), np.full(3, -1, np.int16)
+    with pytest.raises(refused, match=r"masters\[0\] = 1|read-only"):
+        compile_policy(policy).assign_masters(prop, 0, 3, None, masters, np.empty(3, np.int64))
+
+
 @MODES
 def test_neighbours_are_not_at_hand_for_edges(compiled):
     """Rows of a block may be parts, so `get_edge_owner` cannot ask for them, whatever rows ``prop`` came with."""
