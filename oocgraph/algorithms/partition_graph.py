@@ -130,11 +130,7 @@ def partition_graph(
         )
     if read not in ("out", "in"):
         raise OocGraphError(f"read is {read!r}; it must be out or in")
-    if not (round_vertices >= 1 and vertex_weight >= 0 and edge_weight >= 0 and 0 < vertex_weight + edge_weight < math.inf):
-        raise OocGraphError(
-            f"vertex_weight is {vertex_weight}, edge_weight {edge_weight}, round_vertices {round_vertices}; weights must be finite, not "
-            "negative and not both 0, round_vertices 1 or more"
-        )
+    _check_numbers(vertex_weight, edge_weight, round_vertices, threads)
     choices = Choices(
         num_partitions=int(num_partitions),
         policy=checked_policy(policy, vertex_order=attributes.vertex_order, compiled=compiled),
@@ -163,11 +159,25 @@ def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, p
     return OnCluster(client, progress)
 
 
+def _check_numbers(vertex_weight: Any, edge_weight: Any, round_vertices: Any, threads: Any) -> None:
+    """Refuse weights and counts that cannot be meant."""
+    weights = vertex_weight, edge_weight
+    if not (all(isinstance(one, int | float | np.number) and one >= 0 for one in weights) and 0 < sum(weights) < math.inf):
+        raise OocGraphError(
+            f"vertex_weight is {vertex_weight!r}, edge_weight {edge_weight!r}; they must be numbers: finite, not negative and not both 0"
+        )
+    for name, count in (("round_vertices", round_vertices), ("threads", 1 if threads is None else threads)):
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise OocGraphError(f"{name} is {count!r}; it must be a whole number, 1 or more")
+
+
 def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:
     """Return the edge columns that go along."""
     known = store.attributes.columns
     if columns is None:
         return tuple(known)
+    if isinstance(columns, str) or len(set(columns)) < len(columns):
+        raise OocGraphError(f"columns is {columns!r}; it must be a list of different names, or None for all")
     if unknown := [name for name in columns if name not in known]:
         raise OocGraphError(f"{store.url} has no edge column {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     return tuple(columns)
