@@ -200,7 +200,9 @@ def fit(terms: Array, seconds: Array) -> list[float]:
 
 
 STORED = Constants(
-    edge_seconds=1.2e-9, vertex_seconds=2e-8, message_seconds=1e-3, byte_seconds=1.5e-9, hop_seconds=8e-3, task_seconds=1e-3,
-    pair_seconds=1e-5, start_hops=4.0,
+    edge_seconds=3e-9, vertex_seconds=8e-8, message_seconds=8e-4, byte_seconds=7e-10, hop_seconds=1.3e-2, task_seconds=1e-3,
+    pair_seconds=1e-4, start_hops=1.4,
 )  # fmt: skip
-"""Measured by `oocgraph.algorithms.calibrate` on two cores that scheduler, client and two worker processes shared."""
+"""Measured by `oocgraph.algorithms.calibrate` on two cores that scheduler, client and two worker processes shared, with other programs
+running (a load of 3 to 5): rounded from six calibrations, which differed by a factor of 2. `oocgraph plan --calibrate` measures the machine
+at hand, with whatever runs there."""
