@@ -253,5 +253,5 @@ def test_summary_is_plain_json(numbers):
     """Parts and workers included; every field of an iteration under its name."""
     result = on_two_workers(numbers)
     read = json.loads(json.dumps(result.summary()))
-    assert read["iterations"] == [asdict(one) | {"parts": [asdict(part) for part in one.parts]} for one in result.iterations]
+    assert read["iterations"] == json.loads(json.dumps([asdict(one) for one in result.iterations]))
     assert read["workers"]["a"]["partitions"] == [1, 2]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import emit, json_option, progress_bars, threads_option
+from oocgraph.commands.common import emit, json_option, memory_option, progress_bars, threads_option
 
 if TYPE_CHECKING:
     from oocgraph.store.partitions import Partitions
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("graph", metavar="GRAPH|PARTITIONS")
 @click.option("--of", "whole", metavar="GRAPH", help="The graph that was partitioned.  [default: where it was then]")
+@memory_option
 @threads_option
 @json_option
-def check(graph: str, *, whole: str | None, threads: int | None, as_json: bool) -> None:
+def check(graph: str, *, whole: str | None, memory: str | None, threads: int | None, as_json: bool) -> None:
     """Check the structure and checksums of a graph store; a bad page is named.
 
-    Of what `oocgraph partition` wrote each part is checked so, and then compared with the graph, edge by edge.
+    Of what `oocgraph partition` wrote each part is checked so, and then compared with the graph, edge by edge, within --memory (a graph
+    store is streamed, which takes little).
     """
     from dataclasses import asdict
 
@@ -31,7 +33,7 @@ def check(graph: str, *, whole: str | None, threads: int | None, as_json: bool) 
 
     with progress_bars() as progress:
         if is_partitions(graph):
-            fields = _check_partitions(open_partitions(graph), whole, threads, progress)
+            fields = _check_partitions(open_partitions(graph), whole, memory, threads, progress)
         elif whole is not None:
             raise click.UsageError(f"--of names the graph of partitions, but {graph} is none; leave it out")
         else:
@@ -39,7 +41,9 @@ def check(graph: str, *, whole: str | None, threads: int | None, as_json: bool) 
     emit({"path": graph, "valid": True, **fields}, as_json=as_json, title=f"{graph}: sound")
 
 
-def _check_partitions(partitions: Partitions, whole: str | None, threads: int | None, progress: Progress) -> dict[str, Any]:
+def _check_partitions(
+    partitions: Partitions, whole: str | None, memory: str | None, threads: int | None, progress: Progress
+) -> dict[str, Any]:
     """Check every part by itself, then all of them against the graph."""
     from dataclasses import asdict
 
@@ -50,4 +54,4 @@ def _check_partitions(partitions: Partitions, whole: str | None, threads: int | 
     store = open_graph(whole or partitions.attributes.graph)
     reports = [check_store(part.store, threads=threads, progress=progress) for part in partitions]
     sums = {name: sum(getattr(report, name) for report in reports) for name in ("num_checksums", "checked_bytes")}
-    return {**sums, **asdict(check_partitions(partitions, store, progress))}
+    return {**sums, **asdict(check_partitions(partitions, store, progress, memory_budget=memory))}

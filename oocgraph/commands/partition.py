@@ -71,7 +71,7 @@ def partition(
     fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, peak: sampler.peak_bytes}
     with progress_bars() as progress:
         if check:
-            fields |= _check(made, store, progress)
+            fields |= _check(made, store, memory, progress)
         if report:
             fields |= _search(made, store, memory, threads)
     emit({**fields, "parts": rows}, as_json=as_json, title=repr(made))
@@ -97,11 +97,11 @@ def policy_of(text: str) -> str | Policy:
     return policy
 
 
-def _check(made: Partitions, store: CSRStore, progress: Progress) -> dict[str, Any]:
+def _check(made: Partitions, store: CSRStore, memory: str | None, progress: Progress) -> dict[str, Any]:
     from oocgraph.partition.check import check_partitions
 
     began = perf_counter()
-    found = check_partitions(made, store, progress)
+    found = check_partitions(made, store, progress, memory_budget=memory)
     return {"valid": True, "edges_compared": found.num_edges, "check_seconds": perf_counter() - began}
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Part, Partitions
@@ -23,6 +24,9 @@ from oocgraph.types import Array, Progress, ignore_progress
 
 BLOCK_ENTRIES = 1 << 20
 """Edges compared at once (or the longest list)."""
+
+EDGE_BYTES = 120
+"""Held of an edge that is compared: rows and neighbours of the parts and of the graph, their order, and copies in that order."""
 
 PIECE_VERTICES = 1 << 19
 """Vertices looked at at once."""
@@ -47,27 +51,35 @@ class PartitionCheck:
     num_mirrors: int
 
 
-def check_partitions(partitions: Partitions, store: CSRStore, progress: Progress = ignore_progress) -> PartitionCheck:
+def check_partitions(
+    partitions: Partitions, store: CSRStore, progress: Progress = ignore_progress, *, memory_budget: str | int | None = None
+) -> PartitionCheck:
     """Check partitions against their graph.
 
     Parameters
     ----------
+    memory_budget
+        Bytes that the whole process may hold; by default most of what the machine leaves.
     progress
         Called with ("edges", edges compared, edges).
 
     Raises
     ------
+    BudgetError
+        The budget is too small; the message names the smallest that works.
     CorruptStoreError
         They are of another graph, or something is missing, twice, or at the wrong place; the message says what and where.
 
     Notes
     -----
-    Host bytes: 8 for each local vertex of all parts, 1 for each vertex of the graph, and about 100 for each edge of a block of a million.
+    Host bytes: 8 for each local vertex of all parts, 2 for each vertex of the graph, and 120 for each edge of a block of a million, or of
+    the longest list; reserved before anything is compared.
     """
     if partitions.attributes.graph_fingerprint != graph_fingerprint(store):
         raise CorruptStoreError(
             f"{partitions.url} are not partitions of {store.url}, but of {partitions.attributes.graph}; name that graph"
         )
+    Budget(effective_budget_bytes(memory_budget)).reserve("what is compared", _held_bytes(partitions, store))
     num_masters, num_mirrors = 0, 0
     mastered = np.zeros(store.num_vertices, np.bool_)
     for part in partitions:
@@ -78,6 +90,16 @@ def check_partitions(partitions: Partitions, store: CSRStore, progress: Progress
         raise CorruptStoreError(f"{partitions.url}: vertex {v} has no master; partition the graph again")
     num_edges = _check_edges(partitions, store, progress)
     return PartitionCheck(num_edges, num_masters, num_mirrors)
+
+
+def _held_bytes(partitions: Partitions, store: CSRStore) -> int:
+    """Bytes that a check holds: numbers of local vertices, flags of vertices, and edges compared at once (or those of the longest list)."""
+    group = partitions.attributes.read if store.attributes.directed else "out"
+    indptr = store.array(f"{group}/indptr")
+    starts = range(0, store.num_vertices, PIECE_VERTICES)
+    longest = max((int(np.diff(indptr.read(v, min(store.num_vertices, v + PIECE_VERTICES) + 1)).max()) for v in starts), default=0)
+    local = sum(part.num_vertices + part.num_isolated + part.num_mirrors for part in partitions)
+    return 8 * local + 2 * store.num_vertices + EDGE_BYTES * max(BLOCK_ENTRIES, longest) + 8 * PIECE_VERTICES
 
 
 def _check_vertices(partitions: Partitions, part: Part, mastered: Array) -> int:

@@ -31,7 +31,13 @@ def other(group: str) -> str:
 
 
 def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
-    """Write the transpose of a partition's local CSR, with its edge columns; the stage has reserved what it takes at least."""
+    """Write the transpose of a partition's local CSR, with its edge columns; the stage has reserved what it takes at least.
+
+    Raises
+    ------
+    BudgetError
+        The longest list of the transpose does not fit.
+    """
     spec, group = stage.spec, stage.spec.read
     arrays = {name: array_of(spec, p, name, dtype, length) for name, dtype, length in edge_arrays(stage, num_local, num_edges)}
     stored = {name: PlainArray(array.root, name, array.dtype, array.length, array.chunk_length) for name, array in arrays.items()}
@@ -46,6 +52,8 @@ def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
         indptr = np.zeros(num_local + 1, np.int64)
         for _, _, _, entries in _rows(stage, stored, group):
             kernels.count_columns(entries, indptr)
+        longest = int(indptr.max(initial=0))
+        stage.budget.reserve("the longest transposed list", max(0, longest - most) * each)  # a list is not divided
         np.cumsum(indptr, out=indptr)
         targets[f"{group}/indptr"].write(0, indptr)
         for low, high in _ranges(indptr, most):
@@ -61,7 +69,8 @@ def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
             for name, values in out.items():
                 targets[name].write(first, values)
     finally:
-        stage.budget.release("more transposed edges")
+        for name in ("more transposed edges", "the longest transposed list"):
+            stage.budget.reservations.pop(name, None)
 
 
 def _ranges(indptr: Array, most: int) -> Iterator[tuple[int, int]]:

@@ -75,10 +75,13 @@ class Partial:
         """Bytes of the nonzeros in memory."""
         return sum(slice_.nbytes for slice_ in self._slices().values())
 
-    def load(self, buffers: Mapping[str, Any] | None = None) -> Self:
-        """Return the part with slices of a store read: into `buffers` (by field) where given; itself when all is in memory."""
+    def load(self, buffers: Mapping[str, Any] | None = None, *, direct: bool = False) -> Self:
+        """Return the part with slices of a store read: into `buffers` (by field) where given; itself when all is in memory.
+
+        `direct`: around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`).
+        """
         read: dict[str, Any] = {
-            name: slice_.read(None if buffers is None else buffers.get(name))
+            name: slice_.read(None if buffers is None else buffers.get(name), direct=direct)
             for name, slice_ in self._slices(pointers=True).items()
             if isinstance(slice_, StoredSlice)
         }

@@ -25,6 +25,7 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.dask import ExchangePlugin, names_held, tell, with_exchange
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker_members as tasks
@@ -42,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """How often a search begins when workers are lost meanwhile."""
+
+LEVEL_BYTES = 4
+"""Of a level in a result."""
 
 KEPT_HOPS = 2
 """Hops whose tasks are kept: those of the next still depend on them."""
@@ -73,6 +77,11 @@ class MemberCrew(Crew):
         super().tell_all(partial(tell, call), name)
 
 
+def result_bytes(num_vertices: int, num_masters: int, itemsize: int) -> int:
+    """Bytes that a client holds of a result: parents and levels in store order, and what the member with most masters has sent."""
+    return num_vertices * (itemsize + LEVEL_BYTES) + num_masters * (2 * itemsize + LEVEL_BYTES)
+
+
 class PartitionedClusterRuntime:
     """The parts of a graph on the workers of a cluster. Use it in a ``with`` statement.
 
@@ -94,7 +103,7 @@ class PartitionedClusterRuntime:
     StoreError
         A worker cannot open the partitions.
     BudgetError
-        A worker cannot hold its members; the message names it.
+        A worker cannot hold its members, which the message names, or the client not the result.
     """
 
     def __init__(
@@ -103,6 +112,9 @@ class PartitionedClusterRuntime:
         began = time.perf_counter()
         knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_vertices, store.index_dtype
         check_client(client)
+        self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
+        most = max(part.num_masters + part.num_isolated for part in partitions)
+        self.budget.reserve("result", result_bytes(store.num_vertices, most, store.index_dtype.itemsize))
         wait_for_workers(client, knobs.worker_timeout)
         fingerprint = graph_fingerprint(store)
         told = survey_workers(client, store.url, fingerprint, None)

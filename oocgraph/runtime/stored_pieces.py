@@ -40,7 +40,6 @@ class StoredPieces(StoredProduct):
     def __init__(self, store: CSRStore, budget: Budget, **options: Any) -> None:
         budget.reserve("page alignment", (options["threads"] + READ_AHEAD) * len(_ALIGNED) * PAGE_BYTES)
         super().__init__(store, budget, **options)
-        self._direct = False
         kept = self.parts[: self._num_kept] if isinstance(self.parts[0].indices.array, PlainArray) else []
         self._bounds = {name: np.cumsum([0, *(getattr(part, name).size for part in kept)]) for name in self._lengths}
         self._room = {name: np.empty(self._bounds[name][-1], getattr(self.parts[0], name).dtype) for name in self._lengths}

@@ -75,6 +75,7 @@ class StoredProduct:
         entries: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         self.store, self.column, self.threads, self.bytes_requested = store, column, threads, 0
+        self._direct = False  # whether pieces are read around the page cache
         matrix = stored_matrix(store, transpose=transpose, column=column)
         self.part = part_of(matrix, entries)
         self.parts: list[PartialCSR] = cut(self.part, _bounds(self.part))
@@ -139,7 +140,7 @@ class StoredProduct:
     def _read(self, part: PartialCSR, buffers: dict[str, Array] | None, semiring: Semiring) -> PartialCSR:
         if buffers is not None and not buffers and isinstance(part.indices.array, PlainArray):
             buffers |= {name: np.empty(length, getattr(part, name).dtype) for name, length in self._lengths.items()}
-        loaded = read_piece(part, buffers, self.store, self.column, semiring)
+        loaded = read_piece(part, buffers, self.store, self.column, semiring, direct=self._direct)
         self.bytes_requested += part.entry_bytes + part.pointers.nbytes
         return loaded
 
@@ -168,9 +169,9 @@ def part_of(matrix: StoredMatrix, entries: tuple[int, int] | None) -> PartialCSR
 
 
 def read_piece(
-    part: PartialCSR, buffers: dict[str, Array] | None, store: CSRStore, column: str | None, semiring: Semiring
+    part: PartialCSR, buffers: dict[str, Array] | None, store: CSRStore, column: str | None, semiring: Semiring, *, direct: bool = False
 ) -> PartialCSR:  # fmt: skip
-    """Read a part of a stored matrix, into `buffers` where given, and check what kernels trust.
+    """Read a part of a stored matrix, into `buffers` where given (`direct`: around the page cache), and check what kernels trust.
 
     Raises
     ------
@@ -179,7 +180,7 @@ def read_piece(
     OocGraphError
         A value is NaN, in a semiring that would not hand it on.
     """
-    loaded = part.load(buffers)
+    loaded = part.load(buffers, direct=direct)
     signed = loaded.indices.dtype.kind == "i"
     if loaded.indices.size and (loaded.indices.max() >= part.shape[1] or (signed and loaded.indices.min() < 0)):
         raise CorruptStoreError(

@@ -124,6 +124,10 @@ class PlainArray:
                 if done <= 0 or done % PAGE_BYTES:
                     return False
                 want, offset = want[done:], offset + done
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return False  # a disk whose sectors are larger than a page
         finally:
             os.close(fd)
         return True

@@ -70,14 +70,14 @@ class StoredSlice:
         page, at = divmod(self.start + int(key), self._page_length)
         return int(self._page(page)[at])
 
-    def read(self, out: Array | None = None) -> Array:
+    def read(self, out: Array | None = None, *, direct: bool = False) -> Array:
         """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it.
 
-        If `out` begins at a page (`oocgraph.store.arrays.aligned`), whole pages are read without the page cache.
+        `direct`: into `out` around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`).
         """
         if isinstance(self.array, PlainArray) and out is not None and out.size >= self.size:
             elements = out[: self.size]
-            self.array.read_into(self.start, elements, direct=out.ctypes.data % PAGE_BYTES == 0)
+            self.array.read_into(self.start, elements, direct=direct)
             return elements
         return self.array.read(self.start, self.stop).astype(self.dtype, copy=False)
 

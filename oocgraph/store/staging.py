@@ -51,12 +51,12 @@ class Staging:
     def _refuse_existing(self) -> None:
         if not self.destination.exists():
             return
-        if not self._overwrite:
-            raise OutputError(f"{self.destination}: exists already; choose another name or pass --overwrite (overwrite=True)")
         if not self.destination.is_file():
             raise OutputError(
-                f"{self.destination}: exists and is not a file, so it is not overwritten; remove it yourself or choose another name"
+                f"{self.destination}: exists already; choose another name, or remove it yourself (only a file is ever overwritten here)"
             )
+        if not self._overwrite:
+            raise OutputError(f"{self.destination}: exists already; choose another name or pass --overwrite (overwrite=True)")
 
     def publish(self) -> None:
         """Move the output to its place."""

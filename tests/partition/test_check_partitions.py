@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -271,3 +272,13 @@ def test_progress_counts_edges(whole, monkeypatch):
     check_partitions(partitions, store, lambda *now: told.append(now))
     assert told[-1] == ("edges", store.attributes.num_stored_edges, store.attributes.num_stored_edges)
     assert len(told) > 4
+
+
+def test_a_check_that_does_not_fit_is_refused_with_the_budget_that_does(tmp_path):
+    """Before anything is compared; the budget that is named is enough."""
+    store = oocgraph.generate_kronecker(8, tmp_path / "graph.zarr", seed=3)
+    made = oocgraph.partition_graph(store, 2, "EEC", tmp_path / "parts", compiled=False)
+    with pytest.raises(oocgraph.BudgetError, match=r"what is compared needs .*at least") as refused:
+        check_partitions(made, store, memory_budget="64M")
+    named = re.search(r"at least ([0-9]+)M", str(refused.value))[1]
+    assert check_partitions(made, store, memory_budget=f"{int(named) + 16}M").num_edges == store.attributes.num_stored_edges
