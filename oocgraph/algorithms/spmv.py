@@ -19,7 +19,7 @@ from oocgraph.config import settings
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.runtime.product import load_kernel, multiply, num_private_vectors
+from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.runtime.survey import current_client
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
 logger = logging.getLogger(__name__)
-
-PARTS_PER_THREAD = 8
-"""Parts of a matrix in memory for each thread, so that one that is held up does not hold up the others."""
 
 
 def spmv(

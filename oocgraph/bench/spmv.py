@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.spmv import PARTS_PER_THREAD, spmv
+from oocgraph.algorithms.spmv import spmv
 from oocgraph.bench.gpu_rates import empty_page_cache
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read, effective_budget_bytes
 from oocgraph.partition.balanced import balanced_partition
-from oocgraph.runtime.product import load_kernel, multiply
+from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply
 from oocgraph.runtime.stored_product import StoredProduct
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore

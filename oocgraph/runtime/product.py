@@ -20,6 +20,9 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
 
+PARTS_PER_THREAD = 8
+"""Parts of what is in memory for each thread, so that one that is held up does not hold up the others."""
+
 Visit = Callable[[int, Callable[[Any], Array]], Array]
 """Called with the number of a part and what to do with it once it is in memory; returns what that returns."""
 

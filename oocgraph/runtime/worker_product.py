@@ -21,15 +21,12 @@ from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.partition.balanced import balanced_partition
 from oocgraph.partition.partial import Partial
-from oocgraph.runtime.product import is_by_row, load_kernel, multiply, num_private_vectors
+from oocgraph.runtime.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.runtime.worker_memory import worker_limit_bytes
 from oocgraph.store.graph import open_graph
 from oocgraph.types import Array
-
-PARTS_PER_THREAD = 8
-"""Parts of a worker's part for each of its threads, so that one that is held up does not hold up the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
