@@ -225,8 +225,8 @@ def _each(stage: Stage, function: Callable[[int], None], numbers: range, threads
             raise EndedError
         function(b)
 
-    for _ in map_bounded(call, numbers, threads):
-        pass
+    for done, _ in enumerate(map_bounded(call, numbers, threads), 1):
+        stage.tell(done, len(numbers))
 
 
 def _moved_column(stage: Stage, name: str, rows: Rows, place: Array) -> Array:

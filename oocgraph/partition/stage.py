@@ -6,6 +6,7 @@ In: a `CuspSpec`. Out: `Stage`, whose budget is charged with everything that gro
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,6 +69,8 @@ class Stage:
         Blocks whose masters are.
     ended : bool
         Whether to stop: phases raise `EndedError` at their next block.
+    tell : callable
+        Called with blocks done and blocks, as a phase goes on.
 
     Parameters
     ----------
@@ -103,6 +106,7 @@ class Stage:
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_vertices)
         self.known = np.zeros(len(spec.blocks), np.bool_)
         self.lock, self.ended = threading.Lock(), False
+        self.tell: Callable[[int, int], None] = _tell_nobody
         self._buffers = threading.local()
 
     def forget_masters(self, blocks: Array) -> None:
@@ -164,6 +168,10 @@ class Stage:
             held.pop(name, None)
             held[name] = np.empty(num_bytes, np.uint8)
         return held[name][:num_bytes].view(dtype)
+
+
+def _tell_nobody(done: int, total: int) -> None:
+    pass
 
 
 def _reserve(budget: Budget, charges: dict[str, int]) -> None:

@@ -52,7 +52,7 @@ class InProcess:
     Parameters
     ----------
     progress
-        Called with (phase, calls done, calls).
+        Called with (phase, calls done, calls); within the one call of a phase that goes through blocks with (phase, blocks done, blocks).
     """
 
     num_readers = 1
@@ -62,6 +62,8 @@ class InProcess:
 
     def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order."""
+        if len(calls) == 1 and phase in steps.BY_BLOCKS:
+            return [steps.run_phase(None, self._token, spec, phase, calls[0], options, self._progress)]
         found = []
         for i, call in enumerate(calls):
             self._progress(phase, i, len(calls))

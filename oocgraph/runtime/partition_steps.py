@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from oocgraph.config import settings
@@ -17,6 +18,7 @@ from oocgraph.partition import cusp, finish, local_ids
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.stage import EndedError, Stage
 from oocgraph.runtime.worker_memory import worker_limit_bytes
+from oocgraph.types import Progress
 
 PHASES: dict[str, Callable[..., Any]] = {
     "masters": cusp.assign_masters,
@@ -28,12 +30,23 @@ PHASES: dict[str, Callable[..., Any]] = {
     "seal masters": finish.seal_masters,
 }
 
+BY_BLOCKS = frozenset({"masters", "edges", "construct"})
+"""Phases that go through blocks, and tell of each."""
+
 _stages: dict[tuple[int, str], Stage] = {}
 _ended: set[tuple[int, str]] = set()
 _lock = threading.Lock()
 
 
-def run_phase(worker: Any, token: str, spec: CuspSpec, phase: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def run_phase(
+    worker: Any,
+    token: str,
+    spec: CuspSpec,
+    phase: str,
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    progress: Progress | None = None,
+) -> Any:
     """Run a phase.
 
     Parameters
@@ -46,6 +59,8 @@ def run_phase(worker: Any, token: str, spec: CuspSpec, phase: str, arguments: tu
         Name in `PHASES`.
     arguments, options
         Of the phase, but for the stage.
+    progress
+        Called with (phase, blocks done, blocks).
 
     Returns
     -------
@@ -55,6 +70,8 @@ def run_phase(worker: Any, token: str, spec: CuspSpec, phase: str, arguments: tu
     try:
         stage = _stage(worker, token, spec)
         with stage.lock:  # what is reserved is for one at a time; one that waited here may find that all has ended
+            if progress is not None:
+                stage.tell = partial(progress, phase)
             return None if stage.ended else PHASES[phase](stage, *arguments, **options)
     except EndedError:
         return None
