@@ -182,7 +182,7 @@ def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
     from oocgraph.ingest import build_plan
 
     monkeypatch.setattr(build_plan, "VERTEX_SHARE", 0.0)
-    _, report = build_with_report(random_source(), tmp_path / "g", memory_budget="1G")
+    _, report = build_with_report(random_source(), tmp_path / "g", memory_budget="4G")
     assert report.vertex_bytes == 0
 
 
