@@ -20,7 +20,6 @@ from tests.ingest.helpers_build import ArraySource
 from tests.partition.matrices import CASES, FORMATS, in_format, of_rows
 from tests.reference_build import reference_build
 from tests.runtime.clusters import Cluster, wait_until
-from tests.runtime.conftest import client, process_cluster, thread_cluster, threads_client  # noqa: F401
 from tests.stores import random_edges, rewrite
 
 EXACT = ("or_and", "min_plus")
@@ -35,7 +34,7 @@ def check(y, expected, name):
         np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_worker_processes_make_what_one_process_makes(client, tmp_path):  # noqa: F811
+def test_worker_processes_make_what_one_process_makes(client, tmp_path):
     """Weighted, directed, both ways, with pieces of 4 KiB: every row that is cut is cut by a worker or by a piece."""
     src, dst = random_edges(5, 3000)
     source = ArraySource(src, dst, {"w": np.random.default_rng(0).integers(-5, 9, src.size).astype(np.float32)}, weight="w")
@@ -49,7 +48,7 @@ def test_worker_processes_make_what_one_process_makes(client, tmp_path):  # noqa
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 @pytest.mark.parametrize("edges", [([], []), ([0], [1]), ([0] * 50, list(range(1, 51))), ([3, 4], [3, 5])])
-def test_tiny_graphs(threads_client, tmp_path, edges, codec):  # noqa: F811
+def test_tiny_graphs(threads_client, tmp_path, edges, codec):
     """No edge, one, a star whose hub is in both parts, a self-loop; more workers than nonzeros."""
     reference_build(*edges, tmp_path / "g", implied=(0, 60), keep_self_loops=True)
     store = rewrite(tmp_path / "g", tmp_path / "z", codec=codec)
@@ -59,7 +58,7 @@ def test_tiny_graphs(threads_client, tmp_path, edges, codec):  # noqa: F811
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_parts_of_a_matrix_are_sent(threads_client, form):  # noqa: F811
+def test_parts_of_a_matrix_are_sent(threads_client, form):
     """Rows are put in their place; vectors of columns are added by tasks."""
     for case in ("one huge row", "huge row among others", "empty rows everywhere", "no nonzeros", "one"):
         matrix = in_format(CASES[case], form)
@@ -70,7 +69,7 @@ def test_parts_of_a_matrix_are_sent(threads_client, form):  # noqa: F811
                 check(y, spmv(matrix, x, semiring=name, transpose=transpose), name)
 
 
-def test_matrices_go_to_processes(client):  # noqa: F811
+def test_matrices_go_to_processes(client):
     matrix = of_rows([30, 0, 500, 1, 1, 7] * 9)
     for form in ("csr", "csc"):
         x = vector_for(50, "plus_times")
@@ -97,7 +96,7 @@ def test_five_workers(tmp_path, kron):
         assert sorted(worker for node in nodes for worker in node.workers) == list(range(5))
 
 
-def test_current_client_is_taken_of_graphs(thread_cluster, kron, monkeypatch):  # noqa: F811
+def test_current_client_is_taken_of_graphs(thread_cluster, kron, monkeypatch):
     """As `bfs` does; a matrix in memory stays where it is."""
     x = np.ones(kron.attributes.num_input_vertices)
     expected = spmv(kron, x)
@@ -112,14 +111,14 @@ def test_current_client_is_taken_of_graphs(thread_cluster, kron, monkeypatch):  
 
 
 class TestRefusals:
-    def test_arguments_are_refused_as_in_process(self, threads_client, kron):  # noqa: F811
+    def test_arguments_are_refused_as_in_process(self, threads_client, kron):
         with pytest.raises(OocGraphError, match="x has 4 elements"):
             spmv(kron, np.ones(4), client=threads_client)
         with pytest.raises(ClusterError, match=r"client is 3; give a distributed\.Client"):
             spmv(kron, np.ones(kron.attributes.num_input_vertices), client=3)
 
     @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and"])
-    def test_nan_among_weights_is_named(self, threads_client, tmp_path, semiring):  # noqa: F811
+    def test_nan_among_weights_is_named(self, threads_client, tmp_path, semiring):
         values = np.array([1, 2, np.nan, 4])
         source = ArraySource(np.array([0, 1, 2, 3]), np.array([1, 2, 3, 0]), {"w": values}, weight="w")
         store = build_csr(source, tmp_path / "w", directed=True, duplicates="keep")
@@ -132,14 +131,14 @@ class TestRefusals:
         with pytest.raises(OocGraphError, match="weight 7 of the matrix is NaN"):
             spmv(matrix, np.ones(50, x.dtype), semiring=semiring, client=threads_client)
 
-    def test_damaged_store(self, threads_client, tmp_path):  # noqa: F811
+    def test_damaged_store(self, threads_client, tmp_path):
         reference_build([0, 1], [1, 2], tmp_path / "g", implied=(0, 5))
         store = open_graph(tmp_path / "g")
         (Path(store.url) / "out" / "indices" / "c" / "0").unlink()
         with pytest.raises(CorruptStoreError, match="out/indices is missing"):
             spmv(store, np.ones(5), client=threads_client)
 
-    def test_budget_of_a_worker_is_told_with_its_name_before_anything_is_sent(self, client, kron, monkeypatch):  # noqa: F811
+    def test_budget_of_a_worker_is_told_with_its_name_before_anything_is_sent(self, client, kron, monkeypatch):
         x = np.ones(kron.attributes.num_input_vertices)
         monkeypatch.setattr(cluster_product.ClusterProduct, "multiply", None)
         least = min(client.run(host_bytes).values())
