@@ -177,7 +177,7 @@ def _partitions(
     if num_partitions is None:
         num_partitions = min(store.num_vertices, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
     with Staging(_folder(store) / f".{partition.lower()}") as staged:
-        policy = grid_policy("2d" if partition.lower() == "2d" else "1d", store.attributes.vertex_order)  # type: ignore[arg-type]
+        policy = grid_policy("2d" if partition.lower() == "2d" else "1d", store.attributes.vertex_order)
         yield partition_graph(
             store, num_partitions, policy, staged.folder / "parts", client, columns=(), threads=threads, memory_budget=memory_budget,
             progress=progress,

@@ -39,7 +39,6 @@ from typing import Any, Literal
 
 from oocgraph.partition.policies import cartesian, contiguous_edges, dealt, dealt_set, edge_range, grid_columns, to_source
 from oocgraph.partition.policy import Policy
-from oocgraph.types import VertexOrder
 
 Dimension = Literal["1d", "2d"]
 
@@ -61,7 +60,7 @@ def ranged_2d(prop: Any, v: Any) -> Any:
     return k * columns + k % columns
 
 
-def grid_policy(dimension: Dimension, vertex_order: VertexOrder) -> Policy:
+def grid_policy(dimension: Dimension, vertex_order: str) -> Policy:
     """Return the policy of a one- or two-dimensional traversal.
 
     Examples
