@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import PlainArray, RangeArray, StoredArray, ZarrArray
-from oocgraph.store.layout import ATTRIBUTES_KEY, GraphAttributes, plane_group
+from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, GraphAttributes, plane_group
 from oocgraph.types import Array
 
 
@@ -164,10 +164,15 @@ def open_graph(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     if not folder.exists():
         raise StoreError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
     try:
-        stored = json.loads((folder / "zarr.json").read_text())["attributes"][ATTRIBUTES_KEY]
+        attributes = json.loads((folder / "zarr.json").read_text())["attributes"]
+        if "graph" in attributes.get(PARTITIONS_KEY, {}):
+            raise StoreError(
+                f"{folder}: not a graph store, but partitions of one; name the graph, {attributes[PARTITIONS_KEY]['graph']}, or one part"
+            )
+        stored = attributes[ATTRIBUTES_KEY]
     except PermissionError as error:
         raise StoreError(f"{folder}: no permission to read it") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{folder}: not a graph store; build one with `oocgraph build {folder} OUT.zarr` if it is an edge list") from error
     return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, group=None)
 

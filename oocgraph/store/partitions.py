@@ -29,11 +29,10 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, VERTEX_ID
+from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, PARTITIONS_KEY, VERTEX_ID
 from oocgraph.types import Array
 
 PARTITIONS_FORMAT = 1
-PARTITIONS_KEY = "oocgraph_partitions"
 MASTERS = "masters"
 MIRROR_OWNER = "vertices/mirror_owner"
 
