@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -159,6 +161,7 @@ class Budget:
     limit_bytes: int
     baseline_bytes: int = field(default_factory=host_bytes)
     reservations: dict[str, int] = field(default_factory=dict)
+    _is_together: bool = field(default=False, init=False, repr=False)
 
     @property
     def reserved_bytes(self) -> int:
@@ -183,15 +186,49 @@ class Budget:
         BudgetError
             It does not fit; the message lists what is held and the smallest budget that works.
         """
-        if num_bytes > self.available_bytes:
-            held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())
-            need = self.promised_bytes + num_bytes
-            raise BudgetError(
-                f"{name} needs {format_bytes(num_bytes)} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
-                f"{format_bytes(self.limit_bytes)} are left (interpreter and imports {format_bytes(self.baseline_bytes)}"
-                f"{', ' + held if held else ''}); set --memory (memory_budget) to at least {-(-need >> 20)}M"
-            )
+        if num_bytes > self.available_bytes and not self._is_together:
+            self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Refuse what is reserved inside as a whole, at the end, so that the message names all that is needed; make nothing of it before.
+
+        Raises
+        ------
+        BudgetError
+            It does not fit; nothing of it is reserved then.
+
+        Examples
+        --------
+        >>> budget = Budget(50 << 20, baseline_bytes=20 << 20)
+        >>> with budget.together():
+        ...     budget.reserve("planes", 40 << 20)
+        ...     budget.reserve("ids", 7 << 20)
+        Traceback (most recent call last):
+        oocgraph.errors.BudgetError: planes 40.0 MiB, ids 7.0 MiB need 47.0 MiB but only 30.0 MiB of the memory budget 50.0 MiB are left \
+(interpreter and imports 20.0 MiB); set --memory (memory_budget) to at least 67M
+        """
+        before, self._is_together = dict(self.reservations), True
+        try:
+            yield
+        finally:
+            self._is_together = False
+        if self.available_bytes < 0:
+            more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+            self.reservations = before
+            total = sum(more.values())
+            parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
+            self._refuse(f"{parts} {'needs' if len(more) == 1 else 'need'} {format_bytes(total)}", total)
+
+    def _refuse(self, what: str, num_bytes: int) -> None:
+        held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())
+        need = self.promised_bytes + num_bytes
+        raise BudgetError(
+            f"{what} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
+            f"{format_bytes(self.limit_bytes)} are left (interpreter and imports {format_bytes(self.baseline_bytes)}"
+            f"{', ' + held if held else ''}); set --memory (memory_budget) to at least {-(-need >> 20)}M"
+        )
 
     def release(self, name: str) -> None:
         """Give back what `name` holds."""

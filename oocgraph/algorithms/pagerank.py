@@ -15,13 +15,13 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from oocgraph.algorithms.pagerank_arguments import check_arguments, chosen_column, wanted_of
+from oocgraph.algorithms.pagerank_arguments import charge_wanted, check_arguments, chosen_column, wanted_of
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read, effective_budget_bytes
 from oocgraph.pagerank_result import PageRankResult, RankIteration
 from oocgraph.progress import watched
-from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, load_kernels
+from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.rank_checkpoint import RankCheckpoint
 from oocgraph.store.result_writer import write_ranks
@@ -121,7 +121,12 @@ def pagerank(
     with watched(progress) as shown, PeakSampler() as sampler:
         load_kernels(store, column, personalized=personalization is not None, precision=precision)
         budget = Budget(limit_bytes)
-        wanted = wanted_of(store, personalization, budget)
+        trial = Budget(limit_bytes, budget.baseline_bytes)
+        with trial.together():
+            charge_wanted(store, personalization, trial)
+            charge_ranking(store, trial, column=column, threads=threads or knobs.threads)
+        charge_wanted(store, personalization, budget)
+        wanted = wanted_of(store, personalization)
         saved = None if checkpoint is None else _open_checkpoint(checkpoint, store, damping, column, precision, wanted)
         ranking = Ranking(
             store, budget, damping=float(damping), column=column, wanted=wanted, threads=threads or knobs.threads, precision=precision

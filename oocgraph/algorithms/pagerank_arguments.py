@@ -65,7 +65,14 @@ def chosen_column(store: CSRStore, weights: str | bool | None) -> str | None:
     return column
 
 
-def wanted_of(store: CSRStore, given: Any, budget: Budget) -> Wanted:
+def charge_wanted(store: CSRStore, given: Any, budget: Budget) -> None:
+    """Reserve what `wanted_of` makes."""
+    budget.reserve("vertex ids", BLOCK_BYTES)
+    if given is not None:
+        budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_vertices))
+
+
+def wanted_of(store: CSRStore, given: Any) -> Wanted:
     """Return the personalization, of sum 1, by input id and in store order.
 
     Raises
@@ -74,14 +81,10 @@ def wanted_of(store: CSRStore, given: Any, budget: Budget) -> Wanted:
         It has the wrong length, is no vector of numbers, has a negative one, or sums up to 0.
     VertexNotFoundError
         An id does not occur in the graph's input.
-    BudgetError
-        It does not fit.
     """
     num_ids, num_isolated = store.attributes.num_input_vertices, store.attributes.num_isolated
-    budget.reserve("vertex ids", BLOCK_BYTES)
     if given is None:
         return Wanted(num_ids, num_isolated)
-    budget.reserve("personalization", 8 * (num_ids + store.num_vertices))
     if isinstance(given, Mapping):
         by_id = np.zeros(num_ids)
         by_id[positions_of(store, list(given))] = _numbers(list(given.values()))

@@ -121,8 +121,9 @@ def plan_bfs(
     with watched(progress) as shown:
         level, num_reached, depth = _levels(store, vertex, shown)
         budget = Budget(effective_budget_bytes(settings().memory_budget))
-        budget.reserve("levels and sets", VERTEX_BYTES * store.num_vertices)
-        budget.reserve("counts", COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2)
+        with budget.together():
+            budget.reserve("levels and sets", VERTEX_BYTES * store.num_vertices)
+            budget.reserve("counts", COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2)
         with MeetingCounter(store, level, depth + 1, max_edges=max_edges, io_threads=settings().io_threads) as counter:
             del level
             found = _count(store, counter, numbers, threads, shown)

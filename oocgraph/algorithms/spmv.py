@@ -188,9 +188,10 @@ def _of_graph(operand: GraphOperand, *, threads: int, limit_bytes: int) -> Array
     empty = np.empty(0, operand.dtype)
     load_kernel(part_of(stored_matrix(store, transpose=operand.transpose, column=operand.column), None), empty, empty, ring)
     budget = Budget(limit_bytes)
-    budget.reserve("vectors", operand.vector_bytes)
-    budget.reserve("vertex ids", BLOCK_BYTES)
-    product = StoredProduct(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
+    with budget.together():
+        budget.reserve("vectors", operand.vector_bytes)
+        budget.reserve("vertex ids", BLOCK_BYTES)
+        product = StoredProduct(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
     sums = ring.zeros(store.num_vertices, operand.dtype)
     product.multiply(operand.in_store_order(), sums, ring)
     if not ring.is_boolean and has_nan(sums):

@@ -27,6 +27,9 @@ from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.types import Array
 
+WORKERS_ROWS = "a worker's rows"
+"""The rows that one worker returned: they are here until they are in their place."""
+
 
 def multiply_on_cluster(
     operand: GraphOperand | MatrixOperand, *, client: Any, threads: int | None, memory_budget: str | int | None
@@ -44,9 +47,11 @@ def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, A
     store, ring = operand.store, operand.semiring
     addresses, nodes = find_workers(client, url, graph_fingerprint(store))
     parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), nodes)
-    budget = _budget_of_client(max(part.num_lines for part in parts) * operand.dtype.itemsize)
-    budget.reserve("vectors", operand.vector_bytes)
-    budget.reserve("vertex ids", BLOCK_BYTES)
+    budget = Budget(effective_budget_bytes(settings().memory_budget))
+    with budget.together():
+        budget.reserve("vectors", operand.vector_bytes)
+        budget.reserve("vertex ids", BLOCK_BYTES)
+        budget.reserve(WORKERS_ROWS, max(part.num_lines for part in parts) * operand.dtype.itemsize)
     specs = [
         ProductSpec(
             semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_vertices, num_lines=part.num_lines,
@@ -65,8 +70,10 @@ def _of_matrix(operand: MatrixOperand, client: Any, options: dict[str, Any]) -> 
     addresses, nodes = find_workers(client, None, None)
     parts = operand.parts(len(addresses), nodes)
     num_lines = [part.num_lines if is_by_row(part) else operand.num_rows for part in parts]
-    budget = _budget_of_client(max(num_lines) * operand.dtype.itemsize)
-    budget.reserve("vectors", operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
+    budget = Budget(effective_budget_bytes(settings().memory_budget))
+    with budget.together():
+        budget.reserve("vectors", operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
+        budget.reserve(WORKERS_ROWS, max(num_lines) * operand.dtype.itemsize)
     specs = [
         ProductSpec(
             semiring=ring.name, dtype=operand.dtype.name, num_columns=operand.x.size, num_lines=length, entries=(part.start, part.stop),
@@ -88,10 +95,3 @@ def _workers_of(parts: Sequence[Any], addresses: list[str]) -> list[str]:
 def _pointer_bytes(part: Any) -> int:
     pointers = getattr(part, "pointers", None)
     return 0 if pointers is None else int(pointers.nbytes)
-
-
-def _budget_of_client(share_bytes: int) -> Budget:
-    """Return this process's own budget, charged with the share of one worker, which is here until it is in its place."""
-    budget = Budget(effective_budget_bytes(settings().memory_budget))
-    budget.reserve("a worker's rows", share_bytes)
-    return budget

@@ -21,7 +21,7 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
 from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime.device_load import device_limit_bytes
-from oocgraph.runtime.device_product import DeviceShare, add_piece, device_dtype, multiply_on_devices
+from oocgraph.runtime.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
 from oocgraph.runtime.product_checks import check_shape, check_values_dtype, compute_dtype, has_nan, refuse_nan
 from oocgraph.runtime.stored_product import read_piece, stored_matrix
 from oocgraph.store.graph import CSRStore
@@ -50,10 +50,12 @@ def _of_graph(devices: Sequence[Device], operand: GraphOperand, limit_bytes: int
     parts = balanced_partition(matrix, len(devices))
     shares = _shares(devices, parts, operand, requested, partial(_read_stored, store, column, ring))
     budget = Budget(limit_bytes)
-    budget.reserve("vectors", operand.vector_bytes + 2 * store.num_vertices * shares[0].dtype.itemsize)
-    budget.reserve("vertex ids", BLOCK_BYTES)
+    with budget.together():
+        budget.reserve("vectors", operand.vector_bytes + 2 * store.num_vertices * shares[0].dtype.itemsize)
+        budget.reserve("vertex ids", BLOCK_BYTES)
+        charge_host(shares, budget)
     sums = ring.zeros(store.num_vertices, operand.dtype)
-    multiply_on_devices(shares, operand.in_store_order().astype(shares[0].dtype, copy=False), sums, budget)
+    multiply_on_devices(shares, operand.in_store_order().astype(shares[0].dtype, copy=False), sums)
     if has_nan(sums) and column is not None:
         refuse_nan(((part.start, part.values.read()) for share in shares for part in share.pieces if part.values is not None),
                    operand.values_name)  # fmt: skip
@@ -64,9 +66,11 @@ def _of_matrix(devices: Sequence[Device], operand: MatrixOperand, limit_bytes: i
     ring = operand.semiring
     shares = _shares(devices, operand.parts(len(devices)), operand, requested, None)
     budget = Budget(limit_bytes)
-    budget.reserve("vectors", (operand.num_rows + operand.x.size) * shares[0].dtype.itemsize + operand.converted_bytes)
+    with budget.together():
+        budget.reserve("vectors", (operand.num_rows + operand.x.size) * shares[0].dtype.itemsize + operand.converted_bytes)
+        charge_host(shares, budget)
     y = ring.zeros(operand.num_rows, operand.dtype)
-    multiply_on_devices(shares, operand.converted().astype(shares[0].dtype, copy=False), y, budget)
+    multiply_on_devices(shares, operand.converted().astype(shares[0].dtype, copy=False), y)
     if has_nan(y) and ring.uses_values:
         refuse_nan([(0, operand.matrix.data)], "the matrix")
     return y.view(np.bool_) if ring.is_boolean else y

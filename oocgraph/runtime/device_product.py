@@ -239,7 +239,13 @@ class _Pipeline:
         device.record(slot.multiplied, kernels.stream)
 
 
-def multiply_on_devices(shares: Sequence[DeviceShare], x: Array, y: Array, budget: Budget) -> None:
+def charge_host(shares: Sequence[DeviceShare], budget: Budget) -> None:
+    """Reserve what `multiply_on_devices` holds on this side: pinned memory, and what devices return."""
+    budget.reserve("pinned pieces", sum(share.host_bytes for share in shares))
+    budget.reserve("what devices return", sum(share.num_y * share.dtype.itemsize for share in shares))
+
+
+def multiply_on_devices(shares: Sequence[DeviceShare], x: Array, y: Array) -> None:
     """Add the product of a matrix and a vector to `y`, one host thread for each device.
 
     Parameters
@@ -249,11 +255,7 @@ def multiply_on_devices(shares: Sequence[DeviceShare], x: Array, y: Array, budge
     x : (num_columns,)
         Of the dtype in which devices compute.
     y : (num_rows,) like `x`; uint8 in ``or_and``
-    budget
-        Of this process; charged with pinned memory, and what devices return.
     """
-    budget.reserve("pinned pieces", sum(share.host_bytes for share in shares))
-    budget.reserve("what devices return", sum(share.num_y for share in shares) * x.itemsize)
     with ThreadPoolExecutor(max(1, len(shares)), thread_name_prefix="oocgraph-device") as pool:
         made = list(pool.map(lambda share: share.multiply(x), shares))
     for share, own in zip(shares, made, strict=True):

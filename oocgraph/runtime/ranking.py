@@ -14,6 +14,7 @@ do not depend on the number of threads, the budget, or whether the run was resum
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -155,8 +156,7 @@ class Ranking:
     ) -> None:
         n, self._store, self._damping, self._wanted, self._precision = store.num_vertices, store, damping, wanted, precision
         self._isolated_wanted = wanted.of_isolated()
-        degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
-        budget.reserve("ranks", n * (8 + 2 * 8 + (8 if column else degree_bytes)))
+        budget.reserve("ranks", _vector_bytes(store, column))
         self._strength = _sum_weights(store, budget, column, threads) if column else row_degrees(store, "out")
         self.edges = StoredPieces(store, budget, transpose=True, column=column, threads=threads, keep_edges=True)
         self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
@@ -247,6 +247,23 @@ class _CutRows:
     def totals(self, figures: Array) -> Array:
         """Sum of each row, from the figures of all pieces: (num_cut,) float64."""
         return np.bincount(self._row, weights=figures[self._part, self._figure], minlength=self.rows.size)
+
+
+def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int) -> None:
+    """Reserve what a `Ranking` holds, without edges that stay: in trial, so that a refusal names all of it."""
+    budget.reserve("ranks", _vector_bytes(store, column))
+    pieces = []
+    for transpose in (True, False) if column else (True,):
+        alone = Budget(sys.maxsize, baseline_bytes=0)
+        StoredPieces(store, alone, transpose=transpose, column=column, threads=threads)
+        pieces.append(alone.reserved_bytes)
+    budget.reserve("pieces of edges", max(pieces))
+
+
+def _vector_bytes(store: CSRStore, column: str | None) -> int:
+    """Ranks, shares now and then, and of each vertex the sum of its weights, or its degree."""
+    degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
+    return store.num_vertices * (8 + 2 * 8 + (8 if column else degree_bytes))
 
 
 def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> Array:

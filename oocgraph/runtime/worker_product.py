@@ -83,7 +83,7 @@ def prepare(worker: Any, spec: ProductSpec) -> None:
         It does not fit; the message names the worker.
     """
     budget, dtype = _budget(worker, spec), np.dtype(spec.dtype)
-    with _naming(worker):
+    with _naming(worker), budget.together():
         budget.reserve("the vector", spec.num_columns * dtype.itemsize)
         budget.reserve("the part of the matrix", spec.part_bytes)
         _reserve_result(worker, spec, budget)

@@ -358,12 +358,17 @@ class TestMemory:
         assert again / read == pytest.approx(1 - kept, abs=0.1)
         assert result.kept_bytes / result.edge_bytes == pytest.approx(kept, abs=0.1)
 
-    def test_a_budget_below_the_one_that_is_named_is_refused(self, store):
-        with pytest.raises(BudgetError) as refused:
-            pagerank(store, weights=False, memory_budget=host_bytes() + (1 << 20), threads=2)
+    @pytest.mark.parametrize("options", [{}, {"weights": False}, {"weights": False, "personalization": {5: 1.0}}])
+    def test_the_budget_that_is_named_does_and_less_is_refused(self, store, options):
+        """All that is needed is in one message; 8 MiB more, because this process breathes."""
+        pagerank(store, threads=2, tol=0, max_iter=1, **options)
+        gc.collect()
+        with pytest.raises(BudgetError, match=r"ranks .*, pieces of edges .* need ") as refused:
+            pagerank(store, memory_budget=host_bytes() + (1 << 20), threads=2, **options)
         smallest = int(re.search(r"at least (\d+)M", str(refused.value))[1])
+        assert pagerank(store, memory_budget=f"{smallest + 8}M", threads=2, tol=0, max_iter=1, **options).iterations == 1
         with pytest.raises(BudgetError):
-            pagerank(store, weights=False, memory_budget=f"{smallest - 16}M", threads=2)
+            pagerank(store, memory_budget=f"{smallest - 16}M", threads=2, **options)
 
     @pytest.mark.parametrize("options", [{}, {"weights": False, "personalization": {5: 1.0}, "damping": 0}])
     @pytest.mark.parametrize("precision", ["auto", "single", "double"])
