@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import MissingDependencyError, OocGraphError
+from oocgraph.errors import OocGraphError
+from oocgraph.frame import data_frame
 from oocgraph.join import Ids, VertexIdMap
 from oocgraph.types import Array
 
@@ -219,14 +220,7 @@ class PageRankResult:
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                "result.vertices and result.rank are arrays"
-            ) from error
-        return pd.DataFrame({"vertex": self.vertices, "rank": self.rank})
+        return data_frame(vertex=self.vertices, rank=self.rank)
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers, as the command line prints them."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.errors import MissingDependencyError, OocGraphError
+from oocgraph.frame import data_frame
 from oocgraph.join import Ids, Join, ResultBlock, VertexIdMap
 from oocgraph.traversal import Iteration, PartFigures, Search, WorkerFigures, as_json, by_worker
 from oocgraph.types import UNREACHED, Array
@@ -249,15 +250,8 @@ class BFSResult:
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                "result.vertices, result.level and result.parent are arrays"
-            ) from error
         vertices, level, parent = self._in_memory(self.vertices, self.level, self.parent)
-        return pd.DataFrame({"vertex": vertices, "level": level, "parent": parent})
+        return data_frame(vertex=vertices, level=level, parent=parent)
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw time and bytes of each level, by worker.

@@ -20,7 +20,7 @@ LAYERS = [
     {"config", "arrays"},
     {"kernels"},
     {"traversal", "progress"},
-    {"join", "plot"},
+    {"join", "plot", "frame"},
     {"memory", "result", "pagerank_result"},
     {"store"},
     {"partition", "verify", "ingest"},

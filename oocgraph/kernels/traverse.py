@@ -27,6 +27,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import atomic_add, atomic_or, trailing_zeros
+from oocgraph.kernels.rows import find_class
 
 STAGED = 1024
 """Vertices that a thread collects before it appends them: one atomic addition instead of so many (4 KiB of a first-level cache)."""
@@ -112,8 +113,9 @@ def count_places(places: Any, first: Any, counts: Any) -> None:
     counts : (num_peers,) int64
     """
     counts[:] = 0
+    begins = first[:-1]  # of equal ones, those of empty lists, the last is found
     for i in range(places.size):
-        counts[_peer(first, places[i])] += 1
+        counts[find_class(begins, np.int64(places[i]))] += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -132,28 +134,15 @@ def pack_places(places: Any, first: Any, dense: Any, at: Any, packed: Any, words
     words : (num_words,) uint64
         Clear where it is going to be used.
     """
-    one = np.uint64(1)
+    one, begins = np.uint64(1), first[:-1]
     for i in range(places.size):
         place = np.int64(places[i])
-        q = _peer(first, place)
+        q = find_class(begins, place)
         if dense[q]:
             words[place >> 6] |= one << np.uint64(place & 63)
         else:
             packed[at[q]] = place
             at[q] += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def _peer(first: Any, place: Any) -> Any:
-    """Return the last peer whose list begins at or before a place: lists may be empty."""
-    low, high = 0, first.size - 1
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if first[middle] <= place:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @nb.njit(nogil=True, cache=True)

@@ -142,7 +142,7 @@ PAIRS = [
     (one, getattr(reference, name))
     for module, reference in ((compiled, plain), (pieces, reference_pieces))
     for name, one in vars(module).items()
-    if hasattr(one, "py_func") and not name.startswith("_")
+    if getattr(one, "__module__", None) == module.__name__ and hasattr(one, "py_func") and not name.startswith("_")
 ]
 
 
