@@ -1,4 +1,4 @@
-"""What numba lacks: count of trailing zeros and of set bits, an atomic or, and three calls of libc.
+"""What numba lacks: count of trailing zeros and of set bits, an atomic or, a prefetch, and three calls of libc.
 
 `pread`, `memcpy` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
@@ -21,6 +21,10 @@ memcpy = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voi
 """libc's ``memcpy(target, source, num_bytes)``: a loop over int64 positions is not vectorised (3 GB/s instead of 17)."""
 
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
+
+AHEAD = 128
+"""Entries between the one that is used and the one whose element is asked for (`prefetch`): so many lines fill a quarter of a first-level
+cache of 32 KiB. With 16, 32 and 64 less was won."""
 
 
 @intrinsic
@@ -67,6 +71,28 @@ def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> An
         return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "monotonic")
 
     return types.int64(numbers, types.int64, types.int64), codegen
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask the caches for ``array[index]``, which is going to be read; `index` is a uint64, and any number will do."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        place = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        how = [ir.Constant(ir.IntType(32), number) for number in (0, 3, 1)]  # to be read, into all levels, data
+        kinds = [place.type, *(number.type for number in how)]
+        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], ir.FunctionType(ir.VoidType(), kinds))
+        builder.call(function, [place, *how])
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), codegen
+
+
+@nb.njit(nogil=True, cache=True)
+def asking_end(indices: Any, begin: Any, end: Any) -> Any:
+    """Return the end of those entries of a row that have another one, of this row or a later one, `AHEAD` entries behind."""
+    return max(np.int64(begin), min(np.int64(end), indices.size - AHEAD))
 
 
 @nb.njit(nogil=True, cache=True)

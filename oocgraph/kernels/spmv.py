@@ -8,6 +8,9 @@ need a `y` of their own. Indices are trusted.
 Sums of a row are reassociated (several accumulators, vector instructions), so they differ from a sum in order by rounding; a NaN or an
 infinity comes out as in any order.
 
+Elements of `x` are asked for `AHEAD` nonzeros before they are used: a Kronecker graph of scale 22 took 0.13 to 0.15 s instead of 0.20, in
+original order 0.18 s instead of 0.41 (`oocgraph bench spmv`, two threads).
+
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, algorithms 3, 5 and 7. The CUDA kernel is
 ``cuda/spmv.cu``.
 """
@@ -19,6 +22,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.intrinsics import AHEAD, asking_end, prefetch
 from oocgraph.kernels.semirings import MIN_PLUS, OR_AND, PLUS_TIMES
 
 
@@ -26,7 +30,14 @@ from oocgraph.kernels.semirings import MIN_PLUS, OR_AND, PLUS_TIMES
 def _dot(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
     """Sum of products; positions are unsigned because NumPy's negative ones cost a test each, and vector instructions."""
     total = x.dtype.type(0)
-    for e in range(np.uint64(begin), np.uint64(end)):
+    middle = np.uint64(asking_end(indices, begin, end))
+    for e in range(np.uint64(begin), middle):
+        prefetch(x, np.uint64(indices[e + np.uint64(AHEAD)]))
+        if values is None:
+            total += x[np.uint64(indices[e])]
+        else:
+            total += values[e] * x[np.uint64(indices[e])]
+    for e in range(middle, np.uint64(end)):
         if values is None:
             total += x[np.uint64(indices[e])]
         else:
@@ -38,7 +49,13 @@ def _dot(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
 def _smallest(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
     """Smallest sum of a value and an element; NaN if one is."""
     total = np.inf
-    for e in range(np.uint64(begin), np.uint64(end)):
+    middle = np.uint64(asking_end(indices, begin, end))
+    for e in range(np.uint64(begin), middle):
+        prefetch(x, np.uint64(indices[e + np.uint64(AHEAD)]))
+        product = x[np.uint64(indices[e])] + (1 if values is None else values[e])
+        if product < total or np.isnan(product):
+            total = product
+    for e in range(middle, np.uint64(end)):
         product = x[np.uint64(indices[e])] + (1 if values is None else values[e])
         if product < total or np.isnan(product):
             total = product

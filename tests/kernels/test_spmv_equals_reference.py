@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import reference_spmv, spmv
+from oocgraph.kernels.intrinsics import AHEAD
 from oocgraph.kernels.semirings import OR_AND, SEMIRINGS, semiring_of
 from tests.partition.matrices import of_rows
 
@@ -56,14 +57,14 @@ def test_any_part_of_any_matrix(lengths, name, dtype, weighted, partial, seed, d
 
 
 @pytest.mark.parametrize("name", ["plus_times", "min_plus"])
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_nan_is_handed_on(name, at):
+@pytest.mark.parametrize(("size", "at"), [(3, 0), (3, 1), (3, 2), (3 * AHEAD, AHEAD), (3 * AHEAD, 3 * AHEAD - 1)])
+def test_nan_is_handed_on(name, size, at):
     """Wherever it stands in a row: what a caller sees in y tells it that a weight was NaN."""
     semiring = semiring_of(name)
-    values = np.array([1.0, -2.0, 3.0])
+    values = np.arange(size) - 1.0
     values[at] = np.nan
-    row, columns, x = np.zeros(3, np.int32), np.arange(3), np.ones(3)
-    for part in (slice(0, 3), slice(at, at + 1)):
+    row, columns, x = np.zeros(size, np.int32), np.arange(size), np.ones(size)
+    for part in (slice(0, size), slice(at, at + 1)):
         y, carry = semiring.zeros(1, np.float64), semiring.zeros(1, np.float64)
         size = len(row[part])
         spmv.multiply_csr(semiring.code, False, np.array([0, size]), 0, size, columns[part], values[part], x, y, carry)
@@ -72,6 +73,22 @@ def test_nan_is_handed_on(name, at):
         spmv.multiply_coo(semiring.code, False, 0, row[part], columns[part], values[part], x, y, carry)
         assert np.isnan(y[0])
         assert np.isnan(semiring.plus(y, semiring.zeros(1, np.float64)))[0]
+
+
+@pytest.mark.parametrize("name", list(SEMIRINGS))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_around_the_distance_of_asking(name, weighted):
+    """Elements are asked for `AHEAD` nonzeros before they are used, of the same row or of a later one, but not behind the last."""
+    semiring, rng = semiring_of(name), np.random.default_rng(0)
+    for lengths in ([AHEAD - 1], [AHEAD], [AHEAD + 1], [1, 3 * AHEAD, 0, AHEAD + 1], [AHEAD, 1]):
+        matrix = of_rows(lengths, num_columns=4 * AHEAD)
+        x, y, carry = vectors(rng, semiring, np.float64, 4 * AHEAD, len(lengths), 1)
+        results = []
+        for kernels in (spmv, reference_spmv):
+            own, values = y.copy(), matrix.data if weighted else None
+            kernels.multiply_csr(semiring.code, False, matrix.indptr, 0, matrix.nnz, matrix.indices, values, x, own, carry.copy())
+            results.append(own)
+        same(*results)
 
 
 def test_infinities_come_out_as_in_numpy():
