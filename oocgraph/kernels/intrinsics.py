@@ -90,12 +90,6 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def asking_end(indices: Any, begin: Any, end: Any) -> Any:
-    """Return the end of those entries of a row that have another one, of this row or a later one, `AHEAD` entries behind."""
-    return max(np.int64(begin), min(np.int64(end), indices.size - AHEAD))
-
-
-@nb.njit(nogil=True, cache=True)
 def nanoseconds(buffer: Any) -> Any:
     """Monotonic clock; `buffer` is (2,) int64 scratch."""
     _clock_gettime(np.int32(1), buffer.ctypes)

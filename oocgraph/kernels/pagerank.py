@@ -18,7 +18,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, asking_end, prefetch
+from oocgraph.kernels.intrinsics import AHEAD, prefetch
 
 CHANGE, DANGLING, CARRY_FIRST, CARRY_LAST = 0, 1, 2, 3
 """What is where in `figures`: sum of the absolute changes of ranks, sum of new ranks of vertices without out-edges, sum of the first row
@@ -31,14 +31,9 @@ NUM_FIGURES = 4
 def _sum(indices: Any, values: Any, share: Any, begin: Any, end: Any) -> Any:
     """Sum of shares, times values; positions are unsigned because NumPy's negative ones cost a test each."""
     total = 0.0
-    middle = np.uint64(asking_end(indices, begin, end))
-    for e in range(np.uint64(begin), middle):
-        prefetch(share, np.uint64(indices[e + np.uint64(AHEAD)]))
-        if values is None:
-            total += np.float64(share[np.uint64(indices[e])])
-        else:
-            total += np.float64(share[np.uint64(indices[e])]) * np.float64(values[e])
-    for e in range(middle, np.uint64(end)):
+    last = np.uint64(indices.size - 1)
+    for e in range(np.uint64(begin), np.uint64(end)):
+        prefetch(share, np.uint64(indices[min(e + np.uint64(AHEAD), last)]))
         if values is None:
             total += np.float64(share[np.uint64(indices[e])])
         else:

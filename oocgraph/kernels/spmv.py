@@ -5,11 +5,11 @@ Lines are numbered from the part's first one. Kernels over rows write the rows t
 writes, and what they find of a row that an earlier part began to `carry`, for the caller to add: one number a part. Kernels over columns
 need a `y` of their own. Indices are trusted.
 
-Sums of a row are reassociated (several accumulators, vector instructions), so they differ from a sum in order by rounding; a NaN or an
-infinity comes out as in any order.
+Sums of a row may be reassociated, so they differ from a sum in order by rounding; a NaN or an infinity comes out as in any order.
 
-Elements of `x` are asked for `AHEAD` nonzeros before they are used: a Kronecker graph of scale 22 took 0.13 to 0.15 s instead of 0.20, in
-original order 0.18 s instead of 0.41 (`oocgraph bench spmv`, two threads).
+Elements that are gathered, by columns those that are added to, are asked for `AHEAD` nonzeros before they are used. A Kronecker graph of
+scale 22 took 0.13 to 0.15 s instead of 0.20 (`oocgraph bench spmv`, two threads); in original order by rows 0.16 to 0.19 s instead of
+0.41, by columns 0.19 to 0.28 s instead of 0.35 to 0.47, by coordinates 0.3 s instead of 0.86.
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, algorithms 3, 5 and 7. The CUDA kernel is
 ``cuda/spmv.cu``.
@@ -22,22 +22,17 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import AHEAD, asking_end, prefetch
+from oocgraph.kernels.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.semirings import MIN_PLUS, OR_AND, PLUS_TIMES
 
 
 @nb.njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def _dot(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
-    """Sum of products; positions are unsigned because NumPy's negative ones cost a test each, and vector instructions."""
+    """Sum of products; positions are unsigned because NumPy's negative ones cost a test each."""
     total = x.dtype.type(0)
-    middle = np.uint64(asking_end(indices, begin, end))
-    for e in range(np.uint64(begin), middle):
-        prefetch(x, np.uint64(indices[e + np.uint64(AHEAD)]))
-        if values is None:
-            total += x[np.uint64(indices[e])]
-        else:
-            total += values[e] * x[np.uint64(indices[e])]
-    for e in range(middle, np.uint64(end)):
+    last = np.uint64(indices.size - 1)
+    for e in range(np.uint64(begin), np.uint64(end)):
+        prefetch(x, np.uint64(indices[min(e + np.uint64(AHEAD), last)]))
         if values is None:
             total += x[np.uint64(indices[e])]
         else:
@@ -49,13 +44,9 @@ def _dot(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
 def _smallest(indices: Any, values: Any, x: Any, begin: Any, end: Any) -> Any:
     """Smallest sum of a value and an element; NaN if one is."""
     total = np.inf
-    middle = np.uint64(asking_end(indices, begin, end))
-    for e in range(np.uint64(begin), middle):
-        prefetch(x, np.uint64(indices[e + np.uint64(AHEAD)]))
-        product = x[np.uint64(indices[e])] + (1 if values is None else values[e])
-        if product < total or np.isnan(product):
-            total = product
-    for e in range(middle, np.uint64(end)):
+    last = np.uint64(indices.size - 1)
+    for e in range(np.uint64(begin), np.uint64(end)):
+        prefetch(x, np.uint64(indices[min(e + np.uint64(AHEAD), last)]))
         product = x[np.uint64(indices[e])] + (1 if values is None else values[e])
         if product < total or np.isnan(product):
             total = product
@@ -146,12 +137,14 @@ def multiply_csc(semiring: Any, pointers: Any, start: Any, stop: Any, indices: A
     y : (num_rows of the matrix,) like `x`
         Added to; no other call may do so meanwhile.
     """
+    last = np.uint64(indices.size - 1)
     for c in range(x.size):
         begin, end = max(pointers[c], start) - start, min(pointers[c + 1], stop) - start
         if begin >= end:
             continue
         element = x[c]
         for e in range(np.uint64(begin), np.uint64(end)):
+            prefetch(y, np.uint64(indices[min(e + np.uint64(AHEAD), last)]))
             i = np.uint64(indices[e])
             y[i] = _plus(semiring, y[i], _times(semiring, values, e, element))
 
@@ -175,7 +168,11 @@ def multiply_coo(
         Added to.
     carry : (1,) like `x`
     """
+    last = np.uint64(rows.size - 1)
     for e in range(np.uint64(rows.size)):
+        far = min(e + np.uint64(AHEAD), last)
+        prefetch(x, np.uint64(columns[far]))
+        prefetch(y, np.uint64(rows[far] - first_row))
         i = np.uint64(rows[e] - first_row)
         product = _times(semiring, values, e, x[np.uint64(columns[e])])
         if first_line_partial and i == 0:
