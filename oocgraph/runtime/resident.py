@@ -168,13 +168,15 @@ def check_stored(store: CSRStore, names: list[str], threads: int) -> None:
 
 
 def check_resident(store: CSRStore, array: StoredArray, resident: Array, threads: int) -> None:
-    """Compare the pages of the resident edges with their checksums; of a store that is not plain, all edges."""
+    """Compare the pages of resident edges with their checksums, the last with what completes it on disk; all edges if they are coded."""
     if not isinstance(array, PlainArray):
         check_stored(store, [array.name], threads)
         return
     raw = resident.view(np.uint8)
-    whole = raw.size if resident.size == array.length else raw.size // PAGE_BYTES * PAGE_BYTES
-    found = page_checksums(raw[:whole], PAGE_BYTES)
+    whole = raw.size // PAGE_BYTES * PAGE_BYTES
+    completed = min(array.length, -(-raw.size // PAGE_BYTES) * PAGE_BYTES // array.dtype.itemsize)
+    last = np.concatenate([resident[whole // array.dtype.itemsize :], array.read(resident.size, completed)])
+    found = np.append(page_checksums(raw[:whole], PAGE_BYTES), page_checksums(last.view(np.uint8), PAGE_BYTES))
     wrong = np.flatnonzero(found != store.array(f"checksums/{array.name}").read(0, found.size))
     if wrong.size:
         chunk, offset = divmod(int(wrong[0]) * PAGE_BYTES, array.chunk_length * array.dtype.itemsize)
