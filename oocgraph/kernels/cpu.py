@@ -15,7 +15,6 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.crc32c import CRC_TABLES
 from oocgraph.kernels.intrinsics import atomic_add, atomic_or, count_ones, nanoseconds, trailing_zeros
 from oocgraph.kernels.rows import find_class, read_pages, row_begin, row_end, vertex_of_edge
 
@@ -293,7 +292,7 @@ def pull_tails(
                     if p - stop > gap_pages or p >= limit:
                         break
                     stop = p + 1
-                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes, CRC_TABLES)
+                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -323,7 +322,7 @@ def pull_tails(
                 page = e >> page_shift
                 last = min(page + min(ahead, half_pages), ((end - 1) >> page_shift) + 1)
                 last = min(last, (page // chunk_pages + 1) * chunk_pages)
-                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, num_bytes, CRC_TABLES)
+                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, num_bytes)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -495,7 +494,7 @@ def push_rows(
                         if p - stop > gap_pages or p >= limit:
                             break
                         stop = max(stop, min(limit, ((batch_end[j] - 1) >> page_shift) + 1))
-                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes, CRC_TABLES)
+                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes)
                     if got < 0:
                         return found, total, got
                     total += got
@@ -646,7 +645,7 @@ def push_levels(
                     slot = page % slots
                     if cache_tag[slot] != page:
                         cache_tag[slot] = -1
-                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, num_bytes, CRC_TABLES)
+                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, num_bytes)
                         if got < 0:
                             return STATUS_DONE, got
                         cache_tag[slot] = page
@@ -690,7 +689,7 @@ def fill_cache(
     for i in range(first_page, last_page):
         slot = pages[i] % cache_tag.size
         cache_tag[slot] = -1
-        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, num_bytes, CRC_TABLES)
+        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, num_bytes)
         if got < 0:
             return total, got
         cache_tag[slot] = pages[i]

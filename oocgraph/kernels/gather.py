@@ -15,7 +15,6 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.crc32c import CRC_TABLES
 from oocgraph.kernels.intrinsics import memcpy
 from oocgraph.kernels.rows import find_class, read_pages
 
@@ -101,7 +100,7 @@ def gather_rows(
                     if p < page or p - stop > gap_pages or p >= limit:
                         break
                     stop = max(stop, min(limit, ((z - 1) >> page_shift) + 1))
-                got = read_pages(fds, chunk_pages, scratch, page, stop - page, checksums, num_bytes, CRC_TABLES)
+                got = read_pages(fds, chunk_pages, scratch, page, stop - page, checksums, num_bytes)
                 if got < 0:
                     return total, got
                 total += got

@@ -1,4 +1,4 @@
-"""What numba lacks: count of trailing zeros and of set bits, an atomic or, a prefetch, and three calls of libc.
+"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, an atomic or, a prefetch, and three calls of libc.
 
 `pread`, `memcpy` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 pread = types.ExternalFunction("pread", types.int64(types.int32, types.voidptr, types.uint64, types.int64))
@@ -87,6 +88,49 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), codegen
+
+
+def _require_bytes(data: Any) -> None:
+    if data.layout != "C" or data.dtype != types.uint8:
+        raise TypingError(f"CRC-32C needs a contiguous array of uint8, got {data}")
+
+
+def _crc32_step(builder: Any, crc: Any, pointer: Any, name: str) -> Any:
+    """Call one of SSE4.2's instructions, for as many bits as its name ends with."""
+    wide = ir.IntType(64 if name.endswith("64") else 32)
+    value = builder.load(pointer, align=1)
+    function = builder.module.declare_intrinsic(name, [], ir.FunctionType(wide, [wide, value.type]))
+    return builder.trunc(builder.call(function, [builder.zext(crc, wide), value]), ir.IntType(32))
+
+
+@intrinsic
+def crc32_word(typing_context: Any, crc: Any, data: Any, index: Any) -> Any:
+    """Remainder (CRC-32C, uint32) of `crc` and the 8 bytes from ``data[index]`` on, at any address. x86-64 only.
+
+    `data` is contiguous uint8, otherwise TypingError.
+    """
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = builder.gep(context.make_array(signature.args[1])(context, builder, args[1]).data, [args[2]])
+        return _crc32_step(builder, args[0], builder.bitcast(start, ir.IntType(64).as_pointer()), "llvm.x86.sse42.crc32.64.64")
+
+    return types.uint32(types.uint32, data, types.int64), codegen
+
+
+@intrinsic
+def crc32_byte(typing_context: Any, crc: Any, data: Any, index: Any) -> Any:
+    """Remainder (CRC-32C, uint32) of `crc` and ``data[index]``. x86 only.
+
+    `data` is contiguous uint8, otherwise TypingError.
+    """
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start = builder.gep(context.make_array(signature.args[1])(context, builder, args[1]).data, [args[2]])
+        return _crc32_step(builder, args[0], start, "llvm.x86.sse42.crc32.32.8")
+
+    return types.uint32(types.uint32, data, types.int64), codegen
 
 
 @nb.njit(nogil=True, cache=True)

@@ -62,7 +62,7 @@ def vertex_of_edge(indptr: Any, first: Any, edge: Any, value: Any, e: Any) -> An
 
 
 @nb.njit(nogil=True, cache=True)
-def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, checksums: Any, num_bytes: Any, tables: Any) -> Any:
+def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, checksums: Any, num_bytes: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, or ``CHECKSUM_FAILED - bad_page``. Checksums are compared when given;
@@ -80,6 +80,6 @@ def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, c
     if checksums.size:
         for i in range(count):
             stop = min(want, (i + 1) * 4096)
-            if crc32c(buffer, i * 4096, stop, tables) != checksums[page + i]:
+            if crc32c(buffer, i * 4096, stop) != checksums[page + i]:
                 return CHECKSUM_FAILED - (page + i)
     return want
