@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from oocgraph.types import Progress, ignore_progress
+from oocgraph.types import Progress, ProgressOption, ignore_progress
 
 LEVEL = "level"
 """Phase of a search whose `done` is the level it has come to; the total is not known."""
@@ -89,8 +89,8 @@ def progress_bars(otherwise: Progress = ignore_progress) -> Iterator[Progress]:
 
 
 @contextmanager
-def watched(progress: Progress | bool) -> Iterator[Progress]:
-    """Yield what to call for an argument `progress`: True draws bars, False does nothing, a function is called itself."""
+def watched(progress: ProgressOption) -> Iterator[Progress]:
+    """Yield what to call for an argument `progress`: True draws bars, False and None do nothing, a function is called itself."""
     if progress is True:
         with progress_bars() as bars:
             yield bars

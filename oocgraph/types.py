@@ -16,6 +16,9 @@ Array = npt.NDArray[Any]
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(phase, done, total)``; units are the phase's own (edges, bytes, bins)."""
 
+ProgressOption = Progress | bool | None
+"""What a public function takes as `progress`: a function to call, True for a bar, False or None for silence."""
+
 VertexOrder = Literal["degree", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
 Direction = Literal["auto", "push", "pull", "half", "alpha-beta"]

@@ -153,7 +153,7 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, t
     -----
     Peak host bytes and speed: see `verify_search`.
     """
-    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    store = open_graph(graph)
     ids = VertexIds(store)
     given, search = ids.parse(result.source), result.search
     numbers = ids.vertices_of(given)

@@ -6,9 +6,16 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+import oocgraph
 from oocgraph import progress
+from oocgraph.ingest.generators.edge_file import write_edges
+from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.progress import LEVEL, REACHED, Bar, Bars, progress_bars, watched
 from oocgraph.types import ignore_progress
 
@@ -120,3 +127,43 @@ def test_a_notebook_is_not_flooded(monkeypatch):
         clock[0] += 0.01
     assert shown[0] == "level 1"
     assert 9 <= len(shown) <= 11
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Draw bars into a list: phases, in the order of the calls."""
+    phases = []
+
+    @contextmanager
+    def record(otherwise=ignore_progress):
+        yield lambda phase, done, total: phases.append(phase)
+
+    monkeypatch.setattr(progress, "progress_bars", record)
+    return phases
+
+
+def test_every_function_that_takes_progress_draws_when_it_is_true(tmp_path, drawn):
+    """And takes a path where it takes a graph."""
+    path = tmp_path / "g.zarr"
+
+    def phases_of(call):
+        drawn.clear()
+        call()
+        return set(drawn)
+
+    assert "read edges" in phases_of(lambda: oocgraph.build_csr((np.array([0, 1]), np.array([1, 2])), path, progress=True))
+    assert "read edges" in phases_of(lambda: oocgraph.generate_kronecker(5, tmp_path / "k.zarr", progress=True))
+    assert phases_of(lambda: oocgraph.export_graph(path, tmp_path / "g.parquet", progress=True)) == {"export"}
+    assert phases_of(lambda: oocgraph.check_store(path, progress=True)) == {"checksums", "structure"}
+    assert LEVEL in phases_of(lambda: oocgraph.bfs(path, 0, progress=True, device="cpu", direction="pull"))
+    assert "iterations" in phases_of(lambda: oocgraph.pagerank(path, progress=True))
+    assert phases_of(lambda: oocgraph.plan_bfs(path, [2], progress=True))
+    assert phases_of(lambda: oocgraph.partition_graph(path, 2, "EEC", tmp_path / "p", progress=True))
+    assert "writing edges" in phases_of(lambda: write_edges(KroneckerEdges(5, edge_factor=4, seed=1), tmp_path / "k.npy", progress=True))
+    oocgraph.open_runtime(path, device="cpu", progress=True).close()
+
+
+def test_silence_is_none_or_false(tmp_path, drawn):
+    for quiet in (None, False):
+        oocgraph.build_csr((np.array([0, 1]), np.array([1, 2])), tmp_path / f"{quiet}.zarr", progress=quiet)
+    assert not drawn

@@ -33,7 +33,7 @@ from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Direction, Progress, ignore_progress
+from oocgraph.types import Array, Direction, Progress, ProgressOption, ignore_progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -62,7 +62,7 @@ def bfs(
     result_store: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     partition: Partitions | str | os.PathLike[str] | None = None,
-    progress: Progress | bool = ignore_progress,
+    progress: ProgressOption = None,
 ) -> BFSResult:
     """Breadth-first search from one vertex, or from a set of vertices.
 
@@ -155,7 +155,7 @@ def bfs(
         from oocgraph.algorithms.on_cluster import bfs_on_cluster
 
         return bfs_on_cluster(
-            graph if isinstance(graph, CSRStore) else open_graph(graph),
+            open_graph(graph),
             source if isinstance(source, (int, str, np.integer)) else sources,
             sources,
             client=client,
@@ -211,7 +211,7 @@ def _over_partitions(graph: Any, source: Any, sources: list[Any], given: dict[st
         raise OocGraphError(f"a search over partitions takes no {refused[0]}; leave it out, or leave out partition")
     from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
 
-    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    store = open_graph(graph)
     return bfs_over_partitions(store, source if isinstance(source, (int, str, np.integer)) else sources, sources, **options)
 
 

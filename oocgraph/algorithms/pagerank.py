@@ -27,7 +27,7 @@ from oocgraph.store.rank_checkpoint import RankCheckpoint
 from oocgraph.store.result_writer import write_ranks
 from oocgraph.store.search_store import column_fingerprint, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, Progress, ProgressOption
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
@@ -46,7 +46,7 @@ def pagerank(
     memory_budget: str | int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 5,
-    progress: Progress | bool = ignore_progress,
+    progress: ProgressOption = None,
 ) -> PageRankResult:
     """Rank of every vertex: where a walk that follows edges, and now and then starts anew, is found in the long run.
 
@@ -114,7 +114,7 @@ def pagerank(
     [0.464, 0.05, 0.486]
     """
     check_arguments(damping, tol, max_iter, weights, precision, threads, checkpoint_every)
-    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    store = open_graph(graph)
     knobs, start = settings(), perf_counter()
     limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
     column = chosen_column(store, weights)

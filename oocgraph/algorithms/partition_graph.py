@@ -23,7 +23,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
-from oocgraph.types import Progress, ignore_progress
+from oocgraph.types import Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -45,7 +45,7 @@ def partition_graph(
     compiled: bool | None = None,
     threads: int | None = None,
     memory_budget: str | int | None = None,
-    progress: Progress | bool = ignore_progress,
+    progress: ProgressOption = None,
 ) -> Partitions:
     """Partition a graph's edges by two functions.
 
@@ -120,7 +120,7 @@ def partition_graph(
     ...     [(part.num_edges, part.num_masters, part.num_mirrors) for part in parts], parts[0].global_id().tolist()
     ([(2, 2, 1), (1, 2, 0)], [0, 1, 2])
     """
-    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    store = open_graph(graph)
     attributes, n = store.attributes, store.num_vertices
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
         raise OocGraphError(

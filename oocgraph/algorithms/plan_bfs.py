@@ -37,7 +37,7 @@ from oocgraph.runtime.member_sizes import worker_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, Progress, ProgressOption
 
 SAMPLE_EDGES = 1 << 25
 """Entries looked at of a graph of few levels: 0.5 s for each number of sets. Of a Kronecker graph of scale 22 it is one vertex in 4, and
@@ -65,7 +65,7 @@ def plan_bfs(
     threads: int = 1,
     constants: Constants = STORED,
     max_edges: int = SAMPLE_EDGES,
-    progress: Progress | bool = ignore_progress,
+    progress: ProgressOption = None,
 ) -> BFSPlan:
     """Predict bytes, messages, time and memory of breadth-first searches over 1D and 2D partitions.
 
@@ -112,7 +112,7 @@ def plan_bfs(
     >>> plan = plan_bfs("graph.zarr", [4, 16], memory="2G")  # doctest: +SKIP
     >>> [(case.dimension, case.num_workers, case.num_bytes) for case in plan.cases]  # doctest: +SKIP
     """
-    store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+    store = open_graph(graph)
     numbers = _checked_workers(workers, store)
     memory_bytes = effective_budget_bytes(None) if memory is None else parse_bytes(memory)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:

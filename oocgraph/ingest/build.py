@@ -27,9 +27,10 @@ from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Workers
 from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
+from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.writer import StoreWriter, check_output
-from oocgraph.types import Codec, Duplicates, Progress, VertexOrder, ignore_progress
+from oocgraph.types import Codec, Duplicates, ProgressOption, VertexOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def build_csr(
     codec: Codec = "none",
     overwrite: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a graph store from an edge list, of any size, within a memory budget.
 
@@ -109,7 +110,7 @@ def build_csr(
     threads
         Threads that work; default: the cores that this process may use.
     progress
-        Called with each step's name, and how much of it is done.
+        Called with each step's name, and how much of it is done; True draws bars.
 
     Returns
     -------
@@ -180,7 +181,7 @@ def build_with_report(
     codec: Codec = "none",
     overwrite: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> tuple[CSRStore, BuildReport]:
     """Build as `build_csr` does, and tell what it took."""
     from oocgraph.ingest.sources import open_source
@@ -207,7 +208,7 @@ def build_with_report(
     payload = choose_payload(edges, duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
-    with PeakSampler() as sampler, returned_memory():
+    with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
         compile_kernels()
         budget = Budget(limit)
         num_workers = workers_for(threads or configured.threads, budget.available_bytes)
@@ -227,7 +228,7 @@ def build_with_report(
                 workers=workers,
                 budget=budget,
                 sizes=sizes,
-                progress=progress or ignore_progress,
+                progress=shown,
             )
             figures = build_steps(edges, job)
     report = BuildReport(

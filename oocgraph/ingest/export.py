@@ -25,10 +25,11 @@ from oocgraph.ingest.export_parquet import write_parquet
 from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder
 from oocgraph.ingest.workers import Workers
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.store.graph import CSRStore
+from oocgraph.progress import watched
+from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.scipy import weight_column
 from oocgraph.store.staging import Staging
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, Progress, ProgressOption
 
 Order = Literal["input", "store"]
 
@@ -96,7 +97,7 @@ class Job:
 
 
 def export_graph(
-    store: CSRStore,
+    store: CSRStore | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     order: Order = "input",
@@ -104,14 +105,14 @@ def export_graph(
     memory_budget: str | int | None = None,
     threads: int | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> ExportReport:
     """Write a graph to a file that other programs read.
 
     Parameters
     ----------
     store
-        The graph.
+        A graph store or its path.
     out
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
@@ -127,7 +128,7 @@ def export_graph(
     overwrite
         Replace a file at `out`.
     progress
-        Called with ("export", entries done, entries).
+        Called with ("export", entries done, entries); True draws a bar.
 
     Returns
     -------
@@ -145,7 +146,7 @@ def export_graph(
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
     beside `out`; Parquet holds the ids of all vertices.
     """
-    begin, path = time.perf_counter(), Path(out)
+    begin, path, store = time.perf_counter(), Path(out), open_graph(store)
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")
@@ -159,8 +160,8 @@ def export_graph(
     budget = Budget(effective_budget_bytes(memory_budget))
     if memory_budget is None:
         budget.limit_bytes = min(budget.limit_bytes, budget.baseline_bytes + DEFAULT_WORKING_BYTES + 8 * store.num_vertices)
-    with Staging(path, overwrite=overwrite) as staged, Workers(threads or num_cores()) as workers:
-        job = Job(store, order, budget, workers, staged.folder / "scratch", progress or ignore_progress)
+    with Staging(path, overwrite=overwrite) as staged, Workers(threads or num_cores()) as workers, watched(progress) as shown:
+        job = Job(store, order, budget, workers, staged.folder / "scratch", shown)
         writers[path.suffix](job, staged.path, column)
         staged.publish()
     isolated = path.suffix != ".parquet" and order == "input"

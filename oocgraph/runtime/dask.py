@@ -99,7 +99,7 @@ class ClusterRuntime:
             ``cuda``, and a worker has no GPU that can be used.
         """
         began = time.perf_counter()
-        store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+        store = open_graph(graph)
         knobs = settings()
         n = max(1, store.num_vertices)
         if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):

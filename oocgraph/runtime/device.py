@@ -20,6 +20,7 @@ from oocgraph.kernels import warm
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
+from oocgraph.progress import watched
 from oocgraph.runtime.device_engine import DeviceEngine
 from oocgraph.runtime.device_load import device_limit_bytes, load_device_graph
 from oocgraph.runtime.device_state import DeviceArrays, DeviceState, num_words
@@ -27,7 +28,7 @@ from oocgraph.runtime.engine import BUFFER_BYTES
 from oocgraph.runtime.staged import StagedEdges
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.subgraph.dependency import DependencySubgraph
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, ProgressOption
 
 SOURCES = 1 << 12
 """Sources brought to the device at once: fewer than a queue of tiny frontiers holds, which they are the first content of."""
@@ -55,7 +56,7 @@ class DeviceRuntime(DeviceEngine):
         max_planes: int | None = None,
         max_host_edges: int | None = None,
         check_pages: bool = False,
-        progress: Progress = ignore_progress,
+        progress: ProgressOption = None,
     ) -> Self:
         """Check both budgets and load what stays in memory.
 
@@ -88,14 +89,15 @@ class DeviceRuntime(DeviceEngine):
         StoreError
             `graph` is not a store that can be read.
         """
-        store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+        store = open_graph(graph)
         knobs = settings()
         if device is None:
             device = device_choice("cuda").device
             assert device is not None
         _check_width(store)
         limit = device_limit_bytes(device, device_memory_budget if device_memory_budget is not None else knobs.device_memory_budget)
-        warm.load_search_kernels(store.attributes.index_dtype, progress, device=True)
+        with watched(progress) as shown:
+            warm.load_search_kernels(store.attributes.index_dtype, shown, device=True)
         kernels = GpuKernels(device, store.index_dtype)
         budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
         io_threads = io_threads or knobs.io_threads

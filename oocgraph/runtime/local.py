@@ -17,6 +17,7 @@ from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.progress import watched
 from oocgraph.result import Iteration
 from oocgraph.runtime.engine import BUFFER_BYTES, Engine
 from oocgraph.runtime.oracle import PageOracle, oracle_bytes
@@ -24,7 +25,7 @@ from oocgraph.runtime.resident import load_graph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.subgraph.extract import slice_cuts
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, ProgressOption
 
 
 class LocalRuntime(Engine):
@@ -59,7 +60,7 @@ class LocalRuntime(Engine):
         max_planes: int | None = None,
         check_pages: bool = False,
         oracle: bool = False,
-        progress: Progress = ignore_progress,
+        progress: ProgressOption = None,
     ) -> Self:
         """Check the budget and load what stays in memory.
 
@@ -85,9 +86,10 @@ class LocalRuntime(Engine):
         StoreError
             `graph` is not a store that can be read.
         """
-        store = graph if isinstance(graph, CSRStore) else open_graph(graph)
+        store = open_graph(graph)
         knobs = settings()
-        warm.load_search_kernels(store.attributes.index_dtype, progress)
+        with watched(progress) as shown:
+            warm.load_search_kernels(store.attributes.index_dtype, shown)
         limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
         budget = Budget(limit)
         if oracle:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from oocgraph.config import num_cores
 from oocgraph.errors import CorruptStoreError
+from oocgraph.progress import watched
 from oocgraph.store.check_pages import check_array
 from oocgraph.store.check_structure import check_structure, groups_of
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.types import Progress, ignore_progress
+from oocgraph.types import Progress, ProgressOption
 
 MAX_PROBLEMS = 20
 """Problems told in one message."""
@@ -47,7 +48,7 @@ class CheckReport:
     seconds: float
 
 
-def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, progress: Progress | None = None) -> CheckReport:
+def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, progress: ProgressOption = None) -> CheckReport:
     """Check that a store's bytes are those that were written, and that its arrays fit together.
 
     Parameters
@@ -57,7 +58,7 @@ def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None
     threads
         Threads that read and compare; all usable processors when not given.
     progress
-        Called with ("checksums", arrays done, arrays) and ("structure", entries done, entries).
+        Called with ("checksums", arrays done, arrays) and ("structure", entries done, entries); True draws bars.
 
     Returns
     -------
@@ -74,11 +75,11 @@ def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None
     Peak host bytes: one bit per vertex, and per thread 8 MiB, or a chunk of a compressed or remote store.
     """
     begin = time.perf_counter()
-    store = store if isinstance(store, CSRStore) else open_graph(store)
-    num_threads, tell = threads or num_cores(), progress or ignore_progress
-    checks = _Checks(store, num_threads, tell)
-    _refuse(store, checks.pages())
-    _refuse(store, checks.structure())
+    store = open_graph(store)
+    with watched(progress) as shown:
+        checks = _Checks(store, threads or num_cores(), shown)
+        _refuse(store, checks.pages())
+        _refuse(store, checks.structure())
     return CheckReport(checks.num_arrays, checks.num_checksums, checks.checked_bytes, checks.num_entries, time.perf_counter() - begin)
 
 

@@ -71,7 +71,7 @@ def check_array(store: CSRStore, name: str, num_threads: int) -> Iterator[Piece]
 
 
 def _checksums(store: CSRStore, name: str) -> StoredArray:
-    if f"{CHECKSUMS}/{name}" not in store:
+    if not store.has_array(f"{CHECKSUMS}/{name}"):
         raise CorruptStoreError(f"{store.url}: {CHECKSUMS}/{name} is missing, so {name} cannot be checked; {_REMEDY}")
     return store.array(f"{CHECKSUMS}/{name}")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.errors import CorruptStoreError, StoreError, VertexNotFoundError
 from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import PlainArray, RangeArray, StoredArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, GraphAttributes, plane_group
@@ -30,10 +30,20 @@ class CSRStore:
         Where it is.
     attributes : GraphAttributes
         What its root group says.
+    storage_options : mapping or None
+        Options of the file system of a remote URL.
     """
 
-    def __init__(self, url: str, attributes: GraphAttributes, *, folder: Path | None, group: Any) -> None:
-        self.url, self.attributes = url, attributes
+    def __init__(
+        self,
+        url: str,
+        attributes: GraphAttributes,
+        *,
+        folder: Path | None,
+        group: Any,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.url, self.attributes, self.storage_options = url, attributes, storage_options
         self._folder, self._group = folder, group
 
     def __repr__(self) -> str:
@@ -44,8 +54,8 @@ class CSRStore:
             f"{format_bytes(a.edge_bytes)} of neighbours, {a.vertex_order} order, {a.num_planes} planes, ids {a.id_kind}>"
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return open_graph, (self.url,)
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return open_graph, (self.url, self.storage_options)
 
     @property
     def num_vertices(self) -> int:
@@ -72,7 +82,18 @@ class CSRStore:
         """Group whose lists a pull walks: ``out`` of an undirected graph, ``in`` of a directed one."""
         return plane_group(self.attributes.directed)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, vertex: Any) -> bool:
+        """Return whether `vertex` is an id of the input, isolated ones included."""
+        from oocgraph.store.vertices import VertexIds
+
+        try:
+            VertexIds(self).vertices_of([vertex])
+        except VertexNotFoundError:
+            return False
+        return True
+
+    def has_array(self, name: str) -> bool:
+        """Return whether the store has the array `name`, such as ``out/planes/offsets``."""
         if self._folder is not None:
             return (self._folder / name / "zarr.json").is_file()
         return name in self._group
@@ -138,13 +159,13 @@ class CSRStore:
         return sorted(name for name in names if not name.startswith("checksums/"))
 
 
-def open_graph(url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> CSRStore:
+def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> CSRStore:
     """Open a graph store.
 
     Parameters
     ----------
     url
-        A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra).
+        A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra). A store that is open is returned itself.
     storage_options
         Passed to the file system of a remote URL.
 
@@ -157,6 +178,10 @@ def open_graph(url: str | os.PathLike[str], storage_options: Mapping[str, Any] |
     StoreError
         There is no store, it is not a graph store, it is incomplete, or of a newer format.
     """
+    if isinstance(url, CSRStore):
+        return url
+    if not isinstance(url, str | os.PathLike):
+        raise StoreError(f"a graph is a store or its path, not {type(url).__name__}; build one with build_csr, or open one with open_graph")
     text = os.fspath(url)
     if "://" in text and not text.startswith("file://"):
         return _open_remote(text, storage_options)
@@ -187,4 +212,4 @@ def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStor
         raise StoreError(f"{url}: reading this URL needs another package ({error}); try `pip install oocgraph[s3]`") from error
     except (OSError, KeyError, ValueError) as error:
         raise StoreError(f"{url}: not a graph store, or out of reach ({error})") from error
-    return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group)
+    return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group, storage_options=storage_options)

@@ -181,7 +181,7 @@ class TestPersonalization:
         np.testing.assert_allclose(by_id.rank, expected_of(store, personalization=dict(enumerate(numbers.tolist())), **EXACT), atol=1e-12)
 
     def test_one_isolated_vertex_may_have_it_all(self, store):
-        alone = int(store.read("vertices/isolated_id")[0]) if "vertices/isolated_id" in store else 249
+        alone = int(store.read("vertices/isolated_id")[0]) if store.has_array("vertices/isolated_id") else 249
         result = pagerank(store, personalization={alone: 2.0}, **EXACT)
         assert result.top(1) == [(alone, pytest.approx(1))]
         assert result.rank_of(alone) == pytest.approx(1)

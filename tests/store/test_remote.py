@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import fsspec
 import numpy as np
 import pytest
@@ -85,3 +87,22 @@ def test_missing_remote_chunk_and_missing_store(remote):
         bfs(url, 11)
     with pytest.raises(StoreError, match=r"nothing\.zarr"):
         open_graph("memory://nothing.zarr")
+
+
+def test_a_pickled_graph_keeps_the_options_of_its_file_system(tmp_path, monkeypatch):
+    """A worker opens it as its caller did."""
+    reference_build(np.array([0, 1]), np.array([1, 2]), tmp_path / "g")
+    asked = []
+
+    def open_group(url, *, mode, storage_options):
+        asked.append((url, storage_options))
+        return zarr_open(str(tmp_path / "g"), mode=mode)
+
+    import zarr
+
+    zarr_open = zarr.open_group
+    monkeypatch.setattr(zarr, "open_group", open_group)
+    store = open_graph("elsewhere://g", {"key": "k"})
+    again = pickle.loads(pickle.dumps(store))
+    assert asked == [("elsewhere://g", {"key": "k"})] * 2
+    assert again.storage_options == {"key": "k"}

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.errors import VertexNotFoundError
+from oocgraph.errors import StoreError, VertexNotFoundError
 from oocgraph.store import layout, vertices
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
@@ -185,3 +185,29 @@ def test_any_strings_are_ids(tmp_path, edges, block_size):
     assert [one for block in blocks for one in block] == sorted({*src, *dst}, key=str.encode)
     number = truth(store)
     assert ids.vertices_of(src).tolist() == [number.get(one, -1) for one in src]
+
+
+def test_a_vertex_is_in_its_graph(sparse, named):
+    """Isolated ones too; whatever is no id is not there."""
+    store, ids = sparse
+    assert int(ids[0]) in store
+    assert ids[-1] in store
+    absent = int(ids[0]) + 1
+    assert (absent in store) == (absent in ids)
+    assert all(one not in store for one in (2**70, 1.5, None, "indices", "out/indices"))
+    store, words = named
+    assert all(word in store for word in words)
+    assert 4 not in store
+    assert "out/indices" not in store
+
+
+def test_a_graph_is_asked_for_its_arrays_by_a_name_of_their_own(sparse):
+    store, _ = sparse
+    assert store.has_array("out/indices")
+    assert not store.has_array("out/none")
+
+
+@pytest.mark.parametrize("given", [4, None, [1, 2]])
+def test_what_is_no_graph_is_refused_with_one_message(given):
+    with pytest.raises(StoreError, match="a graph is a store or its path, not"):
+        open_graph(given)

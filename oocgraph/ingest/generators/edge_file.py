@@ -20,7 +20,8 @@ import numpy as np
 
 from oocgraph.errors import OutputError
 from oocgraph.ingest.generators.generated import GeneratedEdges
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.progress import watched
+from oocgraph.types import Array, Progress, ProgressOption
 
 ROW_GROUP_EDGES = 4 << 20
 """Edges of a Parquet row group: 32 MiB of int32, enough groups for parallel reading of any size worth it."""
@@ -32,7 +33,7 @@ _BLOCK_EDGES = 1 << 20
 _BLOCKS_AHEAD = 3
 
 
-def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwrite: bool = False, progress: Progress | None = None) -> int:
+def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwrite: bool = False, progress: ProgressOption = None) -> int:
     """Write the edges of a generator to ``FILE.parquet`` or ``FILE.npy``.
 
     Parameters
@@ -44,7 +45,7 @@ def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwri
     overwrite
         Replace a file of that name.
     progress
-        Told edges done and total.
+        Called with ("writing edges", edges done, edges); True draws a bar.
 
     Returns
     -------
@@ -66,8 +67,8 @@ def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwri
         raise OutputError(f"{path}: unknown extension {path.suffix!r}; an edge list is written as .parquet or .npy")
     if path.exists() and not overwrite:
         raise OutputError(f"{path}: exists already; choose another name or pass --overwrite (overwrite=True)")
-    with _temporary_name(path) as temporary:
-        writers[path.suffix](source, temporary, progress or ignore_progress)
+    with _temporary_name(path) as temporary, watched(progress) as shown:
+        writers[path.suffix](source, temporary, shown)
     return path.stat().st_size
 
 

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from oocgraph.ingest.generators.generated import GeneratedEdges, check_size
-from oocgraph.types import Array, Progress
+from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
@@ -51,7 +51,7 @@ def generate_kronecker(
     memory_budget: str | int | None = None,
     overwrite: bool = False,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a Graph500 Kronecker graph straight into a store; no edge list is written.
 
