@@ -16,12 +16,10 @@ import numpy as np
 from oocgraph.errors import InputError, OocGraphError
 from oocgraph.ingest.bins import Records
 from oocgraph.ingest.edges import EdgeSource
+from oocgraph.store.layout import WEIGHT, column_name_fault
 from oocgraph.types import Array, Duplicates
 
 logger = logging.getLogger(__name__)
-
-WEIGHT = "weight"
-"""Name of the weight in the store, whatever its column was called."""
 
 CODE = np.dtype(np.int32)
 """Strings of an edge column are stored as positions in the sorted list of its categories; -1 is null."""
@@ -76,7 +74,7 @@ def choose_payload(edges: EdgeSource, duplicates: Duplicates | None) -> Payload:
     Raises
     ------
     InputError
-        An edge column is called ``weight`` but is not the weight.
+        An edge column is called ``weight`` but is not the weight, or its name cannot be a name in a store.
     """
     dtypes = {name: None if kind == "string" else np.dtype(kind) for name, kind in edges.columns.items()}
     weight = None
@@ -85,9 +83,9 @@ def choose_payload(edges: EdgeSource, duplicates: Duplicates | None) -> Payload:
         if dtype is None:
             raise InputError(f"{edges.description}: the weight column {edges.weight!r} holds text; give a column of numbers")
         weight = (edges.weight, dtype)
-    reserved = {WEIGHT, "indptr", "indices", "planes", "degrees"} & dtypes.keys()
-    if reserved:
-        raise InputError(f"{edges.description}: an edge column is called {min(reserved)!r}, a name the store uses; rename it")
+    for name in dtypes:
+        if fault := "is the name of the weight" if name == WEIGHT else column_name_fault(name):
+            raise InputError(f"{edges.description}: the edge column name {name!r:.100} {fault}; rename the column")
     chosen: Duplicates = duplicates or "drop"
     if weight is None and chosen in ("min", "max", "sum", "first"):
         chosen = "drop"

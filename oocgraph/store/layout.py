@@ -37,6 +37,41 @@ SELF_LOOPS = "vertices/self_loops"
 """Vertex of each stored self-loop, ascending, once per loop; absent where there is none, and in a partition, which is always directed."""
 
 
+WEIGHT = "weight"
+"""Name of the weight in the store, whatever its column was called."""
+
+_GROUP_MEMBERS = ("indptr", "indices", "degrees", "planes")
+_ZARR_FILES = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+_MAX_NAME_BYTES = 255
+
+
+def column_name_fault(name: Any) -> str | None:
+    """Say why `name` cannot be the name of an edge column; None when it can.
+
+    The name becomes one component of a path, beside the arrays of ``out`` and ``in``, and a Zarr node, which Zarr readers reach by path.
+
+    Examples
+    --------
+    >>> column_name_fault("days late"), column_name_fault("../evil"), column_name_fault("indptr")
+    (None, 'contains a slash', 'is a name that the store uses')
+    """
+    if not isinstance(name, str):
+        return f"is no text but {type(name).__name__}"
+    if not name.strip("."):
+        return "is empty" if not name else "consists of dots"
+    if "/" in name or "\\" in name:
+        return "contains a slash" if "/" in name else "contains a backslash"
+    if any(ord(character) < 32 or ord(character) == 127 for character in name):
+        return "contains a control character"
+    if name in _GROUP_MEMBERS or name in _ZARR_FILES or name.startswith("__"):
+        return "begins with two underscores, which Zarr reserves" if name.startswith("__") else "is a name that the store uses"
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    return f"has {size} bytes, of at most {_MAX_NAME_BYTES}" if size > _MAX_NAME_BYTES else None
+
+
 def string_arrays(name: str) -> tuple[str, str]:
     """Names of the two arrays that hold strings (Arrow's layout): uint8 bytes, int64 offsets."""
     return f"{name}/bytes", f"{name}/offsets"
@@ -131,6 +166,10 @@ class GraphAttributes:
             values["implied_ids"] = tuple(values["implied_ids"])
         if values.get("groups") is not None:
             values["groups"] = tuple(values["groups"])
+        columns = values.get("columns", {})
+        for name in columns if isinstance(columns, dict) else ():
+            if fault := column_name_fault(name):
+                raise StoreError(f"{where}: attributes are damaged: the edge column name {name!r:.100} {fault}; build the store again")
         try:
             return cls(**values)
         except TypeError as error:
