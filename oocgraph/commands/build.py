@@ -18,7 +18,7 @@ from oocgraph.commands.common import emit, json_option, memory_option, overwrite
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")
 @click.option("--weight-column", metavar="NAME", help="Column of the edges' weights.")
 @click.option("--edge-column", "edge_columns", metavar="NAME", multiple=True, help="Column to keep with the edges; may be repeated.")
-@click.option("--num-vertices", type=click.IntRange(min=0), help="Declare that the vertices are 0 .. N - 1.")
+@click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Declare that the vertices are 0 .. N - 1.")
 @click.option(
     "--duplicates",
     type=click.Choice(["drop", "min", "max", "sum", "first", "error", "keep"]),
@@ -35,7 +35,7 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     """Build the graph store OUT.zarr from SOURCE.
 
     SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
-    SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are any integers, or strings.
+    SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are integers from 0 to 2**63 - 1, or strings.
     """
     tell_cold_kernels("build")
     fields = build_store(source, out, memory_budget=memory, **options)

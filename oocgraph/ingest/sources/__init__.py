@@ -13,7 +13,7 @@ from typing import Any
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
-from oocgraph.ingest.sources.source import Request, Source, reading
+from oocgraph.ingest.sources.source import Request, Source, reading, refuse_stream
 
 __all__ = ["open_source"]
 
@@ -108,6 +108,8 @@ def _open_path(text: str, request: Request) -> Source:
         raise InputError(f"{text}: edge lists are read from local files only; copy it here first")
     with reading(path):
         is_folder, exists = path.is_dir(), path.exists()
+        if exists:
+            refuse_stream(path, path.stat().st_mode)
     if is_folder:
         return _open_folder(path, request)
     if not exists and any(sign in text for sign in "*?["):

@@ -32,7 +32,7 @@ ROW_BYTES = 8
 
 _COMMENT_LINE = re.compile(rb"^[ \t]*[#%][^\n]*(\n|$)", re.MULTILINE)
 _TAB_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
-_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,22 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids
 from oocgraph.ingest.sources.ids import Place
 from oocgraph.ingest.sources.lines import Dialect, line_blocks, line_place, open_text, read_text, row_batches
-from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, choose_values, file_bytes
+from oocgraph.ingest.sources.source import (
+    MAX_DIGITS,
+    MAX_INFLATION,
+    Request,
+    Source,
+    agreed_num_vertices,
+    choose_values,
+    file_bytes,
+)
 from oocgraph.types import Array
 
 VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}
 HEADER_BYTES = 1 << 16
+
+LINE_BYTES = 4
+"""The shortest line of an entry: ``1 1`` and its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +46,11 @@ class _Header:
 
 def open_matrix_market(path: Path, request: Request) -> Source:
     """Open a .mtx or .mtx.gz file."""
-    file_bytes(path)
+    size = file_bytes(path)
     header = _read_header(path)
+    most = size * (MAX_INFLATION if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
+    if header.num_entries > most:
+        raise InputError(f"{path} is truncated: {size} bytes, but its header says {header.num_entries} entries; copy or write it again")
     value_type = VALUE_TYPES[header.field]
     available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
     columns, weight = choose_values(str(path), available, request)
@@ -102,8 +116,8 @@ def _read_header(path: Path) -> _Header:
     if symmetry not in {"general", "symmetric"}:
         raise InputError(f"{path}, line 1: a {symmetry} matrix is not a graph's; write it as general or symmetric")
     number, sizes = _size_line(path)
-    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
-        raise InputError(f"{path}, line {number}: {' '.join(sizes)!r} is not 'rows columns entries'; correct the line")
+    if len(sizes) != 3 or not all(size.isdigit() and len(size) < MAX_DIGITS for size in sizes):
+        raise InputError(f"{path}, line {number}: {' '.join(sizes)!r:.200} is not 'rows columns entries'; correct the line")
     rows, columns, entries = (int(size) for size in sizes)
     if rows != columns:
         raise InputError(f"{path}, line {number}: the matrix is {rows} x {columns}; the adjacency matrix of a graph is square, correct it")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Iterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
@@ -22,21 +26,44 @@ from oocgraph.ingest.sources.source import (
     choose_values,
     file_bytes,
     open_file,
+    reason,
     split_rows,
 )
 from oocgraph.types import Array
 
+MAX_HEADER_BYTES = 10_000
+"""NumPy's own limit for headers that are not trusted; a header of ten fields has 300 bytes."""
+
+READ_BYTES = 8 << 20
+"""Most that is read at once of rows with many fields."""
+
+_PARSER_ERRORS = (ValueError, TypeError, LookupError, AttributeError, SyntaxError, TokenError, RecursionError, MemoryError, OverflowError)
+"""What NumPy lets through of Python's parser where a header is damaged, or nested deeper than the parser goes."""
+
 
 def read_header(file: IO[bytes], description: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read the header of a .npy stream: shape, whether in Fortran order, dtype."""
+    """Read the header of a .npy stream, which is not trusted: shape, whether in Fortran order, dtype."""
+    reading = {(1, 0): ("<H", np.lib.format.read_array_header_1_0), (2, 0): ("<I", np.lib.format.read_array_header_2_0)}
     try:
         version = np.lib.format.read_magic(file)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        shape, fortran, dtype = read(file)
-    except (ValueError, KeyError, EOFError) as error:
-        raise InputError(f"{description} is not a NumPy array, or it is truncated ({error}); write it again with numpy.save") from error
+        if version not in reading:
+            raise ValueError(f"format version {version}")
+        length_format, read = reading[version]
+        length = file.read(struct.calcsize(length_format))
+        (num_bytes,) = struct.unpack(length_format, length)
+        if num_bytes > MAX_HEADER_BYTES:
+            raise ValueError(f"a header of {num_bytes} bytes")
+        shape, fortran, dtype = read(BytesIO(length + file.read(num_bytes)))
+    except (*_PARSER_ERRORS, struct.error) as error:
+        raise InputError(
+            f"{description} is not a NumPy array, or it is truncated ({reason(error)}); write it again with numpy.save"
+        ) from error
     if dtype.hasobject:
         raise InputError(f"{description} holds pickled Python objects ({dtype}), which are not read; save integers, or strings as Parquet")
+    if dtype.subdtype is not None:
+        raise InputError(f"{description} holds arrays as elements ({dtype}); save an array of numbers, or with a field for each column")
+    if not all(0 <= size < 2**63 for size in shape):
+        raise InputError(f"{description} is damaged: its header has a shape that no array has; write it again with numpy.save")
     return shape, fortran, dtype
 
 
@@ -46,7 +73,7 @@ def open_npy(path: Path, request: Request) -> Source:
     with open_file(path) as file:
         shape, fortran, dtype = read_header(file, str(path))
         data_at = file.tell()
-    expected = data_at + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    expected = data_at + math.prod(shape) * dtype.itemsize
     if size < expected:
         raise InputError(f"{path} is truncated: {size} bytes, but its header ({shape}, {dtype}) means {expected}; write it again")
     if dtype.names is not None:
@@ -82,6 +109,9 @@ def _open_structured(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], d
     description, num_rows = str(path), shape[0]
     columns = choose_columns(description, list(dtype.names or ()), request)
     num_vertices = agreed_num_vertices(description, None, request)
+    for name in columns.read:
+        if dtype[name].subdtype is not None:
+            raise InputError(f"{path}, column {name!r}: its elements are arrays ({dtype[name]}); a column holds one number for each edge")
     dtypes = {name: numpy_column_dtype(dtype[name]).name for name in columns.edge}
 
     def block(rows: Array, low: int) -> EdgeBlock:
@@ -91,7 +121,7 @@ def _open_structured(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], d
 
     def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
         with open_file(path) as file:
-            for low, high in blocks_of(start, stop, block_rows):
+            for low, high in blocks_of(start, stop, min(block_rows, max(1, READ_BYTES // dtype.itemsize))):
                 yield block(_read(file, path, data_at + dtype.itemsize * low, dtype, high - low), low)
 
     def streams(block_rows: int) -> list[EdgeStream]:

@@ -6,6 +6,9 @@ single (num_edges, 2) array.
 
 from __future__ import annotations
 
+import lzma
+import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -25,16 +28,21 @@ from oocgraph.ingest.sources.ids import int_ids, numbers, numpy_column_dtype, ro
 from oocgraph.ingest.sources.npy import read_header
 from oocgraph.ingest.sources.rows import rows_of_entries
 from oocgraph.ingest.sources.source import (
+    MAX_INFLATION,
     Request,
     Source,
     agreed_num_vertices,
     blocks_of,
     choose_values,
     file_bytes,
+    reason,
 )
 from oocgraph.types import Array
 
 SCIPY_FORMATS = ("coo", "csc", "csr")
+
+SMALL_BYTES = 1 << 10
+"""More than the arrays "format" and "shape" of a SciPy matrix have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,7 @@ class _Member:
 
     path: Path
     name: str
+    entry: str
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
@@ -60,11 +69,13 @@ class _Reader:
         return self._read((count, *self.member.shape[1:]))
 
     def read_all(self) -> Array:
-        """Return the whole array, of any number of dimensions."""
+        """Return the whole of a small array, of any number of dimensions."""
+        if math.prod(self.member.shape) * self.member.dtype.itemsize > SMALL_BYTES:
+            raise InputError(f"{self.member.path}, array {self.member.name!r} has shape {self.member.shape}; write the file again")
         return self._read(self.member.shape)
 
     def _read(self, shape: tuple[int, ...]) -> Array:
-        num_bytes = int(np.prod(shape, dtype=np.int64)) * self.member.dtype.itemsize
+        num_bytes = math.prod(shape) * self.member.dtype.itemsize
         with _decoding(self.member.path, self.member.name):
             data = self.file.read(num_bytes)
         if len(data) != num_bytes:
@@ -131,7 +142,7 @@ def _open_scipy(path: Path, members: dict[str, _Member], request: Request) -> So
     with _open_readers([members["format"], members["shape"]]) as readers:
         stored, shape = (readers[name].read_all().tolist() for name in ("format", "shape"))
     layout = stored.decode() if isinstance(stored, bytes) else str(stored)
-    shape = shape if isinstance(shape, list) else []
+    shape = shape if isinstance(shape, list) and all(isinstance(size, int) for size in shape) else []
     if layout not in SCIPY_FORMATS:
         raise InputError(f"{path}: a SciPy matrix in {layout!r} layout; save it as CSR (matrix.tocsr())")
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -140,7 +151,14 @@ def _open_scipy(path: Path, members: dict[str, _Member], request: Request) -> So
     missing = [name for name in (*ends, "data") if name not in members]
     if missing:
         raise InputError(f"{path}: a SciPy matrix without the array {missing[0]!r}; save it again with scipy.sparse.save_npz")
-    num_entries, n = members[ends[1]].shape[0], int(shape[0])
+    lengths = {name: members[name].shape for name in (*ends, "data")}
+    if layout != "coo" and members["indptr"].dtype.kind not in "iu":
+        raise InputError(f"{path}: array 'indptr' holds {members['indptr'].dtype}, not integers; save the matrix again")
+    num_entries, n = math.prod(lengths[ends[1]]), shape[0]
+    wanted = {ends[0]: (num_entries if layout == "coo" else n + 1,), ends[1]: (num_entries,), "data": (num_entries,)}
+    for name, length in lengths.items():
+        if length != wanted[name]:
+            raise InputError(f"{path}: array {name!r} has shape {length} where {wanted[name]} is needed; save the matrix again")
     values = {} if members["data"].dtype.kind == "b" else {"weight": numpy_column_dtype(members["data"].dtype).name}
     columns, weight = choose_values(str(path), values, request)
     chosen = [members[name] for name in (*ends, *(["data"] if weight else []))]
@@ -204,26 +222,36 @@ def _source(
 def _decoding(path: Path, name: str) -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise InputError(f"{path}, array {name!r} is damaged or truncated ({error}); write the file again") from error
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError, struct.error) as error:
+        raise InputError(f"{path}, array {name!r} is damaged or truncated ({reason(error)}); write the file again") from error
+    except RuntimeError as error:  # encrypted, or compressed by a method that Python does not know
+        raise InputError(f"{path}, array {name!r} cannot be read ({reason(error)}); write the file again with numpy.savez") from error
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
-        raise InputError(f"{path} is not a .npz archive, or it is truncated ({error}); write it again with numpy.savez") from error
+    except (zipfile.BadZipFile, ValueError, struct.error, NotImplementedError) as error:
+        raise InputError(f"{path} is not a .npz archive, or it is truncated ({reason(error)}); write it again with numpy.savez") from error
 
 
 def _members(path: Path) -> dict[str, _Member]:
     members = {}
     with _archive(path) as archive:
-        for entry in archive.namelist():
-            name = entry.removesuffix(".npy")
+        for entry in archive.infolist():
+            name = entry.filename.removesuffix(".npy")
             with _decoding(path, name), archive.open(entry) as file:
                 shape, fortran, dtype = read_header(file, f"{path}, array {name!r}")
-            members[name] = _Member(path, name, shape, fortran, dtype)
+                _check_size(path, name, entry, file.tell() + math.prod(shape) * dtype.itemsize)
+            members[name] = _Member(path, name, entry.filename, shape, fortran, dtype)
     return members
+
+
+def _check_size(path: Path, name: str, entry: zipfile.ZipInfo, expected: int) -> None:
+    """Compare what a member's header means with what the archive has of it."""
+    inflation = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: MAX_INFLATION}.get(entry.compress_type, expected)
+    if entry.file_size < expected or entry.compress_size * inflation < expected:
+        raise InputError(f"{path}, array {name!r} is truncated: its header means {expected} bytes, the archive has fewer; write it again")
 
 
 @contextmanager
@@ -233,5 +261,5 @@ def _open_readers(members: Sequence[_Member]) -> Iterator[dict[str, _Reader]]:
         readers = {}
         for member in members:
             with _decoding(member.path, member.name):
-                readers[member.name] = _Reader(member, stack.enter_context(archive.open(f"{member.name}.npy")))
+                readers[member.name] = _Reader(member, stack.enter_context(archive.open(member.entry)))
         yield readers

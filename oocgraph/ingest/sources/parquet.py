@@ -21,7 +21,7 @@ from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
 from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype, common_id_kind
 from oocgraph.ingest.sources.columns import Columns, choose_columns
 from oocgraph.ingest.sources.ids import MAX_ID, row_place
-from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, agreed_num_vertices, file_bytes, reading
+from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_STREAMS, Request, Source, agreed_num_vertices, file_bytes, reading, reason
 
 READ_BUFFER_BYTES = 1 << 20
 """Read-ahead of each column chunk; 256 KiB to 4 MiB stream equally fast here."""
@@ -32,6 +32,10 @@ that the kernel must clear first."""
 
 NUM_VERTICES_KEY = b"oocgraph.num_vertices"
 """Schema metadata: the vertices are 0 .. n - 1, n in decimal."""
+
+
+_DAMAGED = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What Arrow raises where a file is damaged; in some footers it ends the process instead (`_statistics`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +84,25 @@ def _open(path: Path, metadata: Any) -> Any:
     try:
         with reading(path):
             return pq.ParquetFile(path, metadata=metadata, pre_buffer=False, buffer_size=READ_BUFFER_BYTES)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path} is not a Parquet file, or it is truncated ({error}); write it again") from error
+    except _DAMAGED as error:
+        raise InputError(f"{path} is not a Parquet file, or it is truncated ({reason(error)}); write it again") from error
 
 
 def _describe(file: _File, request: Request) -> _Layout:
     """Choose the columns of one file and check their types."""
-    path, schema = str(file.path), file.metadata.schema.to_arrow_schema()
+    path = str(file.path)
+    try:
+        schema = file.metadata.schema.to_arrow_schema()
+    except _DAMAGED as error:
+        raise InputError(f"{path}: its schema cannot be read ({reason(error)}); write the file again") from error
     columns = choose_columns(path, schema.names, request)
     kind = common_id_kind(path, *((name, schema.field(name).type) for name in (columns.source, columns.target)))
     dtypes = {name: column_dtype(schema.field(name).type, path, name, weight=name == columns.weight) for name in columns.edge}
     declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if kind == "int64" else None
-    if declared is not None and not declared.isdigit():
-        raise InputError(f"{path}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r}, not a decimal number; correct it")
+    if declared is not None and not (declared.isdigit() and len(declared) < MAX_DIGITS):
+        raise InputError(
+            f"{path}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r:.60}, not a decimal number of vertices; correct it"
+        )
     return _Layout(columns, kind, dtypes, agreed_num_vertices(path, None if declared is None else int(declared), request))
 
 
@@ -116,13 +126,24 @@ def _id_bounds(files: Sequence[_File], layout: _Layout) -> tuple[int, int] | Non
             if file.metadata.num_rows and not kinds.is_integer(arrow.field(name).type):
                 return None
             for group in range(file.metadata.num_row_groups if file.metadata.num_rows else 0):
-                statistics = file.metadata.row_group(group).column(names.index(name)).statistics
+                statistics = _statistics(file, group, names.index(name))
                 if file.metadata.row_group(group).num_rows == 0:
                     continue
                 if statistics is None or not statistics.has_min_max:
                     return None
                 low, high = min(low, statistics.min), max(high, statistics.max)
     return (low, high) if 0 <= low <= high <= MAX_ID else None
+
+
+def _statistics(file: _File, group: int, column: int) -> Any:
+    """Statistics of a column of a row group, or None."""
+    stored, declared = file.metadata.row_group(group).column(column), file.metadata.schema.column(column)
+    if stored.physical_type != declared.physical_type:  # Arrow ends the process when it is asked for these statistics
+        raise InputError(
+            f"{file.path} is damaged: row group {group} says that {declared.name!r} is {stored.physical_type}, the schema "
+            f"{declared.physical_type}; write the file again"
+        )
+    return stored.statistics
 
 
 def _streams(files: Sequence[_File], layout: _Layout, block_rows: int) -> list[EdgeStream]:
@@ -154,8 +175,8 @@ def _read(file: _File, groups: list[int], start: int, layout: _Layout, *, block_
         while True:
             try:
                 batch = next(batches, None)
-            except (pa.ArrowInvalid, OSError) as error:
-                raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({error}); write the file again") from error
+            except _DAMAGED as error:
+                raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({reason(error)}); write the file again") from error
             if batch is None:
                 return
             yield _block(batch, file, row, layout)

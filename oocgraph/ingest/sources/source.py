@@ -7,15 +7,28 @@ A format module opens its input, reads only what describes it (a footer, a heade
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeStream, IdKind
+from oocgraph.ingest.sources.ids import MAX_ID
 from oocgraph.types import Array
+
+MAX_INFLATION = 1100
+"""Deflate makes 1,032 bytes of one at most: what claims more is damaged, or meant to exhaust memory."""
+
+MAX_REASON = 200
+"""Characters of another library's message within one of ours."""
+
+MAX_DIGITS = 40
+"""Digits of a number that a header may have: one of more is damaged, and Python refuses to convert one of thousands."""
 
 MAX_STREAMS = 16
 """Into how many parts a source that can be read from anywhere is cut: enough for its readers to finish together."""
@@ -78,8 +91,14 @@ def blocks_of(start: int, stop: int, block_rows: int) -> Iterator[tuple[int, int
 
 def agreed_num_vertices(description: str, declared: int | None, request: Request) -> int | None:
     """Return the number of vertices that the source declares or the user gives; the two must not differ."""
+    for given, whose in ((declared, "its header declares"), (request.num_vertices, "num_vertices is")):
+        if isinstance(given, int) and given > MAX_ID:
+            size = f"2**{given.bit_length() - 1} or more"
+            raise InputError(f"{description}: {whose} {size}, but ids are below 2**63 - 1; give the number of vertices that there are")
     if request.num_vertices is None:
         return declared
+    if not isinstance(request.num_vertices, int | np.integer) or isinstance(request.num_vertices, bool):
+        raise InputError(f"{description}: num_vertices is {request.num_vertices!r}; give a whole number, or leave it out")
     if request.num_vertices < 0:
         raise InputError(f"{description}: num_vertices = {request.num_vertices} is negative; give the number of vertices, or leave it out")
     if declared is not None and declared != request.num_vertices:
@@ -138,10 +157,24 @@ def open_file(path: Path) -> IO[bytes]:
         return path.open("rb")
 
 
+def reason(error: BaseException) -> str:
+    """Text of another library's error, on one line, without the bytes that it may quote."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]} ..."
+
+
 def file_bytes(path: Path) -> int:
     """Return the size of a file that must not be empty."""
     with reading(path):
-        size = os.stat(path).st_size
-    if size == 0:
+        found = os.stat(path)
+    refuse_stream(path, found.st_mode)
+    if found.st_size == 0:
         raise InputError(f"{path} is empty (0 bytes); write the edge list again, or name another file")
-    return size
+    return found.st_size
+
+
+def refuse_stream(path: Path, mode: int) -> None:
+    """Refuse pipes, sockets and devices, which can be read only once and have no size."""
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        kind = "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+        raise InputError(f"{path} is a {kind}, not a file: an edge list is read more than once; write it to a file first")

@@ -39,9 +39,9 @@ DELIMITERS = {".csv": ",;\t ", ".tsv": "\t ", ".txt": "\t,; ", ".el": " ", ".wel
 GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight")}
 """GAPBS text never has a header."""
 
-_INTEGER = re.compile(r"\s*-?\d+\s*")
-_FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE)
-_NUMBER_LIKE = re.compile(r"[-+.]?\d")
+_INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
+_FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
+_NUMBER_LIKE = re.compile(r"[-+.]?\d", re.ASCII)
 _MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 
 FieldKind = Literal["integer", "float", "missing", "text"]
