@@ -46,8 +46,11 @@ class _BadInput(click.ClickException):
 
 @contextmanager
 def _orderly_termination() -> Iterator[None]:
-    """Let SIGTERM leave through the exits that remove temporary files, as Ctrl-C does: batch systems end jobs this way."""
-    if threading.current_thread() is not threading.main_thread():
+    """Let SIGTERM leave through the exits that remove temporary files, as Ctrl-C does: batch systems end jobs this way.
+
+    Where it was started with SIGTERM ignored, it stays so, as Python leaves SIGINT (``nohup``, background jobs of a plain shell).
+    """
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         yield
         return
     before = signal.signal(signal.SIGTERM, _terminate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import Counter
 
 import pytest
@@ -28,6 +29,16 @@ def pytest_terminal_summary(terminalreporter):
     reports = [report for report in terminalreporter.stats.get("skipped", []) if isinstance(report.longrepr, tuple)]
     for reason, count in Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports).most_common():
         terminalreporter.write_line(f"SKIPPED [{count}] {reason}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals_are_as_in_a_terminal():
+    """Have SIGINT and SIGTERM end programs: a shell without job control starts what is in the background with SIGINT ignored."""
+    default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in default.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from oocgraph.ingest.generators.edge_file import write_edges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.progress import LEVEL, REACHED, Bar, Bars, progress_bars, watched
 from oocgraph.types import ignore_progress
+from tests.processes import PATIENCE_SECONDS, on_terminal
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,12 +71,9 @@ def test_a_function_is_called_itself():
 
 def test_a_terminal_shows_level_and_vertices():
     """On stderr; stdout stays clean."""
-    terminal, other_end = os.openpty()
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "120"}
-    done = subprocess.run([sys.executable, "-c", SEARCH], stdout=subprocess.PIPE, stderr=other_end, env=env, check=True, timeout=60)
-    os.close(other_end)
-    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", os.read(terminal, 1 << 16).decode())
-    os.close(terminal)
+    done = on_terminal([sys.executable, "-c", SEARCH], env=env)
+    drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stderr.decode())
     assert "level 3" in drawn
     assert "80%" in drawn
     assert "4,000 of 5,000 vertices reached" in drawn
@@ -91,7 +88,7 @@ def test_a_notebook_shows_level_and_vertices(monkeypatch):
     messages = []
     manager, client = start_new_kernel(kernel_name="python3")
     try:
-        reply = client.execute_interactive(SEARCH, output_hook=messages.append, timeout=60)
+        reply = client.execute_interactive(SEARCH, output_hook=messages.append, timeout=PATIENCE_SECONDS)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.commands.conftest import ROOT, command, remains
+from tests.processes import PATIENCE_SECONDS, program
 
 
 def write(path, content):
@@ -206,12 +207,12 @@ def test_interrupted_build_leaves_nothing(tmp_path, number, code):
     """Ctrl-C, or a batch system's end of a job, while the build has temporary files."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     arguments = command("generate", "kronecker", tmp_path / "g.zarr", "--scale", "21")
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
-        deadline = time.monotonic() + 120
-        while not list(tmp_path.rglob("scratch/*")) and time.monotonic() < deadline and process.poll() is None:
+    with program(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        while not list(tmp_path.rglob("scratch/*")):
+            assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == code, stderr
     assert stdout == ""
     assert "Traceback" not in stderr

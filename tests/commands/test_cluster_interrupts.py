@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 
 import psutil
 import pytest
+
+from tests.processes import PATIENCE_SECONDS, program
 
 SCRIPT = """
 import sys, threading
@@ -48,15 +51,48 @@ main()
 def test_signal_ends_everything_quietly(kron, where, send, code, message):
     """A terminal sends Ctrl-C to every process of the group; a batch system sends SIGTERM to the first, or to all."""
     command = [sys.executable, "-c", SCRIPT, where, "bfs", str(kron), "--source", "3", "--cluster", "local", "--workers", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "here\n", process.stderr.read()
         children = psutil.Process(process.pid).children(recursive=True)
         if send == "terminal":
             os.killpg(process.pid, signal.SIGINT)
         else:
             process.send_signal(signal.SIGTERM)
-        stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (code, "", message)
-    assert (len(children) >= 2) == (where == "search")
-    _, alive = psutil.wait_procs(children, timeout=10)
-    assert not alive
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, stdout, stderr) == (code, "", message)
+        assert (len(children) >= 2) == (where == "search")
+        _, alive = psutil.wait_procs(children, timeout=PATIENCE_SECONDS)
+        assert not alive
+
+
+IGNORING = """
+import sys
+import oocgraph.algorithms.bfs
+from oocgraph.cli import main
+
+bfs = oocgraph.algorithms.bfs.bfs
+
+def searching(*arguments, **options):
+    print("here", flush=True)
+    sys.stdin.readline()
+    return bfs(*arguments, **options)
+
+oocgraph.algorithms.bfs.bfs = searching
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "cluster"), [(signal.SIGINT, []), (signal.SIGINT, ["--cluster", "local", "--workers", "2"]), (signal.SIGTERM, [])]
+)
+def test_a_signal_that_the_parent_ignores_stays_ignored(kron, number, cluster):
+    """As convention has it: a plain shell starts what is in the background so that Ctrl-C does not reach it."""
+    shell = ["sh", "-c", f"trap '' {number.name[3:]}; exec \"$@\"", "sh"]
+    command = [*shell, sys.executable, "-c", IGNORING, "bfs", kron, "--source", "3", "--json", *cluster]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with program(command, **pipes, text=True) as process:
+        assert process.stdout.readline() == "here\n", process.stderr.read()
+        os.killpg(process.pid, number)
+        stdout, stderr = process.communicate("go on\n", timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0, stderr
+    assert json.loads(stdout)["depth"] > 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 
 import numpy as np
 import pyarrow.csv
@@ -14,6 +13,7 @@ import pytest
 
 from oocgraph import open_graph
 from tests.commands.conftest import ROOT, command, remains
+from tests.processes import on_terminal
 
 BFS_FIELDS = {
     "source", "num_reached", "depth", "seconds", "teps", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction", "peak_host_bytes",
@@ -157,17 +157,11 @@ def test_nothing_but_json_on_stdout_in_a_process(spawn, kron):
 
 def test_bars_are_drawn_on_a_terminal_only(tmp_path):
     """Stderr is a terminal: bars there; stdout has the JSON object alone all the same."""
-    terminal, other_end = os.openpty()
     arguments = command("generate", "kronecker", "--scale", 16, "--edges", tmp_path / "e.npy", "--json")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"}
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=other_end, env=env) as process:
-        os.close(other_end)
-        assert process.stdout is not None
-        stdout = process.stdout.read()
-    drawn = os.read(terminal, 1 << 16).decode()
-    os.close(terminal)
-    assert "writing edges" in drawn
-    assert json.loads(stdout)["num_edges"] == 1 << 20
+    done = on_terminal(arguments, env=env)
+    assert b"writing edges" in done.stderr
+    assert json.loads(done.stdout)["num_edges"] == 1 << 20
 
 
 def test_first_compile_is_a_step_of_its_own(spawn, tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from tests.capped import run_capped
 from tests.ingest.helpers_build import ArraySource, assert_same_store
+from tests.processes import program
 
 CAPPED_EDGES = int(os.environ.get("OOCGRAPH_CAPPED_EDGES", "1000000"))
 """Edges of the capped tests of ids; run with 50000000 before a release (ten minutes)."""
@@ -114,7 +115,7 @@ build_csr(random_source(), sys.argv[1], threads=2, progress=stop)
 def test_killed_build_leaves_no_store_and_the_next_one_cleans(tmp_path, phase):
     """SIGKILL: nothing opens, and the next build there removes what was left."""
     path = tmp_path / "g"
-    with subprocess.Popen([sys.executable, "-c", KILLED, path, phase], stdout=subprocess.PIPE, cwd=os.getcwd()) as process:
+    with program([sys.executable, "-c", KILLED, path, phase], stdout=subprocess.PIPE, cwd=os.getcwd()) as process:
         assert process.stdout.readline() == b"there\n"
         process.kill()
     assert len(remains(tmp_path)) == 1

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import re
-import threading
 
 import numpy as np
 import pytest
@@ -27,6 +25,7 @@ from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_bfs
 from tests.algorithms.test_bfs import DIRECTIONS, graphs, in_store_order, scipy_levels
 from tests.cuda_on_cpu.device import CpuDevice
+from tests.processes import open_files, own_threads
 from tests.reference_build import reference_build
 from tests.runtime.device_graphs import cramped  # noqa: F401
 from tests.stores import rewrite
@@ -272,7 +271,7 @@ def test_a_corrupt_chunk_found_while_the_device_works(kron, tmp_path, monkeypatc
     store = rewrite(kron.url, tmp_path / "bad.zarr")
     chunk = tmp_path / "bad.zarr" / "out" / "indices" / "c" / "0"
     budget = least_budget(store) + 1000
-    before = threading.active_count()
+    before = own_threads()
     with DeviceRuntime.open(store, device=CpuDevice(), device_memory_budget=budget, max_host_edges=0, check_pages=True) as runtime:
         content = chunk.read_bytes()
         chunk.write_bytes(content[:-200] + bytes(100) + content[-100:])
@@ -280,7 +279,7 @@ def test_a_corrupt_chunk_found_while_the_device_works(kron, tmp_path, monkeypatc
             oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction="pull")
         chunk.write_bytes(content)
         verify_bfs(store, oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction="pull"))
-    assert threading.active_count() == before
+    assert own_threads() == before
 
 
 @pytest.mark.parametrize("deferred", [False, True])
@@ -288,7 +287,7 @@ def test_a_device_that_disappears(kron, monkeypatch, deferred):
     """At any moment: an error that names partition and level, nothing hangs, and later searches are told at once."""
     small_plans(monkeypatch)
     budget = least_budget(kron) + kron.edge_bytes // 10
-    before = threading.active_count()
+    before = own_threads()
     opened = CpuDevice(deferred=deferred)
     with DeviceRuntime.open(kron, device=opened, device_memory_budget=budget, max_host_edges=0) as runtime:
         start = opened.calls.total()
@@ -302,7 +301,7 @@ def test_a_device_that_disappears(kron, monkeypatch, deferred):
                 oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction="pull")
             with pytest.raises(DeviceError, match="earlier search"):
                 oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
-    assert threading.active_count() == before
+    assert own_threads() == before
 
 
 def test_budgets_that_are_too_small(kron, monkeypatch):
@@ -375,16 +374,6 @@ def test_a_closed_runtime(kron):
         oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
 
 
-def open_files(store):
-    """Paths of the store's files that this process has open; other tests' programs come and go."""
-    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
-    return [path for path in map(os.path.realpath, links) if path.startswith(os.path.realpath(store.url))]
-
-
-def own_threads():
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("oocgraph")]
-
-
 def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
     """Whichever call fails: no open file, no thread, no memory."""
     small_plans(monkeypatch)
@@ -396,7 +385,7 @@ def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
         device = CpuDevice(fail_after=k)
         with pytest.raises(DeviceError, match="lost"):
             DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0)
-        assert (open_files(kron), own_threads()) == ([], [])
+        assert (open_files(kron.url), own_threads()) == ([], [])
         gc.collect()
         assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
 

@@ -20,6 +20,7 @@ from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.store.search_store import SearchStore
+from tests.processes import program
 from tests.reference_build import reference_build
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, ROOT, Trap
@@ -163,11 +164,10 @@ def test_ctrl_c_ends_a_program(kron, client, folder, tmp_path, named):
     place = [str(tmp_path / "r.zarr")] if named else []
     command = [sys.executable, str(script), client.scheduler.address, kron[0].url, *place]
     with Trap(client, "kernel", 1) as trap:
-        child = subprocess.Popen(
-            command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        interrupt_at(trap, lambda: child.send_signal(signal.SIGINT))
-        said, errors = child.communicate(timeout=PATIENCE)
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with program(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            interrupt_at(trap, lambda: child.send_signal(signal.SIGINT))
+            said, errors = child.communicate(timeout=PATIENCE)
     client.run(untrap)
     assert said.split() == ["ready", "interrupted"], errors
     assert child.returncode == -signal.SIGINT

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -15,6 +13,7 @@ from oocgraph.partition.dealing import deal
 from oocgraph.runtime import holdings
 from oocgraph.runtime.part_load import PartPlan
 from oocgraph.runtime.specs import StateLostError
+from tests.processes import open_files
 from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 
@@ -44,15 +43,6 @@ def test_steps_on_two_workers(graphs, tmp_path):
         holder.release("lease")
         assert holder.inventory() == NOTHING
         assert holder.leases() == []
-
-
-def open_files(*folders):
-    """Return the open files of this process that are in some folders."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(FileNotFoundError):
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-    return [path for path in found if path.startswith(tuple(map(str, folders)))]
 
 
 def test_no_file_stays_open(graphs, tmp_path, monkeypatch):

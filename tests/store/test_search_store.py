@@ -16,6 +16,7 @@ from oocgraph.store import search_store
 from oocgraph.store.graph import open_graph
 from oocgraph.store.search_log import LogWriter, Record
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from tests.processes import open_files
 from tests.reference_build import reference_build
 from tests.stores import rewrite, string_store
 
@@ -128,12 +129,12 @@ def test_records_leave_no_file_open(store):
     """Neither at the end, nor when the reader stops early."""
     write_log(store, 0, 0, range(10))
     write_log(store, 0, 1, range(5))
-    before = len(os.listdir("/proc/self/fd"))
     records = store.records(0, 9)
     next(records)
+    assert open_files(store.path)
     records.close()
     list(store.records(0, 9))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files(store.path) == []
 
 
 def test_strange_names_are_no_epochs(store):

@@ -10,6 +10,7 @@ import pytest
 from oocgraph.errors import DeviceError
 from oocgraph.subgraph.staging import Stager, StagingFigures
 from tests.cuda_on_cpu.device import CpuDevice
+from tests.processes import own_threads
 
 WAIT_SECONDS = 60
 """Only a test that fails waits so long."""
@@ -59,14 +60,11 @@ class Search:
         return back.copy()
 
 
-def staging_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("oocgraph-stage")]
-
-
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
+    before = own_threads()
     yield
-    assert not staging_threads()
+    assert own_threads() == before
 
 
 @pytest.mark.parametrize("device", DEVICES)
