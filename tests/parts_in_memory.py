@@ -22,7 +22,8 @@ class StoreInMemory:
     def __init__(self, arrays):
         self.arrays = arrays
 
-    def __contains__(self, name):
+    def has_array(self, name):
+        """Whether there is an array of that name."""
         return name in self.arrays
 
     def array(self, name):

@@ -175,7 +175,7 @@ def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
     OocGraphError
         A directed graph's parts hold in-lists alone.
     """
-    if not parts or "out/indptr" in parts[0].store:
+    if not parts or parts[0].store.has_array("out/indptr"):
         return "out"
     if directed:
         raise OocGraphError(
