@@ -39,6 +39,8 @@ class Settings:
         Thresholds of the direction ``alpha-beta`` (Beamer et al. 2012; defaults of GAPBS).
     worker_timeout
         Seconds to wait for a scheduler, for workers, and for a lost worker to come back; a text such as ``30s`` in the configuration.
+    silent_worker_timeout
+        Seconds without a heartbeat after which a worker is taken for lost; a text such as ``60s`` in the configuration.
     result_folder
         Folder of the result stores of searches on a cluster, which every worker must see; None: beside the graph.
     steps_ahead
@@ -55,6 +57,7 @@ class Settings:
     alpha: float
     beta: float
     worker_timeout: float
+    silent_worker_timeout: float
     result_folder: str | None
     steps_ahead: int
     dashboard_address: str | None
@@ -88,6 +91,7 @@ def settings() -> Settings:
         alpha=_positive("alpha", stored["alpha"], float),
         beta=_positive("beta", stored["beta"], float),
         worker_timeout=_seconds("worker-timeout", stored["worker_timeout"]),
+        silent_worker_timeout=_seconds("silent-worker-timeout", stored["silent_worker_timeout"]),
         result_folder=_text("result-folder", stored["result_folder"]),
         steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),

@@ -20,6 +20,7 @@ def test_defaults_are_those_of_the_packaged_file():
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
     assert (found.device, found.device_memory_budget) == ("auto", None)
     assert (found.worker_timeout, found.steps_ahead, found.result_folder, found.dashboard_address) == (30, 8, None, None)
+    assert found.silent_worker_timeout == 60
 
 
 @pytest.mark.parametrize("key", ["oocgraph.io-threads", "oocgraph.io_threads"])

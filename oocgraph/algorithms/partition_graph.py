@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from oocgraph.partition.policy import Policy
 from oocgraph.progress import watched
 from oocgraph.runtime.partition_crew import Crew, InProcess, OnCluster
 from oocgraph.runtime.partitioning import ROUND_VERTICES, Choices, checked_policy, partition_store
+from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import Partitions, open_partitions
@@ -143,16 +145,23 @@ def partition_graph(
         threads=threads,
         memory_budget=memory_budget,
     )
-    with watched(progress) as shown:
+    with watched(progress) as shown, _hearing(client):
         crew = _crew(store, out, client, shown)
         partition_store(store, out, choices, crew)
     return open_partitions(os.path.abspath(out))
 
 
+def _hearing(client: Client | None) -> AbstractContextManager[Any]:
+    """Have workers that stay silent removed meanwhile."""
+    if client is None:
+        return nullcontext()
+    check_client(client)
+    return SilenceWatch(client, settings().silent_worker_timeout)
+
+
 def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress) -> Crew:
     if client is None:
         return InProcess(progress)
-    check_client(client)
     wait_for_workers(client, settings().worker_timeout)
     with Staging(os.path.abspath(out)) as staged:  # a folder that exists by then, where all workers must be able to write
         survey_workers(client, store.url, graph_fingerprint(store), staged.folder)

@@ -39,8 +39,8 @@ def multiply_on_cluster(
     if isinstance(operand, GraphOperand):
         url = operand.store.url
         where = os.path.abspath(url) if "://" not in url else url
-        return with_other_workers(lambda: _of_graph(operand, where, client, options))
-    return with_other_workers(lambda: _of_matrix(operand, client, options))
+        return with_other_workers(client, lambda: _of_graph(operand, where, client, options))
+    return with_other_workers(client, lambda: _of_matrix(operand, client, options))
 
 
 def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, Any]) -> Array:

@@ -21,7 +21,8 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.placement import NumaNode, topology_of_workers
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.product import is_by_row, put_rows
-from oocgraph.runtime.scheduler import workers_of
+from oocgraph.runtime.scheduler import scheduler_lost, workers_of
+from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
 from oocgraph.runtime.worker_product import ProductSpec
 from oocgraph.types import Array
@@ -45,26 +46,27 @@ def find_workers(client: Any, url: str | None, fingerprint: str | None) -> tuple
     Raises
     ------
     ClusterError
-        The client is closed, no worker comes in time, one has another version, or does not see the graph.
+        No worker comes in time, one has another version, or does not see the graph.
     """
-    check_client(client)
     wait_for_workers(client, settings().worker_timeout)
     told = survey_workers(client, url, fingerprint)
     addresses = sorted(told)
     return addresses, topology_of_workers([(told[address]["host"], told[address]["numa_node"]) for address in addresses])
 
 
-def with_other_workers(multiply: Callable[[], Array]) -> Array:
-    """Make a product; anew if a worker is lost, with those that are there then.
+def with_other_workers(client: Any, multiply: Callable[[], Array]) -> Array:
+    """Make a product; anew if a worker is lost or stays silent, with those that are there then.
 
     Raises
     ------
     ClusterError
-        A worker was lost each time.
+        The client is closed, or a worker was lost each time.
     """
+    check_client(client)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return multiply()
+            with SilenceWatch(client, settings().silent_worker_timeout):
+                return multiply()
         except WorkerLostError as lost:
             if attempt == ATTEMPTS:
                 raise ClusterError(f"{lost}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs") from lost
@@ -175,7 +177,7 @@ class ClusterProduct:
 
     def _check_workers(self) -> None:
         if self._client.status != "running":
-            raise ClusterError(f"the connection to the scheduler was lost (client {self._client.status}); connect a new client")
+            raise scheduler_lost(self._client)
         alive = workers_of(self._client)
         if lost := [address for address in self._addresses if address not in alive]:
             raise WorkerLostError(f"worker {lost[0]} was lost during a product")

@@ -17,7 +17,7 @@ from typing import Any
 from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
-from oocgraph.runtime.scheduler import workers_of
+from oocgraph.runtime.scheduler import scheduler_lost, workers_of
 from oocgraph.runtime.specs import GraphSpec, StateLostError
 
 logger = logging.getLogger(__name__)
@@ -160,10 +160,7 @@ class Crew:
         if self.closed:
             raise ClusterError("this runtime has been closed; open another with ClusterRuntime.open")
         if self.client.status != "running":
-            raise ClusterError(
-                f"the connection to the scheduler was lost (client {self.client.status}); start a cluster again and resume the search "
-                "(--resume with the search's --result-store)"
-            )
+            raise scheduler_lost(self.client)
 
     def raise_failure(self, future: Any) -> None:
         """Raise what a task has raised."""

@@ -29,6 +29,7 @@ from oocgraph.runtime.driver import Driver, Outcome
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.part import SearchOptions, few_of
+from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
 from oocgraph.runtime.worker import OocGraphPlugin
@@ -48,6 +49,7 @@ class ClusterRuntime:
         self.load_seconds = 0.0
         self.searching = threading.Lock()
         self._open = ExitStack()  # one watch from first to last: to subscribe before each search would delay its first message by 10 ms
+        self._watched = ExitStack()  # until the workers have been told of the end: one that is silent must not hold that up
 
     @classmethod
     def open(
@@ -107,27 +109,30 @@ class ClusterRuntime:
                 f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
             )
         check_client(client)
-        wait_for_workers(client, knobs.worker_timeout)
-        fingerprint = graph_fingerprint(store)
-        workers = survey_workers(client, store.url, fingerprint, result_folder)
-        spec = GraphSpec(
-            url=os.path.abspath(store.url) if "://" not in store.url else store.url,
-            fingerprint=fingerprint,
-            num_partitions=int(num_partitions or min(n, len(workers))),
-            settings=knobs,
-            memory_budget=memory_budget,
-            threads=threads,
-            max_planes=max_planes,
-            check_pages=check_pages,
-            device=_device_kind(device or knobs.device),
-            device_memory_budget=device_memory_budget,
-            device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
-        )
-        addresses = sorted(workers)
-        placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
-        _release_what_is_left(client)
-        runtime = cls(client, store, spec, placement, {address: info["nanny"] for address, info in workers.items()})
-        client.register_plugin(OocGraphPlugin())
+        with ExitStack() as watched:
+            watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
+            wait_for_workers(client, knobs.worker_timeout)
+            fingerprint = graph_fingerprint(store)
+            workers = survey_workers(client, store.url, fingerprint, result_folder)
+            spec = GraphSpec(
+                url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+                fingerprint=fingerprint,
+                num_partitions=int(num_partitions or min(n, len(workers))),
+                settings=knobs,
+                memory_budget=memory_budget,
+                threads=threads,
+                max_planes=max_planes,
+                check_pages=check_pages,
+                device=_device_kind(device or knobs.device),
+                device_memory_budget=device_memory_budget,
+                device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
+            )
+            addresses = sorted(workers)
+            placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
+            _release_what_is_left(client)
+            runtime = cls(client, store, spec, placement, {address: info["nanny"] for address, info in workers.items()})
+            client.register_plugin(OocGraphPlugin())
+            runtime._watched = watched.pop_all()
         try:
             watch = runtime._open.enter_context(Watch(client, runtime.crew.lease))
             try:
@@ -151,9 +156,10 @@ class ClusterRuntime:
 
     def close(self) -> None:
         """Give back what the workers hold for this runtime."""
-        self._open.close()
-        self.crew.closed = True
-        self.crew.tell_all(tasks.release, self.crew.lease)
+        with self._watched:
+            self._open.close()
+            self.crew.closed = True
+            self.crew.tell_all(tasks.release, self.crew.lease)
 
     @cached_property
     def dealing(self) -> Dealing:

@@ -31,6 +31,7 @@ from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker_members as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
+from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
 from oocgraph.store.graph import CSRStore
@@ -115,15 +116,18 @@ class PartitionedClusterRuntime:
         self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
         most = max(part.num_masters + part.num_isolated for part in partitions)
         self.budget.reserve("result", result_bytes(store.num_vertices, most, store.index_dtype.itemsize))
-        wait_for_workers(client, knobs.worker_timeout)
-        fingerprint = graph_fingerprint(store)
-        told = survey_workers(client, store.url, fingerprint, None)
+        with ExitStack() as watched:
+            watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
+            wait_for_workers(client, knobs.worker_timeout)
+            fingerprint = graph_fingerprint(store)
+            told = survey_workers(client, store.url, fingerprint, None)
+            _release_what_is_left(client)
+            self._watched = watched.pop_all()
         spec = MembersSpec(
             url=os.path.abspath(store.url) if "://" not in store.url else store.url, fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
-        _release_what_is_left(client)
         addresses = sorted(told)
         placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
         self.crew = MemberCrew(client, spec, placement, {address: info["nanny"] for address, info in told.items()})
@@ -154,9 +158,10 @@ class PartitionedClusterRuntime:
 
     def close(self) -> None:
         """Give back what the workers hold."""
-        self._open.close()
-        self.crew.closed = True
-        self.crew.tell_all(tasks.release, self.crew.lease)
+        with self._watched:
+            self._open.close()
+            self.crew.closed = True
+            self.crew.tell_all(tasks.release, self.crew.lease)
 
     def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
         """Traverse as `oocgraph.runtime.partitioned.PartitionedRuntime.search`; the result is put together here.

@@ -78,7 +78,15 @@ def workers_of(client: Client) -> dict[str, dict[str, Any]]:
         workers: dict[str, dict[str, Any]] = info["workers"]
         if len(workers) == info.get("n_workers", len(workers)):
             return workers
-    raise ClusterError(f"the connection to the scheduler was lost (client {client.status})")
+    raise scheduler_lost(client)
+
+
+def scheduler_lost(client: Client) -> ClusterError:
+    """Return the error of a client that has lost its scheduler: it may be trying to connect again, or have given up."""
+    return ClusterError(
+        f"the connection to the scheduler was lost (client {client.status}); start a cluster again, connect a new client, and resume a "
+        "search that has a result store (--resume with the search's --result-store)"
+    )
 
 
 class _NotYetError(Exception):

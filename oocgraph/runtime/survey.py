@@ -13,6 +13,7 @@ from typing import Any
 
 import oocgraph
 from oocgraph.errors import ClusterError, OutputError
+from oocgraph.runtime.scheduler import scheduler_lost
 from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
@@ -41,8 +42,10 @@ def check_client(client: Any) -> None:
         raise ClusterError(f"client is {client!r}; give a distributed.Client")
     if getattr(client, "asynchronous", False):
         raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
+    if client.status in ("closing", "closed"):
+        raise ClusterError("the client is closed; connect a new one: distributed.Client(address)")
     if client.status != "running":
-        raise ClusterError(f"the client is {client.status}; connect a new one: distributed.Client(address)")
+        raise scheduler_lost(client)
 
 
 def wait_for_workers(client: Any, seconds: float) -> None:

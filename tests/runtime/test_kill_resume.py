@@ -150,18 +150,20 @@ def test_client(cluster, kron, tmp_path):
     assert nothing_held(cluster)
 
 
-@pytest.mark.parametrize("idle", [True, False])
-def test_scheduler(kron, tmp_path, idle):
-    """The scheduler is killed, between searches or in one: an error in seconds; a new cluster goes on."""
+@pytest.mark.parametrize("when", ["idle", "noticed", "searching"])
+def test_scheduler(kron, tmp_path, when):
+    """The scheduler is killed between searches, which the client has noticed or not, or in one: an error in seconds; a new cluster goes on."""
     store, _ = kron
     path = tmp_path / "result.zarr"
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
     with Cluster(folders[0]) as cluster:
-        if idle:
+        if when != "searching":
             with ClusterRuntime.open(store, client=cluster.client) as runtime:
                 os.kill(cluster.scheduler.pid, signal.SIGKILL)
+                while when == "noticed" and cluster.client.status == "running":
+                    time.sleep(0.005)
                 with failing():
                     oocgraph.bfs(store, SOURCE, runtime=runtime, result_store=path)
             return
