@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from oocgraph.errors import ClusterError
+from oocgraph.partition.dealing import Dealing
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import MAX_IDLE_EPOCHS, Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
+from oocgraph.runtime.part import bounds_of
 from oocgraph.runtime.specs import SearchSpec
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Progress
@@ -88,14 +90,15 @@ class Driver:
 
     Parameters
     ----------
-    num_vertices
-        Of the graph, for the progress bar.
+    dealing
+        Who owns which vertices.
     name
         Of the search, in tasks and events.
     """
 
-    def __init__(self, crew: Crew, num_vertices: int, name: str, progress: Progress) -> None:
-        self.crew, self.num_vertices, self.name, self.progress = crew, num_vertices, name, progress
+    def __init__(self, crew: Crew, dealing: Dealing, name: str, progress: Progress) -> None:
+        self.crew, self.num_vertices, self.name, self.progress = crew, dealing.num_vertices, name, progress
+        self.bounds = bounds_of(dealing)
         self.figures = Figures(crew.spec.num_partitions)
         self.ahead = crew.spec.settings.steps_ahead
         self.num_hops = 0
@@ -104,7 +107,7 @@ class Driver:
         """Take steps until the search has ended, and have the workers write the result."""
         began, moves_before, epochs, idle = time.perf_counter(), self.crew.num_moves, 0, 0
         seconds = 0.0
-        first_step = last_step = store.last_step(parents=True)
+        first_step = last_step = store.last_step(self.bounds, parents=True)
         while True:
             epochs += 1
             spec = replace(spec, epoch=spec.epoch + 1, last_step=last_step)
@@ -118,8 +121,9 @@ class Driver:
                 if idle >= MAX_IDLE_EPOCHS:
                     raise ClusterError(f"the search does not get on after {idle} attempts: {error}; look at the workers' logs") from error
                 self.crew.place_anew(watch)
-                idle = idle + 1 if store.last_step() == last_step else 0
-                last_step = store.last_step()
+                idle, before = idle + 1, last_step
+                last_step = store.last_step(self.bounds)
+                idle = idle if last_step == before else 0
         return Outcome(
             figures=self.figures,
             seconds=seconds,

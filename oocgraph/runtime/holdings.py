@@ -19,7 +19,7 @@ from oocgraph.memory import device_bytes_read
 from oocgraph.result import Iteration
 from oocgraph.runtime.events import SEARCHES
 from oocgraph.runtime.held_parts import HeldPart, HeldParts, loaded
-from oocgraph.runtime.part import PartRuntime, PartState
+from oocgraph.runtime.part import PartRuntime, PartState, bounds_of
 from oocgraph.runtime.specs import SearchSpec, StateLostError
 from oocgraph.store.search_log import LogWriter
 from oocgraph.store.search_store import SearchStore
@@ -106,7 +106,8 @@ class Holdings(HeldParts):
         if spec.last_step < 0:
             state = runtime.start(spec.sources)
         else:
-            logs = [store.records(p, spec.last_step, parents=p == partition) for p in range(runtime.dealing.num_partitions)]
+            bounds = bounds_of(runtime.dealing)
+            logs = [store.records(p, spec.last_step, bounds[p], parents=p == partition) for p in range(runtime.dealing.num_partitions)]
             state = runtime.resume(logs)
         running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step, load)
         with self._searches_lock:

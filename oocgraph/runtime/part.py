@@ -31,7 +31,7 @@ from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.search_log import Record
+from oocgraph.store.search_log import Bounds, Record
 from oocgraph.types import Array, Direction
 
 FEW_VERTICES = (PREFETCH_MISSES - QUEUE_CAPACITY // 512) // 2
@@ -71,6 +71,11 @@ def few_of(store: CSRStore, *, in_memory: bool) -> Few:
     if not isinstance(store.array("out/indices"), PlainArray):
         return Few(0, 0)
     return Few(QUEUE_CAPACITY if in_memory else FEW_VERTICES, QUEUE_CAPACITY)
+
+
+def bounds_of(dealing: Dealing) -> list[Bounds]:
+    """Return what the log of each partition can name."""
+    return [Bounds(num_owned, dealing.num_vertices) for num_owned in dealing.num_owned.tolist()]
 
 
 class PartState(SearchState):
@@ -196,6 +201,11 @@ class PartRuntime(Engine):
             else:
                 above[:] = 0
             frontier[:] = 0
+            if any(record.level != records[0].level for record in records) or records[0].level < level:
+                raise CorruptStoreError(
+                    f"the logs of the search do not fit each other: partitions are at different levels after step {records[0].step}; "
+                    "start the search anew"
+                )
             level = state.level = records[0].level
             state.widen_if_needed()
             for p, record in enumerate(records):

@@ -43,6 +43,7 @@ _MAGIC, _VERSION, _DENSE = b"OOCL", 1, 1
 _INDEX_DTYPES: dict[int, np.dtype[Any]] = {4: np.dtype("<u4"), 8: np.dtype("<i8")}
 _WORD: np.dtype[Any] = np.dtype("<u8")
 _LEVEL: np.dtype[Any] = np.dtype("<i4")
+_LAST_LEVEL = np.iinfo(_LEVEL).max - 1
 _Part: TypeAlias = tuple[int, np.dtype[Any]]  # length and dtype of an array within a record
 
 
@@ -79,6 +80,27 @@ class Record:
     dense: bool
     found: Array
     parent: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a record of a partition can name. A log is input like any other file: right checksums are no reason to trust it.
+
+    Attributes
+    ----------
+    num_owned
+        Vertices of the partition.
+    num_vertices
+        Of the graph.
+    """
+
+    num_owned: int
+    num_vertices: int
+
+    @property
+    def num_words(self) -> int:
+        """Words of a bitmap over the partition's vertices."""
+        return max(1, -(-self.num_owned // 64))
 
 
 class LogWriter:
@@ -156,13 +178,15 @@ class LogWriter:
         self.close()
 
 
-def read_records(path: str | os.PathLike[str], *, parents: bool = True) -> Generator[Record, None, None]:
+def read_records(path: str | os.PathLike[str], bounds: Bounds, *, parents: bool = True) -> Generator[Record, None, None]:
     """Iterate over the records of a log, one in memory at a time; stop before the first that is torn or wrong.
 
     Parameters
     ----------
     path
         The file.
+    bounds
+        What its records can name; they say how large an array can be before it is made.
     parents
         Read the parents and check them; otherwise seek over them, and a record's parents are empty.
 
@@ -177,12 +201,12 @@ def read_records(path: str | os.PathLike[str], *, parents: bool = True) -> Gener
         The file cannot be opened or read.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe has no writer to wait for
         try:
             num_bytes, offset = os.fstat(fd).st_size, 0
             while offset < num_bytes:
                 try:
-                    record, offset = _read_record(fd, offset, num_bytes, parents=parents)
+                    record, offset = _read_record(fd, offset, num_bytes, bounds, parents=parents)
                 except _WrongRecordError as reason:
                     logger.warning("%s: the record at byte %d %s; it and what follows are not used", os.fspath(path), offset, reason)
                     return
@@ -246,7 +270,7 @@ def _write(fd: int, pieces: Sequence[Array]) -> None:
             waiting[0] = waiting[0][done:]
 
 
-def _read_record(fd: int, offset: int, num_bytes: int, *, parents: bool) -> tuple[Record, int]:
+def _read_record(fd: int, offset: int, num_bytes: int, bounds: Bounds, *, parents: bool) -> tuple[Record, int]:
     """Return the record at `offset` of a file of `num_bytes`, and where it ends."""
     raw = _read(fd, offset, _HEADER.size, num_bytes)
     magic, version, flags, itemsize, step, level, *counts, vertex_crc, parent_crc, header_crc = _HEADER.unpack(raw.data)
@@ -256,6 +280,11 @@ def _read_record(fd: int, offset: int, num_bytes: int, *, parents: bool) -> tupl
         raise _WrongRecordError(f"is of version {version} or has impossible sizes")
     index, dense = _INDEX_DTYPES[itemsize], bool(flags & _DENSE)
     num_early, num_found, num_parents = counts
+    most = max(bounds.num_words, bounds.num_owned) if dense else bounds.num_owned
+    if not 0 <= level <= min(bounds.num_vertices, _LAST_LEVEL) or max(counts) > most:
+        raise _WrongRecordError(f"has level {level} and lists of {counts}, too many for {bounds}")
+    if not dense and num_parents != num_found:
+        raise _WrongRecordError(f"has {num_parents} parents of {num_found} vertices")
     vertex_parts: list[_Part] = [(num_found, _WORD if dense else index), (num_early, index), (num_early, _LEVEL)]
     parent_parts: list[_Part] = [(num_parents, index), (num_early, index)]
     vertices_at = offset + _HEADER.size
@@ -267,13 +296,34 @@ def _read_record(fd: int, offset: int, num_bytes: int, *, parents: bool) -> tupl
     if _crc32c(raw) != vertex_crc:
         raise _WrongRecordError("has vertices that differ from their checksum")
     found, early_vertex, early_level = _split(raw, vertex_parts)
+    _check_vertices(found, early_vertex, early_level, level, bounds, dense=dense)
     parent = early_parent = np.empty(0, index)
     if parents:
         raw = _read(fd, parents_at, end - parents_at, num_bytes)
         if _crc32c(raw) != parent_crc:
             raise _WrongRecordError("has parents that differ from their checksum")
         parent, early_parent = _split(raw, parent_parts)
+        if any(_is_outside(one, bounds.num_vertices) for one in (parent, early_parent)):
+            raise _WrongRecordError(f"names a parent that is none of {bounds.num_vertices:,} vertices")
     return Record(step, level, early_vertex, early_parent, early_level, dense, found, parent), end
+
+
+def _check_vertices(found: Array, early_vertex: Array, early_level: Array, level: int, bounds: Bounds, *, dense: bool) -> None:
+    """Refuse vertices that the partition does not have, and levels that the search has not reached."""
+    if dense:
+        rest = bounds.num_words * 64 - bounds.num_owned
+        outside = found.size != bounds.num_words or (rest > 0 and int(found[-1]) >> (64 - rest) != 0)
+    else:
+        outside = _is_outside(found, bounds.num_owned)
+    if outside or _is_outside(early_vertex, bounds.num_owned):
+        raise _WrongRecordError(f"names a vertex that is none of the partition's {bounds.num_owned:,}")
+    if _is_outside(early_level, level + 1):
+        raise _WrongRecordError(f"has vertices found early at a level beyond its own, {level}")
+
+
+def _is_outside(numbers: Array, stop: int) -> bool:
+    """Whether any of some numbers is not in ``0 .. stop - 1``."""
+    return bool(numbers.size) and not (int(numbers.min()) >= 0 and int(numbers.max()) < stop)
 
 
 def _size(parts: Sequence[_Part]) -> int:

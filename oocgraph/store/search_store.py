@@ -23,9 +23,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import uuid
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import count
 from pathlib import Path
@@ -38,7 +39,7 @@ from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
-from oocgraph.store.search_log import Record, read_records, search_write_error
+from oocgraph.store.search_log import Bounds, Record, read_records, search_write_error
 from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array
@@ -46,6 +47,7 @@ from oocgraph.types import Array
 SEARCH_FORMAT = 1
 SEARCH_KEY = "oocgraph_search"
 
+_LOG_NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.log")
 _LOG, _PARTS, _UNFINISHED = "log", "parts", "unfinished"
 _LEVEL_DTYPES, _PARENT_DTYPES = (np.uint8, np.int32), (np.uint32, np.int64)
 
@@ -199,30 +201,34 @@ class SearchStore:
             return []
         except OSError as error:
             raise StoreError(f"{folder}: the logs of the search cannot be listed ({error.strerror}); mend that and try again") from error
-        return sorted(int(name.stem) for name in names if name.suffix == ".log" and name.stem.isdecimal())
+        return sorted(int(name.stem) for name in names if _LOG_NAME.fullmatch(name.name))
 
-    def last_step(self, *, parents: bool = False) -> int:
+    def last_step(self, bounds: Sequence[Bounds], *, parents: bool = False) -> int:
         """Return the largest step such that every partition has a whole record of it and of each step before; -1 when there is none.
 
         Parameters
         ----------
+        bounds
+            Of each partition.
         parents
             Check the parents too, which are most of the bytes. Worth it after a crash of a machine, which alone can lose bytes in the
             middle of a file; without, `records` raises where it meets such a place.
         """
         last = -1
-        for partition in range(self.num_partitions):
+        for partition, own in zip(range(self.num_partitions), bounds, strict=True):
             logs = [self.log_path(partition, epoch) for epoch in self.epochs(partition)]
-            steps = {record.step for log in logs for record in read_records(log, parents=parents)}
+            steps = {record.step for log in logs for record in read_records(log, own, parents=parents)}
             whole = next(step for step in count() if step not in steps) - 1
             last = whole if partition == 0 else min(last, whole)
         return last
 
-    def records(self, partition: int, up_to_step: int, *, parents: bool = True) -> Iterator[Record]:
+    def records(self, partition: int, up_to_step: int, bounds: Bounds, *, parents: bool = True) -> Iterator[Record]:
         """Iterate over the records of steps ``0 .. up_to_step`` of a partition, the newest epoch's of each.
 
         Parameters
         ----------
+        bounds
+            Of the partition.
         parents
             Read the parents; otherwise they are empty, and cost nothing.
 
@@ -237,8 +243,8 @@ class SearchStore:
         """
         with ExitStack() as stack:
             newest_first = reversed(self.epochs(partition))
-            files = [stack.enter_context(closing(read_records(self.log_path(partition, e), parents=parents))) for e in newest_first]
-            logs = [_Log(records) for records in files]
+            files = [read_records(self.log_path(partition, epoch), bounds, parents=parents) for epoch in newest_first]
+            logs = [_Log(stack.enter_context(closing(records))) for records in files]
             for step in range(up_to_step + 1):
                 record = next(filter(None, (log.at(step) for log in logs)), None)
                 if record is None:

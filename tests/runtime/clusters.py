@@ -17,7 +17,9 @@ from pathlib import Path
 
 from distributed import Client
 
+from oocgraph.partition.dealing import deal
 from oocgraph.runtime import holdings
+from oocgraph.runtime.part import bounds_of
 from oocgraph.runtime.part_load import PartPlan
 
 ROOT = Path(__file__).parents[2]
@@ -223,6 +225,16 @@ def set_trap(address, wanted, dask_worker=None):
             told.recv(1)
 
     holdings.phase_hook = hook
+
+
+def bounds(store, stored):
+    """Return what the logs of a search of a graph can name."""
+    return bounds_of(deal(store, stored.num_partitions))
+
+
+def last_step(store, stored):
+    """Return the last step that all logs of a search of a graph have."""
+    return stored.last_step(bounds(store, stored))
 
 
 def note_phases():

@@ -131,7 +131,7 @@ def test_a_named_store_is_gone_on_with(kron, client, folder, tmp_path, level):
     assert held(client) == []
     stored = SearchStore.open(tmp_path / "r.zarr")
     assert not stored.complete
-    *_, last = stored.records(0, stored.last_step())
+    *_, last = stored.records(0, clusters.last_step(kron[0], stored), clusters.bounds(kron[0], stored)[0])
     reached = last.level
     result = oocgraph.bfs(store, SOURCE, client=client, direction="alpha-beta", resume=tmp_path / "r.zarr")
     judge(store, result, levels)

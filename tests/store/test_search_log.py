@@ -12,8 +12,9 @@ import pytest
 
 from oocgraph.errors import CorruptStoreError, OutputError
 from oocgraph.store import search_log
-from oocgraph.store.search_log import LogWriter, Record, read_records
+from oocgraph.store.search_log import Bounds, LogWriter, Record, read_records
 
+BOUNDS = Bounds(num_owned=128, num_vertices=1000)
 ARRAYS = ("early_vertex", "early_parent", "early_level", "found", "parent")
 
 
@@ -52,9 +53,9 @@ def assert_same(read, written, *, parents=True):
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 def test_records_are_read_as_they_were_written(tmp_path, dtype):
-    records = [record(0, dtype=dtype), record(1, dtype=dtype, dense=True, num_early=3), record(2, dtype=dtype, num_found=1000)]
+    records = [record(0, dtype=dtype), record(1, dtype=dtype, dense=True, num_early=3), record(2, dtype=dtype, num_found=100)]
     ends = write(tmp_path / "a" / "b" / "0.log", records)
-    assert_same(list(read_records(tmp_path / "a" / "b" / "0.log")), records)
+    assert_same(list(read_records(tmp_path / "a" / "b" / "0.log", BOUNDS)), records)
     assert (tmp_path / "a" / "b" / "0.log").stat().st_size == ends[-1]
 
 
@@ -64,15 +65,15 @@ def test_parents_are_skipped_when_not_asked_for(tmp_path):
     raw = bytearray((tmp_path / "0.log").read_bytes())
     raw[ends[1] - 1] ^= 1  # the last parent of the second record
     (tmp_path / "0.log").write_bytes(raw)
-    read = list(read_records(tmp_path / "0.log", parents=False))
+    read = list(read_records(tmp_path / "0.log", BOUNDS, parents=False))
     assert_same(read, RECORDS, parents=False)
     assert all(not one.parent.size and not one.early_parent.size for one in read)
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS[:1])
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS[:1])
 
 
 def test_empty_log_has_no_records(tmp_path, caplog):
     LogWriter(tmp_path / "0.log").close()
-    assert list(read_records(tmp_path / "0.log")) == []
+    assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
     assert not caplog.records
 
 
@@ -85,7 +86,7 @@ def test_log_cut_anywhere_gives_the_records_before_the_cut(tmp_path, caplog, par
         cut.write_bytes(raw[:length])
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            read = list(read_records(cut, parents=parents))
+            read = list(read_records(cut, BOUNDS, parents=parents))
         whole = sum(end <= length for end in ends)
         assert_same(read, RECORDS[:whole], parents=parents)
         told = [] if length in [0, *ends] else [[0, *ends][whole]]
@@ -106,7 +107,7 @@ def test_any_wrong_byte_ends_the_log_before_its_record(tmp_path, parents):
         wrong[at] ^= 0x5A
         (tmp_path / "wrong.log").write_bytes(wrong)
         whole = len(RECORDS) if at in unread else sum(end <= at for end in ends)
-        assert_same(list(read_records(tmp_path / "wrong.log", parents=parents)), RECORDS[:whole], parents=parents)
+        assert_same(list(read_records(tmp_path / "wrong.log", BOUNDS, parents=parents)), RECORDS[:whole], parents=parents)
 
 
 def test_zeros_and_garbage_after_the_last_record_are_no_record(tmp_path):
@@ -116,7 +117,7 @@ def test_zeros_and_garbage_after_the_last_record_are_no_record(tmp_path):
         write(path)
         with path.open("ab") as file:
             file.write(tail)
-        assert_same(list(read_records(path)), RECORDS)
+        assert_same(list(read_records(path, BOUNDS)), RECORDS)
 
 
 def test_impossible_sizes_under_a_right_checksum_are_refused(tmp_path):
@@ -126,7 +127,54 @@ def test_impossible_sizes_under_a_right_checksum_are_refused(tmp_path):
         search_log._HEADER.pack_into(raw.data, 0, b"OOCL", version, 0, itemsize, 0, 0, *counts, 0, 0, 0)
         raw[-4:].view("<u4")[0] = search_log._crc32c(raw[:-4])
         (tmp_path / "0.log").write_bytes(raw.tobytes())
-        assert list(read_records(tmp_path / "0.log")) == []
+        assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"found": np.array([0, 1, 128], np.uint32)}, "a vertex that is none of the partition's 128"),
+        ({"found": np.array([0, 1, -1], np.int64)}, "a vertex that is none"),
+        ({"early_vertex": np.array([0, 2**32 - 1], np.uint32)}, "a vertex that is none"),
+        ({"parent": np.array([0, 1, 1000], np.uint32)}, "a parent that is none of 1,000"),
+        ({"early_parent": np.array([0, 1000], np.uint32)}, "a parent that is none"),
+        ({"early_level": np.array([0, -1], np.int32)}, "at a level beyond its own, 6"),
+        ({"early_level": np.array([0, 7], np.int32)}, "at a level beyond its own, 6"),
+        ({"level": 1001}, "has level 1001"),
+        ({"level": -1}, "has level -1"),
+        ({"found": np.arange(129, dtype=np.uint32), "parent": np.zeros(129, np.uint32)}, "too many"),
+        ({"dense": True, "found": np.zeros(3, np.uint64)}, "a vertex that is none"),
+        ({"dense": True, "found": np.zeros(1, np.uint64)}, "a vertex that is none"),
+    ],
+)
+def test_a_record_that_names_what_is_not_there_is_wrong(tmp_path, caplog, changes, reason):
+    """All of its checksums are right: they would be, if somebody wished to have a search write outside its arrays."""
+    dtype = changes.get("found", np.empty(0, np.uint32)).dtype if not changes.get("dense") else np.dtype(np.uint32)
+    write(tmp_path / "0.log", [dataclasses.replace(record(1, dtype=dtype.type), **changes)])
+    with caplog.at_level(logging.WARNING):
+        assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
+    assert reason in caplog.text
+
+
+def test_bits_beyond_the_last_vertex_are_wrong(tmp_path):
+    for num_owned, records in ((127, 0), (128, 1)):
+        write(tmp_path / f"{num_owned}.log", [record(1, dense=True)])
+        assert len(list(read_records(tmp_path / f"{num_owned}.log", Bounds(num_owned, 1000)))) == records
+
+
+def test_a_sparse_file_is_not_read_as_a_record(tmp_path):
+    """It may claim to be as long as the header likes: what bounds an array is the partition."""
+    raw = np.zeros(64, np.uint8)
+    search_log._HEADER.pack_into(raw.data, 0, b"OOCL", 1, 0, 4, 0, 0, 0, 2**38, 2**38, 0, 0, 0)
+    raw[-4:].view("<u4")[0] = search_log._crc32c(raw[:-4])
+    (tmp_path / "0.log").write_bytes(raw.tobytes())
+    os.truncate(tmp_path / "0.log", 2**42)
+    assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
+
+
+def test_a_pipe_in_place_of_a_log_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "0.log")
+    assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
 
 
 def test_log_is_made_once(tmp_path):
@@ -134,7 +182,7 @@ def test_log_is_made_once(tmp_path):
     write(tmp_path / "0.log")
     with pytest.raises(OutputError, match=r"exists already.*new epoch"):
         LogWriter(tmp_path / "0.log")
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS)
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS)
 
 
 def test_short_writes_are_continued(tmp_path, monkeypatch):
@@ -142,7 +190,7 @@ def test_short_writes_are_continued(tmp_path, monkeypatch):
     for most in (1, 7, 64, 100):
         monkeypatch.setattr(os, "writev", lambda fd, pieces, most=most: writev(fd, [pieces[0][:most]]))
         write(tmp_path / f"{most}.log")
-        assert_same(list(read_records(tmp_path / f"{most}.log")), RECORDS)
+        assert_same(list(read_records(tmp_path / f"{most}.log", BOUNDS)), RECORDS)
 
 
 def full_disk(monkeypatch, *, after):
@@ -168,11 +216,11 @@ def test_full_disk_leaves_the_records_before_and_the_writer_may_try_again(tmp_pa
         with pytest.raises(OutputError, match=r"0\.log: the disk is full.*free some space.*--resume"):
             log.append(RECORDS[2])
     assert (tmp_path / "0.log").stat().st_size == log.num_bytes
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS[:2])
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS[:2])
     for one in RECORDS[2:]:
         log.append(one)
     log.close()
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS)
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS)
 
 
 def test_writer_that_cannot_take_back_half_a_record_is_closed(tmp_path, monkeypatch):
@@ -189,7 +237,7 @@ def test_writer_that_cannot_take_back_half_a_record_is_closed(tmp_path, monkeypa
         log.append(RECORDS[1])
     with pytest.raises(OutputError, match=r"0\.log: this log is closed"):
         log.append(RECORDS[1])
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS[:1])
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS[:1])
     log.close()
 
 
@@ -206,7 +254,7 @@ def test_interrupted_append_leaves_no_half_record(tmp_path, monkeypatch):
             log.append(RECORDS[1])
     log.append(RECORDS[1])
     log.close()
-    assert_same(list(read_records(tmp_path / "0.log")), RECORDS[1:2])
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS[1:2])
 
 
 @pytest.mark.parametrize(
@@ -225,7 +273,7 @@ def test_log_that_cannot_be_made_names_the_remedy(tmp_path, monkeypatch, number,
 
 def test_missing_log_is_told(tmp_path):
     with pytest.raises(CorruptStoreError, match=r"0\.log: this log cannot be read"):
-        list(read_records(tmp_path / "0.log"))
+        list(read_records(tmp_path / "0.log", BOUNDS))
 
 
 def test_steps_ascend(tmp_path):
@@ -260,4 +308,4 @@ def test_arrays_that_do_not_agree_are_refused_before_anything_is_written(tmp_pat
 def test_strided_arrays_are_written_as_they_read(tmp_path):
     one = dataclasses.replace(record(1), found=np.arange(6, dtype=np.uint32)[::2], parent=np.arange(6, dtype=np.uint32)[::-2])
     write(tmp_path / "0.log", [one])
-    assert_same(list(read_records(tmp_path / "0.log")), [one])
+    assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), [one])

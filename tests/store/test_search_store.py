@@ -14,12 +14,13 @@ import zarr
 from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store import search_store
 from oocgraph.store.graph import open_graph
-from oocgraph.store.search_log import LogWriter, Record
+from oocgraph.store.search_log import Bounds, LogWriter, Record
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from tests.processes import open_files
 from tests.reference_build import reference_build
 from tests.stores import rewrite, string_store
 
+BOUNDS = [Bounds(num_owned=3, num_vertices=10_000)] * 2
 NONE = np.empty(0, np.uint32)
 
 
@@ -70,19 +71,19 @@ def test_fields_are_read_back_as_they_were_written(store):
 
 
 def test_last_step_is_the_last_that_every_partition_has(store):
-    assert store.last_step() == -1
+    assert store.last_step(BOUNDS) == -1
     write_log(store, 0, 0, [0, 1, 2])
-    assert store.last_step() == -1
+    assert store.last_step(BOUNDS) == -1
     write_log(store, 1, 0, [0, 1])
-    assert store.last_step() == 1
+    assert store.last_step(BOUNDS) == 1
     write_log(store, 1, 1, [2, 3])
-    assert store.last_step() == 2
+    assert store.last_step(BOUNDS) == 2
 
 
 def test_step_that_is_missing_in_between_ends_the_count(store):
     write_log(store, 0, 0, [0, 1, 3])
     write_log(store, 1, 0, [0, 1, 2, 3])
-    assert store.last_step() == 1
+    assert store.last_step(BOUNDS) == 1
 
 
 def test_newest_epoch_is_preferred_and_older_ones_fill_in(store):
@@ -91,9 +92,9 @@ def test_newest_epoch_is_preferred_and_older_ones_fill_in(store):
     write_log(store, 0, 2, [2, 3])
     write_log(store, 0, 10, [3, 5])
     assert store.epochs(0) == [0, 2, 10]
-    assert told(store.records(0, 6)) == [(0, 0), (1, 0), (2, 2), (3, 10), (4, 0), (5, 10), (6, 0)]
-    assert told(store.records(0, 1)) == [(0, 0), (1, 0)]
-    assert told(store.records(0, -1)) == []
+    assert told(store.records(0, 6, BOUNDS[0])) == [(0, 0), (1, 0), (2, 2), (3, 10), (4, 0), (5, 10), (6, 0)]
+    assert told(store.records(0, 1, BOUNDS[0])) == [(0, 0), (1, 0)]
+    assert told(store.records(0, -1, BOUNDS[0])) == []
 
 
 def test_torn_record_of_the_newest_epoch_is_taken_from_an_older_one(store):
@@ -101,17 +102,17 @@ def test_torn_record_of_the_newest_epoch_is_taken_from_an_older_one(store):
     write_log(store, 0, 0, [0, 1, 2])
     newest = write_log(store, 0, 1, [1, 2])
     os.truncate(newest, newest.stat().st_size - 1)
-    assert told(store.records(0, 2)) == [(0, 0), (1, 1), (2, 0)]
-    assert store.last_step() == 2
+    assert told(store.records(0, 2, BOUNDS[0])) == [(0, 0), (1, 1), (2, 0)]
+    assert store.last_step(BOUNDS) == 2
 
 
 def test_torn_last_record_is_not_counted(store):
     for p in range(2):
         path = write_log(store, p, 0, [0, 1])
     os.truncate(path, path.stat().st_size - 1)
-    assert store.last_step() == 0
+    assert store.last_step(BOUNDS) == 0
     with pytest.raises(CorruptStoreError, match="whole record of step 1; remove the result store"):
-        list(store.records(1, 1))
+        list(store.records(1, 1, BOUNDS[1]))
 
 
 def test_wrong_parents_are_found_when_asked_for(store):
@@ -121,25 +122,25 @@ def test_wrong_parents_are_found_when_asked_for(store):
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    assert (store.last_step(), store.last_step(parents=True)) == (1, 0)
-    assert [one.step for one in store.records(1, 1, parents=False)] == [0, 1]
+    assert (store.last_step(BOUNDS), store.last_step(BOUNDS, parents=True)) == (1, 0)
+    assert [one.step for one in store.records(1, 1, BOUNDS[1], parents=False)] == [0, 1]
 
 
 def test_records_leave_no_file_open(store):
     """Neither at the end, nor when the reader stops early."""
     write_log(store, 0, 0, range(10))
     write_log(store, 0, 1, range(5))
-    records = store.records(0, 9)
+    records = store.records(0, 9, BOUNDS[0])
     next(records)
     assert open_files(store.path)
     records.close()
-    list(store.records(0, 9))
+    list(store.records(0, 9, BOUNDS[0]))
     assert open_files(store.path) == []
 
 
 def test_strange_names_are_no_epochs(store):
     write_log(store, 0, 3, [0])
-    for name in ("x.log", "4.txt", ".5.log", "-1.log"):
+    for name in ("x.log", "4.txt", ".5.log", "-1.log", "06.log", "\u0663.log", "1" * 200 + ".log"):
         (store.path / "log" / "0" / name).touch()
     assert store.epochs(0) == [3]
 
