@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,8 +20,9 @@ from oocgraph.partition.policy import Policy
 from oocgraph.progress import watched
 from oocgraph.runtime.partition_crew import Crew, InProcess, OnCluster
 from oocgraph.runtime.partitioning import ROUND_VERTICES, Choices, checked_policy, partition_store
+from oocgraph.runtime.scheduler import scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.search_store import graph_fingerprint
@@ -145,24 +147,27 @@ def partition_graph(
         threads=threads,
         memory_budget=memory_budget,
     )
-    with watched(progress) as shown, _hearing(client):
+    with watched(progress) as shown, _attended(client):
         crew = _crew(store, out, client, shown)
         partition_store(store, out, choices, crew)
     return open_partitions(os.path.abspath(out))
 
 
-def _hearing(client: Client | None) -> AbstractContextManager[Any]:
-    """Have workers that stay silent removed meanwhile."""
+@contextmanager
+def _attended(client: Client | None) -> Iterator[None]:
+    """Tell of a lost scheduler, and have workers that stay silent removed."""
     if client is None:
-        return nullcontext()
+        yield
+        return
     check_client(client)
-    return SilenceWatch(client, settings().silent_worker_timeout)
+    with scheduler_loss_told(client), SilenceWatch(client, settings().silent_worker_timeout):
+        yield
 
 
 def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress) -> Crew:
     if client is None:
         return InProcess(progress)
-    wait_for_workers(client, settings().worker_timeout)
+    wait_for_worker(client, settings().worker_timeout)
     with Staging(os.path.abspath(out)) as staged:  # a folder that exists by then, where all workers must be able to write
         survey_workers(client, store.url, graph_fingerprint(store), staged.folder)
     return OnCluster(client, progress)

@@ -186,10 +186,10 @@ def _partitions(
 
 def _num_workers(client: Any) -> int:
     from oocgraph.runtime.scheduler import workers_of
-    from oocgraph.runtime.survey import check_client, wait_for_workers
+    from oocgraph.runtime.survey import check_client, wait_for_worker
 
     check_client(client)
-    wait_for_workers(client, settings().worker_timeout)
+    wait_for_worker(client, settings().worker_timeout)
     return len(workers_of(client))
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
 from oocgraph.memory import cgroup_limit_bytes, default_budget_bytes, format_bytes, parse_bytes
-from oocgraph.runtime.scheduler import connect, import_distributed, logging_is_configured, quiet, reason
+from oocgraph.runtime.scheduler import connect, import_distributed, logging_is_configured, quiet, reason, wait_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -274,10 +274,8 @@ def _memory_rules() -> dict[str, Any]:
 
 def _wait_for_workers(client: Client, num_workers: int) -> None:
     timeout = settings().worker_timeout
-    try:
-        client.wait_for_workers(num_workers, timeout=timeout)
-    except TimeoutError as error:
+    if (found := wait_for_workers(client, num_workers, timeout)) < num_workers:
         raise ClusterError(
-            f"{len(client.nthreads())} of {num_workers} workers are there after {timeout:g} s; see the logs of `dask worker`, or raise "
+            f"{found} of {num_workers} workers are there after {timeout:g} s; see the logs of `dask worker`, or raise "
             "oocgraph.worker-timeout (DASK_OOCGRAPH__WORKER_TIMEOUT)"
-        ) from error
+        )

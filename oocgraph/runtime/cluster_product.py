@@ -21,9 +21,9 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.placement import NumaNode, topology_of_workers
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.product import is_by_row, put_rows
-from oocgraph.runtime.scheduler import scheduler_lost, workers_of
+from oocgraph.runtime.scheduler import scheduler_loss_told, scheduler_lost, workers_of
 from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_product import ProductSpec
 from oocgraph.types import Array
 
@@ -48,7 +48,7 @@ def find_workers(client: Any, url: str | None, fingerprint: str | None) -> tuple
     ClusterError
         No worker comes in time, one has another version, or does not see the graph.
     """
-    wait_for_workers(client, settings().worker_timeout)
+    wait_for_worker(client, settings().worker_timeout)
     told = survey_workers(client, url, fingerprint)
     addresses = sorted(told)
     return addresses, topology_of_workers([(told[address]["host"], told[address]["numa_node"]) for address in addresses])
@@ -65,7 +65,7 @@ def with_other_workers(client: Any, multiply: Callable[[], Array]) -> Array:
     check_client(client)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with SilenceWatch(client, settings().silent_worker_timeout):
+            with scheduler_loss_told(client), SilenceWatch(client, settings().silent_worker_timeout):
                 return multiply()
         except WorkerLostError as lost:
             if attempt == ATTEMPTS:

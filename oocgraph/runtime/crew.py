@@ -17,7 +17,7 @@ from typing import Any
 from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
-from oocgraph.runtime.scheduler import scheduler_lost, workers_of
+from oocgraph.runtime.scheduler import ask, scheduler_lost, workers_of
 from oocgraph.runtime.specs import GraphSpec, StateLostError
 
 logger = logging.getLogger(__name__)
@@ -78,8 +78,8 @@ class Crew:
         if self.client.status != "running":
             return
         try:
-            self.client.run(call, name, on_error="ignore")
-        except OSError as error:  # the scheduler has just gone, and this must not hide what is told of that
+            ask(self.client, self.client.run, call, name, on_error="ignore")
+        except ClusterError as error:  # the scheduler has just gone, and this must not hide what is told of that
             logger.info("workers were not told to drop %s: %s", name, error)
 
     def acquire(self, partitions: Iterable[int], watch: Watch) -> None:

@@ -29,9 +29,10 @@ from oocgraph.runtime.driver import Driver, Outcome
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.part import SearchOptions, few_of
+from oocgraph.runtime.scheduler import ask, scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
-from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker import OocGraphPlugin
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
@@ -109,9 +110,9 @@ class ClusterRuntime:
                 f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
             )
         check_client(client)
-        with ExitStack() as watched:
+        with scheduler_loss_told(client), ExitStack() as watched:
             watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
-            wait_for_workers(client, knobs.worker_timeout)
+            wait_for_worker(client, knobs.worker_timeout)
             fingerprint = graph_fingerprint(store)
             workers = survey_workers(client, store.url, fingerprint, result_folder)
             spec = GraphSpec(
@@ -131,15 +132,11 @@ class ClusterRuntime:
             placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
             _release_what_is_left(client)
             runtime = cls(client, store, spec, placement, {address: info["nanny"] for address, info in workers.items()})
-            client.register_plugin(OocGraphPlugin())
+            ask(client, client.register_plugin, OocGraphPlugin())
             runtime._watched = watched.pop_all()
         try:
-            watch = runtime._open.enter_context(Watch(client, runtime.crew.lease))
-            try:
-                runtime.crew.acquire(range(spec.num_partitions), watch)
-            except WorkersLostError:
-                runtime.crew.place_anew(watch)
-            runtime._check_device_is_used()
+            with scheduler_loss_told(client):
+                runtime._load()
         except BaseException:
             runtime.close()
             raise
@@ -147,6 +144,15 @@ class ClusterRuntime:
         for part in {part["worker"]: part for part in runtime.parts}.values():
             logger.info("worker %s: device %s (%s)", part["worker"], part["device"], part["device_reason"])
         return runtime
+
+    def _load(self) -> None:
+        """Load the graph on the workers."""
+        watch = self._open.enter_context(Watch(self.client, self.crew.lease))
+        try:
+            self.crew.acquire(range(self.spec.num_partitions), watch)
+        except WorkersLostError:
+            self.crew.place_anew(watch)
+        self._check_device_is_used()
 
     def __enter__(self) -> Self:
         return self
@@ -247,7 +253,7 @@ class ClusterRuntime:
         few = Few(*result_store.fields.get("few", self.few))
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
-        driver = Driver(self.crew, self.store.num_vertices, name, progress)
+        driver = Driver(self.crew, self.dealing, name, progress)
         spec = SearchSpec(
             search=name,
             lease=self.crew.lease,
@@ -260,7 +266,7 @@ class ClusterRuntime:
         )
         with self.searching:  # memory is reserved for one search at a time
             try:
-                with Watch(self.client, name) as watch:
+                with scheduler_loss_told(self.client), Watch(self.client, name) as watch:
                     return driver.run(spec, result_store, watch)
             finally:
                 self.crew.tell_all(tasks.forget, name)
@@ -274,9 +280,9 @@ def _device_kind(kind: DeviceKind) -> DeviceKind:
 
 def _release_what_is_left(client: Any) -> None:
     """Give back what clients hold that are gone without having closed their runtimes."""
-    told = client.run(tasks.leases, on_error="ignore")
+    told = ask(client, client.run, tasks.leases, on_error="ignore")
     if held := {lease for leases in told.values() for lease in leases}:
         there = clients_of(client)  # asked after the workers: who holds something and is not there has gone
         for lease in sorted(held):
             if lease.partition("/")[0] not in there:
-                client.run(tasks.release, lease, on_error="ignore")
+                ask(client, client.run, tasks.release, lease, on_error="ignore")

@@ -16,8 +16,8 @@ from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.runtime import partition_steps as steps
-from oocgraph.runtime.scheduler import workers_of
-from oocgraph.runtime.survey import check_client, clients_of, wait_for_workers
+from oocgraph.runtime.scheduler import ask, workers_of
+from oocgraph.runtime.survey import check_client, clients_of, wait_for_worker
 from oocgraph.types import Progress
 
 Call = tuple[Any, ...]
@@ -91,7 +91,7 @@ class OnCluster:
         self._client, self._progress, self._token = client, progress, f"{client.id}/{uuid.uuid4().hex}"
         self._addresses = sorted(workers_of(client))
         self.num_readers = len(self._addresses)
-        client.run(steps.forget_others, clients_of(client), on_error="return")
+        ask(client, client.run, steps.forget_others, clients_of(client), on_error="return")
 
     def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
         """Run one call of a phase for each tuple of arguments; results are in order.
@@ -127,8 +127,8 @@ class OnCluster:
     def close(self) -> None:
         """Drop what the workers keep; none of them writes any more afterwards."""
         if self._client.status == "running":
-            with suppress(OSError, ValueError):  # a cluster that is gone keeps nothing
-                self._client.run(steps.forget_on_worker, self._token, on_error="return")
+            with suppress(ClusterError):  # a cluster that is gone keeps nothing
+                ask(self._client, self._client.run, steps.forget_on_worker, self._token, on_error="return")
 
     def _result(self, future: Any, phase: str) -> Any:
         """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
@@ -160,4 +160,4 @@ class OnCluster:
             None comes in time, or the scheduler is gone.
         """
         if not workers_of(self._client):
-            wait_for_workers(self._client, settings().worker_timeout)
+            wait_for_worker(self._client, settings().worker_timeout)

@@ -31,8 +31,9 @@ from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker_members as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
+from oocgraph.runtime.scheduler import ask, scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_workers
+from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
@@ -57,7 +58,7 @@ class MemberCrew(Crew):
 
     def acquire(self, partitions: Iterable[int], watch: Watch) -> None:
         """Have the workers of some members load them, as far as they do not hold them."""
-        self.client.register_plugin(ExchangePlugin())  # a worker that was started again has none
+        ask(self.client, self.client.register_plugin, ExchangePlugin())  # a worker that was started again has none
         mine: dict[str, list[int]] = {}
         for p in partitions:
             mine.setdefault(self.placement[p], []).append(p)
@@ -116,9 +117,9 @@ class PartitionedClusterRuntime:
         self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
         most = max(part.num_masters + part.num_isolated for part in partitions)
         self.budget.reserve("result", result_bytes(store.num_vertices, most, store.index_dtype.itemsize))
-        with ExitStack() as watched:
+        with scheduler_loss_told(client), ExitStack() as watched:
             watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
-            wait_for_workers(client, knobs.worker_timeout)
+            wait_for_worker(client, knobs.worker_timeout)
             fingerprint = graph_fingerprint(store)
             told = survey_workers(client, store.url, fingerprint, None)
             _release_what_is_left(client)
@@ -135,10 +136,11 @@ class PartitionedClusterRuntime:
         self._open = ExitStack()
         try:
             self._watch = self._open.enter_context(Watch(client, self.crew.lease))
-            try:
-                self.crew.acquire(range(spec.num_partitions), self._watch)
-            except WorkersLostError:
-                self.crew.place_anew(self._watch)
+            with scheduler_loss_told(client):
+                try:
+                    self.crew.acquire(range(spec.num_partitions), self._watch)
+                except WorkersLostError:
+                    self.crew.place_anew(self._watch)
         except BaseException:
             self.close()
             raise
@@ -178,7 +180,8 @@ class PartitionedClusterRuntime:
             for attempt in range(1, ATTEMPTS + 1):
                 name = uuid.uuid4().hex
                 try:
-                    return _Run(self, name, self._watch, progress).search(sources, last_level)
+                    with scheduler_loss_told(self.client):
+                        return _Run(self, name, self._watch, progress).search(sources, last_level)
                 except WorkersLostError as lost:
                     if attempt == ATTEMPTS:
                         raise ClusterError(
@@ -316,11 +319,11 @@ class _Run:
 
 def _release_what_is_left(client: Any) -> None:
     """Give back what clients hold that are gone without having closed their runtimes."""
-    held = {name for names in client.run(names_held, on_error="ignore").values() for name in names}
+    held = {name for names in ask(client, client.run, names_held, on_error="ignore").values() for name in names}
     if held:
         there = clients_of(client)
         for lease in sorted(name for name in held if name.partition("/")[0] not in there):
-            client.run(partial(tell, tasks.release), lease, on_error="ignore")
+            ask(client, client.run, partial(tell, tasks.release), lease, on_error="ignore")
 
 
 def _together(*told: Told) -> list[Told]:

@@ -16,14 +16,14 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oocgraph.config import settings
-from oocgraph.errors import ClusterError, MissingDependencyError
+from oocgraph.errors import ClusterError, MissingDependencyError, OocGraphError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -32,7 +32,7 @@ ATTEMPT_SECONDS = 5.0
 """How long one address of a scheduler file is tried before the file is read again: a new scheduler may have replaced it."""
 
 POLL_SECONDS = 0.1
-"""How often a scheduler file that does not exist yet is looked for."""
+"""Between two looks for a scheduler file, for workers, or for the connection to the scheduler."""
 
 _ADDRESS = re.compile(r"[a-z]+://.*|[^/\s]+:[0-9]+")
 
@@ -63,30 +63,87 @@ def connect(scheduler: str | os.PathLike[str]) -> Iterator[Client]:
             yield client
 
 
-def workers_of(client: Client) -> dict[str, dict[str, Any]]:
-    """Return what the scheduler knows of each worker, by address.
+def ask(client: Client, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a method of a client, such as ``client.run``, and wait for its answer as long as the client has its scheduler.
 
-    A client asks the scheduler for no workers every two seconds, and keeps one answer: ours may have been replaced by that one.
+    Dask may wait for ever for the answer of a scheduler that has gone.
 
     Raises
     ------
     ClusterError
         The client has lost the scheduler.
     """
-    while client.status == "running":
-        info = client.scheduler_info(n_workers=-1)
-        workers: dict[str, dict[str, Any]] = info["workers"]
-        if len(workers) == info.get("n_workers", len(workers)):
-            return workers
-    raise scheduler_lost(client)
+
+    async def call() -> Any:
+        return await method(*arguments, **options)
+
+    if client.status != "running":
+        raise scheduler_lost(client)
+    answer = asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
+    try:
+        with scheduler_loss_told(client):
+            while True:
+                try:
+                    return answer.result(timeout=POLL_SECONDS)
+                except TimeoutError:
+                    if answer.done():
+                        raise
+                    if client.status != "running":
+                        raise scheduler_lost(client) from None
+    finally:
+        answer.cancel()
+
+
+def workers_of(client: Client) -> dict[str, dict[str, Any]]:
+    """Return what the scheduler knows of each worker, by address.
+
+    Raises
+    ------
+    ClusterError
+        The client has lost the scheduler.
+    """
+    workers: dict[str, dict[str, Any]] = ask(client, client.scheduler.identity, n_workers=-1)["workers"]
+    return workers
+
+
+def wait_for_workers(client: Client, num_workers: int, seconds: float) -> int:
+    """Wait until some workers are there, for a time that no clock shortens or stretches; return how many there are then.
+
+    Raises
+    ------
+    ClusterError
+        The client has lost the scheduler.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        found = len([worker for worker in workers_of(client).values() if worker["status"] == "running"])
+        if found >= num_workers or time.monotonic() >= deadline:
+            return found
+        time.sleep(POLL_SECONDS)
 
 
 def scheduler_lost(client: Client) -> ClusterError:
     """Return the error of a client that has lost its scheduler: it may be trying to connect again, or have given up."""
+    status = "" if client.status == "running" else f" (client {client.status})"
     return ClusterError(
-        f"the connection to the scheduler was lost (client {client.status}); start a cluster again, connect a new client, and resume a "
-        "search that has a result store (--resume with the search's --result-store)"
+        f"the connection to the scheduler was lost{status}; start a cluster again, connect a new client, and resume a search that has a "
+        "result store (--resume with the search's --result-store)"
     )
+
+
+@contextmanager
+def scheduler_loss_told(client: Client) -> Iterator[None]:
+    """Raise `scheduler_lost` where Dask raises anything because the scheduler has gone: which error that is depends on the moment."""
+    from distributed.comm import CommClosedError
+
+    try:
+        yield
+    except OocGraphError:
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        if client.status == "running" and not isinstance(error, CommClosedError):
+            raise
+        raise scheduler_lost(client) from error
 
 
 class _NotYetError(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 
 import oocgraph
 from oocgraph.errors import ClusterError, OutputError
-from oocgraph.runtime.scheduler import scheduler_lost
+from oocgraph.runtime.scheduler import ask, scheduler_lost, wait_for_workers
 from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
@@ -48,7 +48,7 @@ def check_client(client: Any) -> None:
         raise scheduler_lost(client)
 
 
-def wait_for_workers(client: Any, seconds: float) -> None:
+def wait_for_worker(client: Any, seconds: float) -> None:
     """Wait for the first worker.
 
     Raises
@@ -56,15 +56,11 @@ def wait_for_workers(client: Any, seconds: float) -> None:
     ClusterError
         None comes in time.
     """
-    if client.scheduler_info(n_workers=-1)["workers"]:
-        return
-    try:
-        client.wait_for_workers(1, timeout=seconds)
-    except TimeoutError as error:
+    if not wait_for_workers(client, 1, seconds):
         raise ClusterError(
             f"the scheduler at {client.scheduler.address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); "
             f"start some: dask worker {client.scheduler.address}"
-        ) from error
+        )
 
 
 def clients_of(client: Any) -> set[str]:
@@ -74,7 +70,7 @@ def clients_of(client: Any) -> set[str]:
         """Sent by value: the scheduler may have no oocgraph."""
         return list(dask_scheduler.clients)
 
-    return set(client.run_on_scheduler(names))
+    return set(ask(client, client.run_on_scheduler, names))
 
 
 def survey_workers(
@@ -121,7 +117,7 @@ def survey_workers(
     token = None if result_folder is None else _leave_token(Path(result_folder))
     try:
         for _ in range(ATTEMPTS):
-            told = client.run(describe, where, None if token is None else os.fspath(token), on_error="return")
+            told = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
             if not any(isinstance(said, OSError) for said in told.values()):
                 break  # else one has gone meanwhile
     finally:

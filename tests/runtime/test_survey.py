@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -13,6 +14,7 @@ from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError, OutputError, StoreError
+from oocgraph.runtime import survey
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.survey import survey_workers
 from oocgraph.store.graph import open_graph
@@ -198,17 +200,6 @@ def test_a_folder_for_results_that_is_not_there(graph, client, tmp_path):
         refused(OutputError, "results cannot be written here", graph, client)
 
 
-class Asked:
-    """A client whose workers have answered."""
-
-    def __init__(self, **answers):
-        self.answers = answers
-        self.scheduler = type("Scheduler", (), {"address": "tcp://there"})
-
-    def run(self, *_args, **_options):
-        return self.answers
-
-
 @pytest.mark.parametrize(
     ("answers", "match"),
     [
@@ -216,7 +207,9 @@ class Asked:
         ({"w": OSError("gone")}, "worker w could not be asked what it sees: OSError"),
     ],
 )
-def test_workers_that_do_not_answer(graph, answers, match):
+def test_workers_that_do_not_answer(graph, monkeypatch, answers, match):
     """They went between the question and the answer."""
+    client = SimpleNamespace(run=None, scheduler=SimpleNamespace(address="tcp://there"))
+    monkeypatch.setattr(survey, "ask", lambda *_, **__: answers)
     with pytest.raises(ClusterError, match=match):
-        survey_workers(Asked(**answers), graph.url, "f", None)
+        survey_workers(client, graph.url, "f", None)
