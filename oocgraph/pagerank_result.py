@@ -19,6 +19,7 @@ import numpy as np
 from oocgraph.errors import OocGraphError
 from oocgraph.frame import data_frame
 from oocgraph.join import Ids, VertexIdMap
+from oocgraph.text import format_number
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
@@ -126,7 +127,8 @@ class PageRankResult:
     def __repr__(self) -> str:
         best = ", ".join(f"{vertex!r}: {rank:.4g}" for vertex, rank in self.top(3)) or "no vertices"
         end = "converged" if self.converged else "not converged"
-        return f"<PageRankResult of {self.ids.num_ids:,} vertices: {self.iterations} iterations, {end}, {self.seconds:.4g} s; {best}>"
+        seconds = format_number(self.seconds)
+        return f"<PageRankResult of {self.ids.num_ids:,} vertices: {self.iterations} iterations, {end}, {seconds} s; {best}>"
 
     @property
     def seconds(self) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 from oocgraph.errors import MissingDependencyError, OocGraphError
 from oocgraph.frame import data_frame
 from oocgraph.join import Ids, Join, ResultBlock, VertexIdMap
+from oocgraph.text import format_number
 from oocgraph.traversal import Iteration, PartFigures, Search, WorkerFigures, as_json, by_worker
 from oocgraph.types import UNREACHED, Array
 
@@ -93,9 +94,10 @@ class BFSResult:
 
     def __repr__(self) -> str:
         source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source)} sources"
+        seconds, share = format_number(self.seconds), format_number(100 * self.read_fraction, 2)
         return (
             f"<BFSResult from {source}: {self.num_reached:,} of {self.ids.num_ids:,} vertices reached, depth {self.depth}, "
-            f"{self.seconds:.4g} s, {self.teps / 1e6:,.1f} MTEPS, read {100 * self.read_fraction:.2g} % of the edge bytes>"
+            f"{seconds} s, {self.teps / 1e6:,.1f} MTEPS, read {share} % of the edge bytes>"
         )
 
     @property

@@ -16,7 +16,7 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"types", "errors"},
+    {"types", "errors", "text"},
     {"config", "arrays"},
     {"kernels"},
     {"traversal", "progress"},

@@ -19,6 +19,7 @@ from oocgraph.commands.common import (
     tell_cold_kernels,
     threads_option,
 )
+from oocgraph.text import format_number
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
@@ -178,4 +179,4 @@ def _rate(bytes_per_second: float | None) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
+    return "-" if value is None else format_number(value, 3)

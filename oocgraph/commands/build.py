@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, json_option, memory_option, overwrite_option, progress_bars, tell_cold_kernels, threads_option
+from oocgraph.commands.common import (
+    emit,
+    json_option,
+    memory_option,
+    note,
+    overwrite_option,
+    progress_bars,
+    tell_cold_kernels,
+    threads_option,
+)
 
 
 @click.command()
@@ -22,7 +31,7 @@ from oocgraph.commands.common import emit, json_option, memory_option, overwrite
 @click.option(
     "--duplicates",
     type=click.Choice(["drop", "min", "max", "sum", "first", "error", "keep"]),
-    help="What becomes of repeated edges.  [default: drop; min when weighted]",
+    help="What becomes of repeated edges; drop means min when weighted, and min, max, sum and first mean drop when not.  [default: drop]",
 )
 @click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
 @click.option("--vertex-order", type=click.Choice(["degree", "original"]), default="degree", show_default=True, help="Order in the store.")
@@ -37,8 +46,12 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
     SciPy (.npz) or GAPBS (.el, .wel, .sg, .wsg). Vertex ids are integers from 0 to 2**63 - 1, or strings.
     """
+    from oocgraph.ingest.payload import MEANT
+
     tell_cold_kernels("build")
     fields = build_store(source, out, memory_budget=memory, **options)
+    if (asked := options["duplicates"]) not in (None, fields["duplicates"]):
+        note(f"--duplicates {asked} {MEANT[fields['duplicates']]}")
     emit(fields, as_json=as_json, title=f"{out}: built from {source}")
 
 

@@ -16,6 +16,7 @@ import click
 
 from oocgraph import progress
 from oocgraph.memory import format_bytes, parse_bytes
+from oocgraph.text import format_number
 from oocgraph.types import DeviceKind, Progress
 
 COMPILING = "compiling kernels (once) ..."
@@ -95,12 +96,12 @@ def human(name: str, value: Any) -> str:
     if name.endswith(("_bytes", "bytes_read", "bytes_requested", "memory_budget")):
         return format_bytes(value)
     if name.endswith("seconds"):
-        return f"{value:.4g} s"
+        return f"{format_number(value)} s"
     if name.endswith("teps"):
         return f"{value / 1e6:,.1f} M"
     if "fraction" in name:
-        return f"{100 * value:.2f} %"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if isinstance(value, float) else str(value)
+        return f"{100 * value:,.2f} %"
+    return f"{value:,}" if isinstance(value, int) else format_number(value) if isinstance(value, float) else str(value)
 
 
 def progress_bars() -> AbstractContextManager[Progress]:

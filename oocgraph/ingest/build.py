@@ -97,6 +97,7 @@ def build_csr(
     duplicates
         What becomes of an edge that occurs more than once, judged on its ends and its edge columns: ``drop`` (the default without
         weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
+        With weights ``drop`` means ``min``, without them these four mean ``drop``; the store's ``attributes.duplicates`` says which.
     keep_self_loops
         Keep edges from a vertex to itself; otherwise they are dropped, and their vertices are kept.
     vertex_order

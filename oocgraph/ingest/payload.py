@@ -21,6 +21,12 @@ from oocgraph.types import Array, Duplicates
 
 logger = logging.getLogger(__name__)
 
+MEANT = {
+    "min": "of a graph with weights means 'min': an edge that occurs more than once gets its smallest weight",
+    "drop": "of a graph without weights means 'drop': an edge that occurs more than once is kept once",
+}
+"""What is done instead of what was asked for, by the value that stands for it."""
+
 CODE = np.dtype(np.int32)
 """Strings of an edge column are stored as positions in the sorted list of its categories; -1 is null."""
 
@@ -90,8 +96,9 @@ def choose_payload(edges: EdgeSource, duplicates: Duplicates | None) -> Payload:
     if weight is None and chosen in ("min", "max", "sum", "first"):
         chosen = "drop"
     if weight is not None and chosen == "drop":
-        logger.info("%s: an edge that occurs more than once gets its smallest weight (duplicates='min')", edges.description)
         chosen = "min"
+    if chosen != (duplicates or "drop"):
+        logger.info("%s: duplicates='%s' %s", edges.description, duplicates or "drop", MEANT[chosen])
     return Payload(dtypes, weight, chosen)
 
 

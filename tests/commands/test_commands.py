@@ -80,6 +80,23 @@ def test_build_reports_graph_and_figures(run, tmp_path):
     assert fields["peak_host_bytes"] > 0
 
 
+def test_build_says_what_it_makes_of_duplicates(run, tmp_path):
+    """With weights `drop` is `min`, without them `max` is `drop`; the note stands beside the answer."""
+    (tmp_path / "e.csv").write_text("source,target,cost\n0,1,5\n0,1,3\n")
+    weighted = ("--weight-column", "cost")
+    for options, note, kept in (
+        ((*weighted, "--duplicates", "drop"), "means 'min': an edge that occurs more than once gets its smallest weight", "min"),
+        (("--duplicates", "max"), "means 'drop': an edge that occurs more than once is kept once", "drop"),
+        ((*weighted, "--duplicates", "min"), "", "min"),
+        (weighted, "", "min"),
+    ):
+        outcome = run("build", tmp_path / "e.csv", tmp_path / "g.zarr", *options, "--overwrite", "--json")
+        assert outcome.json["duplicates"] == kept
+        assert note in outcome.stderr
+        assert ("--duplicates" in outcome.stderr) == bool(note)
+    assert open_graph(tmp_path / "g.zarr").read("out/weight").tolist() == [3, 3]
+
+
 def test_info_names_the_arrays(run, kron):
     """The attributes of the root, and what is stored."""
     fields = run("info", kron, "--json").json

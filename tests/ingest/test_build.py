@@ -185,7 +185,7 @@ def test_weight_without_a_choice_is_the_minimum_with_a_note(tmp_path, caplog):
         graph = build_csr(source, tmp_path / "g")
     assert graph.read("out/weight").tolist() == [-3, -3]
     assert graph.attributes.duplicates == "min"
-    assert "duplicates='min'" in caplog.text
+    assert "means 'min'" in caplog.text
 
 
 def test_sum_that_overflows_its_dtype_is_refused(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,25 @@ def test_kronecker_graph_has_the_shares_of_graph500():
             used[block.source[edge]] = True
             used[block.target[edge]] = True
     assert 100 * (1 - used.mean()) == pytest.approx(38.4, abs=0.2)
+    assert expected_isolated_share(20) == pytest.approx(1 - used.mean(), abs=1e-3)
+
+
+def expected_isolated_share(scale):
+    """Return the expected share of vertices without an edge to another one, exactly.
+
+    A vertex with k of `scale` bits set is the source of an edge with probability p, its target likewise, and both with probability q;
+    so an edge passes it over, or is its self-loop, with probability 1 - 2 p + 2 q. There are 16 * 2**scale independent edges.
+    """
+    k = np.arange(scale + 1)
+    p, q = 0.76 ** (scale - k) * 0.24**k, 0.57 ** (scale - k) * 0.05**k
+    share = np.array([math.comb(scale, one) for one in k]) / 2.0**scale
+    return float(share @ np.exp(16 * 2.0**scale * np.log1p(2 * (q - p))))
+
+
+@pytest.mark.parametrize(("scale", "percent"), [(24, 47.1), (25, 49.2), (26, 51.1), (27, 53.0), (28, 54.8), (29, 56.6), (30, 58.3)])
+def test_isolated_vertices_of_large_graphs(scale, percent):
+    """More than half of them from scale 26 on: the reason why a store leaves them out."""
+    assert round(100 * expected_isolated_share(scale), 1) == percent
 
 
 @pytest.mark.parametrize("scale", [1, 2])
