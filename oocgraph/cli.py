@@ -1,19 +1,21 @@
 """The command line: a graph in, an answer on stdout, exit code 0; anything wrong is one message and another exit code.
 
 0 done; 1 a benchmark found an invalid result; 2 bad input, usage, budget or cluster; 130 interrupted (nothing is left behind),
-143 terminated likewise. ``oocgraph`` and ``dask oocgraph`` are the same commands.
+143 terminated likewise; 141 the program that read the output has ended. ``oocgraph`` and ``dask oocgraph`` are the same commands.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import select
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -22,6 +24,9 @@ from oocgraph.errors import OocGraphError
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+"""As of a program that SIGPIPE ends: 128 + 13."""
+
 EXIT_TERMINATED = 143
 
 COMMANDS = {
@@ -42,6 +47,13 @@ COMMANDS = {
 
 class _BadInput(click.ClickException):
     exit_code = EXIT_BAD_INPUT
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message, if somebody reads stderr."""
+        try:
+            super().show(file)
+        except BrokenPipeError:
+            _discard_broken_pipes()
 
 
 @contextmanager
@@ -64,6 +76,47 @@ def _terminate(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(EXIT_TERMINATED)
 
 
+@contextmanager
+def _ending_with_the_reader() -> Iterator[None]:
+    """End quietly, with the exit code that shells know, when the reader of stdout or stderr has ended (``| head -1``)."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        if not _discard_broken_pipes():  # another pipe, to a process of our own
+            raise _BadInput(f"input or output: {error.strerror}") from error
+        raise click.exceptions.Exit(EXIT_BROKEN_PIPE) from error
+
+
+def _discard_broken_pipes() -> bool:
+    """Send what is still written to stdout and stderr nowhere, where nobody reads them; return whether that was so."""
+    broken = [descriptor for descriptor in (1, 2) if _has_no_reader(descriptor)]
+    for descriptor in broken:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+    return bool(broken)
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _open_standard_streams() -> None:
+    """Open what a caller has closed (``2>&-``), to nowhere.
+
+    Otherwise the next file that is opened gets the number of stderr, and messages of libraries are written into it.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(descriptor)
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open as long as the process lives
+
+
 class _Commands(click.Group):
     """Loads commands at first use; turns errors into one message and an exit code."""
 
@@ -80,16 +133,27 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().main(*arguments, **options)
+        except BrokenPipeError:  # the message about a wrong option is printed here
+            _discard_broken_pipes()
+            sys.exit(EXIT_BAD_INPUT)
+
+    def make_context(self, *arguments: Any, **options: Any) -> click.Context:
+        with _ending_with_the_reader():  # the help is printed here
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _orderly_termination():
+            with _orderly_termination(), _ending_with_the_reader():
                 return super().invoke(ctx)
         except OocGraphError as error:
             raise _BadInput(str(error)) from error
         except MemoryError as error:
             raise _BadInput("out of memory; give a smaller --memory, or more memory to the process") from error
         except OSError as error:
-            if error.errno is None or isinstance(error, BrokenPipeError):
+            if error.errno is None:
                 raise
             raise _BadInput(f"{error.filename or 'input or output'}: {error.strerror}") from error
         except KeyboardInterrupt:
@@ -105,6 +169,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line (the entry point of the ``oocgraph`` script)."""
+    _open_standard_streams()
     cli()
 
 

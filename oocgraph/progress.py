@@ -81,7 +81,7 @@ def progress_bars(otherwise: Progress = ignore_progress) -> Iterator[Progress]:
             yield Bars(picture.draw)
         finally:
             picture.show(at_end=True)
-    elif sys.stderr.isatty():
+    elif sys.stderr is not None and sys.stderr.isatty():  # None: a process without standard streams
         with _terminal_drawer() as draw:
             yield Bars(draw)
     else:

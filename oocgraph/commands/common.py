@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -130,8 +130,9 @@ def _is_cold(name: str) -> bool:
 
 
 def note(text: str) -> None:
-    """Print a remark beside the answer."""
-    click.echo(text, err=True)
+    """Print a remark beside the answer; one that nobody reads any more does not stop the work."""
+    with suppress(BrokenPipeError):
+        click.echo(text, err=True)
 
 
 def output_path(path: str, *, extensions: tuple[str, ...]) -> Path:
