@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import subprocess
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 PATIENCE_SECONDS = 300
 """After which something hangs, however busy the machine is."""
@@ -43,6 +46,20 @@ def on_terminal(command, *, env):
         os.close(terminal)
     done.stderr = b"".join(drawn)
     return done
+
+
+def free_ports(count):
+    """Ports that nobody listens on, outside of the range from which the system gives one to each connection that it makes."""
+    first_given, _ = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    with ExitStack() as stack:
+        ports = []
+        while len(ports) < count:
+            port = random.SystemRandom().randrange(1024, max(first_given, 10_000))
+            one = stack.enter_context(socket.socket())
+            with suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                ports.append(port)
+        return ports
 
 
 def open_files(*folders):

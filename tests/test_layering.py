@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -139,17 +139,23 @@ def test_verify_shares_no_code_with_what_it_judges():
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]
 
 
+def children_seconds():
+    """Processor time of the processes that have ended; how busy the machine is hardly matters to it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.parametrize(
     "code", ["import oocgraph", "import sys; sys.argv = ['oocgraph', '--help']; from oocgraph.cli import main; main()"]
 )
 def test_import_is_quick_and_light(code):
-    """`import oocgraph` and `oocgraph --help` bring in no heavy library, and take under half a second (best of three)."""
+    """`import oocgraph` and `oocgraph --help` bring in no heavy library, and take under half a second of processor time (best of three)."""
     listing = "import atexit, json, sys; atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr));"
     seconds = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = children_seconds()
         done = subprocess.run([sys.executable, "-c", listing + code], capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(children_seconds() - start)
         loaded = set(json.loads(done.stderr.splitlines()[-1]))
         assert not loaded & set(HEAVY)
     assert min(seconds) < 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import oocgraph
 from oocgraph.errors import BudgetError
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.worker_memory import WorkerMemory
+from tests.processes import free_ports
 from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.runtime.kill_fifty import RESIDENT, SOURCE, judge, killed_run, places
@@ -192,11 +192,10 @@ def test_others_have_no_room(three):
 def test_worker_that_comes_back_under_its_address(kron, tmp_path):
     """A nanny starts it again on the same port: it answers, but holds nothing."""
     store, levels = kron
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        ports = [s.getsockname()[1] for s in (one, two)]
-    with Cluster(tmp_path, workers=2, nanny=True, ports=ports) as cluster, ClusterRuntime.open(store, client=cluster.client) as runtime:
+    with (
+        Cluster(tmp_path, workers=2, nanny=True, ports=free_ports(2)) as cluster,
+        ClusterRuntime.open(store, client=cluster.client) as runtime,
+    ):
         addresses = cluster.workers()
         cluster.kill(addresses[0])
         cluster.refill()

@@ -24,8 +24,15 @@ def running():
 
 
 @pytest.fixture(autouse=True)
-def soon():
-    """Nobody waits longer than half a second."""
+def patient():
+    """Wait long for an answer that comes."""
+    with dask.config.set({"oocgraph.worker-timeout": "10 minutes"}):
+        yield
+
+
+@pytest.fixture
+def soon(patient):
+    """Wait half a second for one that does not."""
     with dask.config.set({"oocgraph.worker-timeout": "500ms"}):
         yield
 
@@ -107,6 +114,7 @@ def test_file_of_a_starting_scheduler_is_waited_for(running, tmp_path, monkeypat
 
     def sleep(seconds):
         waits.append(seconds)
+        monkeypatch.setattr(scheduler, "ATTEMPT_SECONDS", 600)
         write(path, running.scheduler_address)
 
     monkeypatch.setattr(scheduler.time, "sleep", sleep)
@@ -116,23 +124,27 @@ def test_file_of_a_starting_scheduler_is_waited_for(running, tmp_path, monkeypat
     assert waits == [scheduler.POLL_SECONDS]
 
 
+@pytest.mark.usefixtures("soon")
 def test_nothing_at_the_address_is_told_with_the_reason(refused, free_address):
     """The message names address, reason, timeout and the setting."""
     message = refused(free_address, f"nothing answers at {free_address}", "0.5 s", "`dask scheduler`", "worker-timeout")
     assert "Connection refused)" in message or "no answer in time)" in message  # Dask tells of the last attempt, which time may cut off
 
 
+@pytest.mark.usefixtures("soon")
 def test_missing_file_is_told(refused, tmp_path):
     """The message says how a scheduler writes one."""
     path = tmp_path / "none.json"
     refused(path, "no such file", f"`dask scheduler --scheduler-file {path}`", "0.5 s")
 
 
+@pytest.mark.usefixtures("soon")
 def test_file_left_over_is_told(refused, tmp_path, free_address):
     """Its address is named, and that the scheduler may have ended."""
     refused(write(tmp_path / "old.json", free_address), free_address, "left over from a scheduler that has ended")
 
 
+@pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -163,11 +175,13 @@ def test_unknown_scheme_is_refused_at_once(refused, address):
     refused(address, "unknown address scheme", "tcp://host:port")
 
 
+@pytest.mark.usefixtures("soon")
 def test_server_that_stays_silent_is_given_up(refused, server):
     """It accepts and never says a word: a client alone would wait for ever."""
     refused(server(lambda connection: None), "nothing answers", "no answer in time")
 
 
+@pytest.mark.usefixtures("soon")
 def test_server_that_hangs_up_is_given_up(refused, server):
     """Such as a full or foreign service."""
     refused(server(lambda connection: connection.close()), "nothing answers")

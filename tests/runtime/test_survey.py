@@ -19,6 +19,7 @@ from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.survey import survey_workers
 from oocgraph.store.graph import open_graph
 from tests.reference_build import reference_build
+from tests.runtime.clusters import PATIENCE
 from tests.runtime.conftest import QUIET
 
 
@@ -29,6 +30,13 @@ def graph(tmp_path):
     reference_build(np.arange(9), np.arange(1, 10), tmp_path / "data" / "g.zarr")
     yield open_graph(tmp_path / "data" / "g.zarr")
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["g.zarr"]
+
+
+@pytest.fixture(autouse=True)
+def patient():
+    """Give workers an hour to come, so that nothing but a decision ends a search."""
+    with dask.config.set({"oocgraph.worker-timeout": "1h"}):
+        yield
 
 
 @contextmanager
@@ -53,11 +61,11 @@ def put(name, value, dask_worker=None):
 
 
 def refused(kind, match, graph, client, **options):
-    """Search, and expect an error soon."""
+    """Search, and expect an error long before a worker that does not come would be given up."""
     began = time.monotonic()
     with pytest.raises(kind, match=match):
         oocgraph.bfs(graph, 0, client=client, **options)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_closed_client(graph, process_cluster):

@@ -18,6 +18,8 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.processes import free_ports
+
 PROGRAMS = {
     name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in ("munged", "slurmctld", "slurmd", "sbatch", "setpriv")
 }
@@ -155,7 +157,7 @@ def _configure(folder, nodes):
     (folder / "gres.conf").write_text(f"NodeName=n[1-{nodes}] Name=gpu File={folder}/gpu[0-{GPUS_PER_NODE - 1}]\n")
     (folder / "munge.key").write_bytes(secrets.token_bytes(1024))
     (folder / "munge.key").chmod(0o400)
-    controller_port, *ports = _free_ports(1 + nodes)
+    controller_port, *ports = free_ports(1 + nodes)
     text = _CONFIGURATION.format(
         host=socket.gethostname().split(".")[0],
         controller_port=controller_port,
@@ -170,15 +172,6 @@ def _configure(folder, nodes):
 def _munge_command(folder):
     files = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "log", "pid", "seed")]
     return [PROGRAMS["munged"], "--foreground", "--force", f"--socket={folder}/munge.socket", *files]
-
-
-def _free_ports(count):
-    """Return ports that nobody listens on now."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 @contextmanager
