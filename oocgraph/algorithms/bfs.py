@@ -251,8 +251,7 @@ def search(
 
     Searches of one runtime in several threads take turns: they share its caches and its threads.
     """
-    runtime.lifetime.check()
-    with runtime.lifetime.searching:
+    with runtime.searching:
         return _search(runtime, sources, direction, depth_limit, progress)
 
 

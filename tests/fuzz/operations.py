@@ -1,0 +1,471 @@
+"""What reads the damaged stores: every public function and command, in the ways in which each can read.
+
+An operation draws its parameters and runs in a process of its own; its answer is what must not be wrong. Parameters that begin with an
+underscore change how it works (directions, budgets, small pieces), and not its answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import oocgraph
+from oocgraph.errors import OocGraphError
+from tests.fuzz.bases import CHECKPOINT, GRAPH, PARTS, QUIET_CLUSTER, SEARCH, Base
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One run of an operation.
+
+    Attributes
+    ----------
+    base
+        What was damaged.
+    folder
+        The damaged copy of its folder.
+    out
+        Empty folder for outputs.
+    memory
+        Bytes that the process may hold.
+    options
+        What the operation has drawn.
+    """
+
+    base: Base
+    folder: Path
+    out: Path
+    memory: int
+    options: dict[str, Any]
+
+    @property
+    def graph(self) -> str:
+        """Path of the graph store."""
+        return str(self.folder / GRAPH)
+
+    def common(self, function: Callable[..., Any], *names: str) -> dict[str, Any]:
+        """Memory, threads and `check_pages` of a function, as far as it takes them."""
+        taken = inspect.signature(function).parameters
+        given = {"memory_budget": self.memory, "threads": self.options.get("_threads", 1), "check_pages": self.options.get("_check", False)}
+        return {name: given[name] for name in (names or given) if name in taken}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How to call something, how often, and of which kinds of base.
+
+    Attributes
+    ----------
+    checks
+        Whether what it reads with these options is compared with checksums, so that damage cannot change its answer.
+    needs_threads
+        It leaves threads behind, so that nothing can be forked afterwards.
+    """
+
+    run: Callable[[Call], Answer]
+    draw: Callable[[np.random.Generator, Base], dict[str, Any]]
+    kinds: tuple[str, ...] = ("graph",)
+    share: int = 10
+    checks: Callable[[dict[str, Any]], bool] = lambda options: bool(options.get("_check"))
+    needs_threads: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in reports."""
+        return self.run.__name__
+
+
+def _usual(rng: np.random.Generator) -> dict[str, Any]:
+    return {"_threads": int(rng.integers(1, 3)), "_check": bool(rng.random() < 0.6), "_ample": bool(rng.random() < 0.5)}
+
+
+def _pick(rng: np.random.Generator, options: Any) -> Any:
+    return options[int(rng.integers(len(options)))]
+
+
+# Searches.
+
+
+def _draw_bfs(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    sources = _pick(rng, [base.sources[:1], base.sources[:1], base.sources[:2], base.sources, base.sources[2:]])
+    return {
+        **_usual(rng), "sources": sources, "depth": _pick(rng, [None, None, None, 2]),
+        "_direction": _pick(rng, ["auto", "push", "pull", "half", "alpha-beta"]), "_cramped": _pick(rng, [None, 0, 1, 2, 3, 4, 5]),
+    }  # fmt: skip
+
+
+def bfs(call: Call) -> Answer:
+    """Search in process; small residencies make it read pages."""
+    options = call.options
+    with _small_residency(options["_cramped"]):
+        result = oocgraph.bfs(
+            call.graph, _sources(options), direction=options["_direction"], depth_limit=options["depth"], device="cpu",
+            **call.common(oocgraph.bfs),
+        )  # fmt: skip
+    return _levels(result)
+
+
+def bfs_on_device(call: Call) -> Answer:
+    """Search on a device that is the CPU."""
+    from oocgraph.runtime import device_load
+    from oocgraph.runtime.device import DeviceRuntime
+    from tests.cuda_on_cpu.device import CpuDevice
+    from tests.runtime.device_graphs import residency_of
+
+    options = call.options
+    original = device_load.plan_device_residency
+    plan = original if options["_cramped"] is None else residency_of(original, options["_cramped"])
+    with (
+        patch.object(device_load, "plan_device_residency", plan),
+        DeviceRuntime.open(
+            call.graph, device=CpuDevice(), io_threads=2, max_planes=None, **call.common(DeviceRuntime.open)
+        ) as runtime,
+    ):  # fmt: skip
+        result = oocgraph.bfs(call.graph, _sources(options), runtime=runtime, direction=options["_direction"], depth_limit=options["depth"])
+        return _levels(result)
+
+
+def bfs_over_partitions(call: Call) -> Answer:
+    """Search over partitions made now, or stored ones."""
+    options = call.options
+    partition = str(call.folder / PARTS) if call.base.kind == "partitions" else options["_grid"]
+    with _small_blocks(options["_cramped"]):
+        result = oocgraph.bfs(
+            call.graph, _sources(options), partition=partition, depth_limit=options["depth"],
+            **call.common(oocgraph.bfs, "memory_budget", "threads"),
+        )  # fmt: skip
+    return _levels(result)
+
+
+def bfs_on_cluster(call: Call) -> Answer:
+    """Search on workers in this process."""
+    from distributed import Client, LocalCluster
+
+    options = call.options
+    resume = str(call.folder / SEARCH) if call.base.kind == "search" else None
+    with LocalCluster(**QUIET_CLUSTER) as cluster, Client(cluster, set_as_default=False) as client:
+        result = oocgraph.bfs(
+            call.graph, _sources(options), client=client, depth_limit=options["depth"], device="cpu", resume=resume,
+            **call.common(oocgraph.bfs),
+        )  # fmt: skip
+        return {name: np.asarray(getattr(result, name)) for name in ("vertices", "level")}
+
+
+def _draw_resumed(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    return {**_usual(rng), "sources": base.sources[:1], "depth": None, "_check": False}
+
+
+def resumed(call: Call) -> Answer:
+    """Go on with a search, or read the result of one."""
+    return bfs_on_cluster(call)
+
+
+def verify(call: Call) -> Answer:
+    """Search, and judge the result by the same store."""
+    result = oocgraph.bfs(call.graph, _sources(call.options), device="cpu", **call.common(oocgraph.bfs))
+    oocgraph.verify_bfs(call.graph, result, **call.common(oocgraph.verify_bfs))
+    return {"num_reached": result.num_reached}
+
+
+def bfs_written(call: Call) -> Answer:
+    """Search, and write the result."""
+    result = oocgraph.bfs(call.graph, _sources(call.options), device="cpu", **call.common(oocgraph.bfs))
+    target = call.out / f"levels.{call.options['_format']}"
+    result.write(target)
+    return {"num_reached": result.num_reached}
+
+
+def _draw_written(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    return {**_usual(rng), "sources": base.sources[:1], "_format": _pick(rng, ["parquet", "csv", "zarr"])}
+
+
+def _draw_grid(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    return {**_draw_bfs(rng, base), "_grid": _pick(rng, ["1d", "2d"])}
+
+
+def _sources(options: dict[str, Any]) -> Any:
+    sources = options["sources"]
+    return sources[0] if len(sources) == 1 else list(sources)
+
+
+def _levels(result: Any) -> Answer:
+    return {"vertices": np.asarray(result.vertices), "level": np.asarray(result.level), "num_reached": result.num_reached}
+
+
+@contextlib.contextmanager
+def _small_residency(seed: int | None) -> Any:
+    """Let little of the edges stay in memory, so that pages are read."""
+    from oocgraph.runtime import resident
+
+    original = resident.plan_residency
+
+    def plan(sizes: Any, **options: Any) -> Any:
+        rng = np.random.default_rng(seed)
+        return dataclasses.replace(
+            original(sizes, **options),
+            num_planes=int(rng.integers(0, len(sizes.plane_edges))),
+            num_resident=tuple(int(rng.integers(0, m)) if m > 0 else 0 for m in sizes.num_edges),
+            cache_slots=int(rng.integers(1, 20)),
+            num_kept=int(rng.integers(0, 2000)),
+        )
+
+    if seed is None:
+        yield
+        return
+    with patch.object(resident, "plan_residency", plan):
+        yield
+
+
+@contextlib.contextmanager
+def _small_blocks(seed: int | None) -> Any:
+    """Let members hold few edges."""
+    from oocgraph.runtime import local_edges, member_set
+
+    if seed is None:
+        yield
+        return
+    rng = np.random.default_rng(seed)
+    with (
+        patch.object(local_edges, "BLOCK_BYTES", int(rng.choice([256, 4096]))),
+        patch.object(member_set, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks]),
+    ):
+        yield
+
+
+# Products and ranks.
+
+
+@contextlib.contextmanager
+def _small_pieces(small: bool) -> Any:
+    from oocgraph.runtime import stored_product
+
+    if not small:
+        yield
+        return
+    with patch.object(stored_product, "PIECE_BYTES", 600):
+        yield
+
+
+def _draw_product(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    semiring = _pick(rng, ["plus_times", "min_plus", "or_and", "plus_second"])
+    weight = _pick(rng, [None, *base.weights])
+    return {**_usual(rng), "semiring": semiring, "weight": weight, "transpose": bool(rng.integers(2)), "_small": bool(rng.integers(2))}
+
+
+def spmv(call: Call) -> Answer:
+    """Multiply by a vector that depends on nothing read."""
+    options = call.options
+    store = oocgraph.open_graph(call.graph)
+    size = oocgraph.open_graph(str(call.base.folder / GRAPH)).attributes.num_input_vertices
+    x = np.random.default_rng(7).random(size)
+    x = x < 0.3 if options["semiring"] == "or_and" else x
+    with _small_pieces(options["_small"]):
+        y = oocgraph.spmv(
+            store, x, transpose=options["transpose"], semiring=options["semiring"], weight=options["weight"], device="cpu",
+            **call.common(oocgraph.spmv),
+        )  # fmt: skip
+    return {"y": y}
+
+
+def _draw_ranks(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    weights = _pick(rng, [None, False, *[name for name in base.weights if name != "n"]])
+    return {**_usual(rng), "weights": weights, "personal": bool(rng.random() < 0.3), "_small": bool(rng.integers(2))}
+
+
+def pagerank(call: Call) -> Answer:
+    """Rank; from a checkpoint where the base has one."""
+    options = call.options
+    personal = {call.base.sources[0]: 1.0, call.base.sources[1]: 2.0} if options["personal"] else None
+    more: dict[str, Any] = {"max_iter": 12, "tol": 0, "personalization": personal, "weights": options["weights"]}
+    if call.base.kind == "checkpoint":
+        more |= {"checkpoint": call.folder / CHECKPOINT, "personalization": None, "weights": None}
+    with _small_pieces(options["_small"]):
+        result = oocgraph.pagerank(call.graph, **more, **call.common(oocgraph.pagerank))
+    return {"vertices": np.asarray(result.vertices), "rank": np.asarray(result.rank), "top": [str(one) for one, _ in result.top(1)]}
+
+
+# Everything else that takes a graph.
+
+
+def _draw_export(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    return {**_usual(rng), "suffix": _pick(rng, ["parquet", "npz", "sg"]), "order": _pick(rng, ["input", "store"])}
+
+
+def export(call: Call) -> Answer:
+    """Write the graph for other programs; the answer is what stands in the file."""
+    from oocgraph.ingest.export import export_graph
+
+    target = call.out / f"graph.{call.options['suffix']}"
+    report = export_graph(oocgraph.open_graph(call.graph), target, order=call.options["order"], **call.common(export_graph))
+    answer: Answer = {"num_vertices": report.num_vertices, "num_edges": report.num_edges}
+    if target.suffix == ".parquet":
+        from pyarrow import parquet
+
+        table = parquet.read_table(target)
+        return answer | {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+    if target.suffix == ".npz":
+        import scipy.sparse as sp
+
+        matrix = sp.load_npz(target).tocsr()
+        return answer | {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
+    return answer | {"bytes": np.fromfile(target, np.uint8)}
+
+
+def _draw_partition(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    policies = ["EEC", "CVC", "HVC", "FEC", "GVC", "SVC", "1D-edge", "1D-vertex"]
+    group = _pick(rng, ["out", "out", "in"])
+    return {**_usual(rng), "policy": _pick(rng, policies), "read": group, "transpose": bool(rng.random() < 0.3), "_threads": 1}
+
+
+def partition(call: Call) -> Answer:
+    """Cut the graph; the answer is the parts."""
+    parts = oocgraph.partition_graph(
+        call.graph, 3, call.options["policy"], call.out / "parts", read=call.options["read"], transpose=call.options["transpose"],
+        **call.common(oocgraph.partition_graph),
+    )  # fmt: skip
+    return _parts(parts)
+
+
+def _parts(parts: Any) -> Answer:
+    answer: Answer = {"masters": parts.masters.read(0, parts.num_vertices)}
+    for part in parts:
+        group = "in" if parts.attributes.read == "in" else "out"
+        answer[f"{part.index} global"], answer[f"{part.index} owner"] = part.global_id(), part.mirror_owner()
+        for name in ("indptr", "indices"):
+            answer[f"{part.index} {name}"] = part.store.read(f"{group}/{name}")
+    return answer
+
+
+def read_parts(call: Call) -> Answer:
+    """Read stored partitions, and prove them."""
+    from oocgraph.partition.check import check_partitions
+
+    parts = oocgraph.open_partitions(call.folder / PARTS)
+    check_partitions(parts, oocgraph.open_graph(call.graph), **call.common(check_partitions, "memory_budget"))
+    return {"masters": parts.masters.read(0, parts.num_vertices)}
+
+
+def to_scipy(call: Call) -> Answer:
+    """Bring the whole graph into memory."""
+    store = oocgraph.open_graph(call.graph)
+    weight = call.options["weight"]
+    matrix = store.to_scipy(weight=weight, **call.common(store.to_scipy))
+    return {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": np.array(matrix.shape)}
+
+
+def _draw_scipy(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    return {**_usual(rng), "weight": _pick(rng, [None, *base.weights])}
+
+
+def check(call: Call) -> Answer:
+    """Check the store; where it finds nothing, all arrays are as they were."""
+    store = oocgraph.open_graph(call.graph)
+    oocgraph.check_store(store, **call.common(oocgraph.check_store))
+    answer: Answer = {name: store.read(name) for name in store.array_names()}
+    told = store.attributes.to_json()
+    return answer | {name: str(value) for name, value in told.items() if name not in ("source", "library_version")}
+
+
+def _draw_usual(rng: np.random.Generator, _base: Base) -> dict[str, Any]:
+    return _usual(rng)
+
+
+def plan(call: Call) -> Answer:
+    """Predict searches."""
+    taken = {"memory": "1G"} if "memory" in inspect.signature(oocgraph.plan_bfs).parameters else {}
+    found = oocgraph.plan_bfs(call.graph, [2, 4], source=call.base.sources[0], **taken, **call.common(oocgraph.plan_bfs))
+    return {"num_reached": found.num_reached}
+
+
+# The command line.
+
+
+def _draw_command(rng: np.random.Generator, base: Base) -> dict[str, Any]:
+    source, graph, out = str(base.sources[0]), "{graph}", "{out}"
+    memory = ["--memory", "{memory}"]
+    check = ["--check-pages"] if rng.random() < 0.5 else []
+    commands = {
+        "graph": [
+            ["info", graph], ["info", graph, "--json"], ["check", graph], ["check", graph],
+            ["bfs", graph, "--source", source, *memory, *check, "--validate", "--out", f"{out}/levels.csv"],
+            ["bfs", graph, "--source", source, "--partition", "2d", *memory], ["plan", graph, "--workers", "2,4"],
+            ["pagerank", graph, "--top", "3", *memory, "--out", f"{out}/ranks.parquet"], ["export", graph, f"{out}/g.parquet", *memory],
+            ["bench", "bfs", graph, "--num-sources", "2", *memory], ["bench", "spmv", graph, "--rounds", "1", "--parts", "2", *memory],
+            ["partition", graph, f"{out}/parts", "--parts", "3", "--policy", "CVC", "--report", "--check", *memory],
+        ],
+        "partitions": [
+            ["info", "{parts}"], ["info", "{parts}/part-00001"], ["check", "{parts}/part-00001"],
+            ["check", "{parts}", "--of", graph, *memory],
+            ["bfs", graph, "--source", source, "--partition", "{parts}", *memory],
+        ],
+    }  # fmt: skip
+    return {"command": _pick(rng, commands[base.kind]), "_ample": True}
+
+
+def command(call: Call) -> Answer:
+    """Run a command as from a shell; its exit code and the one message are judged by `tests.fuzz.judge`."""
+    from oocgraph.cli import cli
+
+    places = {"graph": call.graph, "out": str(call.out), "parts": str(call.folder / PARTS), "memory": str(call.memory)}
+    arguments = [one.format(**places) for one in call.options["command"]]
+    with (
+        (call.out / "stdout").open("w") as out,
+        (call.out / "stderr").open("w") as errors,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            cli.main(arguments, prog_name="oocgraph", standalone_mode=True)
+        except SystemExit as end:
+            code = end.code
+    told = (call.out / "stderr").read_text()
+    sys.stderr.write(told)
+    if code == 0:
+        return {}
+    if code == 2 and "Traceback" not in told and "Error: " in told:
+        raise OocGraphError(told)
+    if code == 1 and call.options["command"][0] == "bench":
+        raise OocGraphError("invalid results")
+    raise AssertionError(f"exit code {code}: {told}")
+
+
+OPERATIONS = {
+    operation.name: operation
+    for operation in [
+        Operation(bfs, _draw_bfs, kinds=("graph",), share=600),
+        Operation(bfs_on_device, _draw_bfs, share=60),
+        Operation(bfs_over_partitions, _draw_grid, kinds=("graph", "partitions"), share=120, checks=lambda _: False),
+        Operation(bfs_on_cluster, _draw_resumed, kinds=("graph",), share=2, checks=lambda _: False, needs_threads=True),
+        Operation(resumed, _draw_resumed, kinds=("search",), share=100, checks=lambda _: False, needs_threads=True),
+        Operation(verify, _draw_written, share=50),
+        Operation(bfs_written, _draw_written, share=60),
+        Operation(spmv, _draw_product, share=250),
+        Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250),
+        Operation(export, _draw_export, share=250),
+        Operation(partition, _draw_partition, share=150),
+        Operation(read_parts, _draw_usual, kinds=("partitions",), share=120),
+        Operation(to_scipy, _draw_scipy, share=120),
+        Operation(check, _draw_usual, share=200, checks=lambda _: True),
+        Operation(plan, _draw_usual, share=50),
+        Operation(command, _draw_command, kinds=("graph", "partitions"), share=200, needs_threads=True),
+    ]
+}
+
+
+def draw(base: Base, rng: np.random.Generator) -> tuple[Operation, dict[str, Any]]:
+    """Draw an operation for a base, and its options."""
+    fitting = [one for one in OPERATIONS.values() if base.kind in one.kinds]
+    shares = np.cumsum([one.share for one in fitting])
+    operation = fitting[int(np.searchsorted(shares, rng.integers(shares[-1]), side="right"))]
+    return operation, operation.draw(rng, base)
