@@ -251,7 +251,8 @@ def search(
 
     Searches of one runtime in several threads take turns: they share its caches and its threads.
     """
-    with runtime.searching:
+    runtime.lifetime.check()
+    with runtime.lifetime.searching:
         return _search(runtime, sources, direction, depth_limit, progress)
 
 

@@ -140,7 +140,7 @@ class DeviceRuntime(DeviceEngine):
 
     def start(self, sources: Array) -> DeviceState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
-        self.check_open()
+        self.lifetime.check()
         state = DeviceState(self.kernels, self.arrays, self.store.num_vertices, wide=self.road)
         a = self.arrays
         with self.naming(state):

@@ -9,7 +9,6 @@ gathered by host threads into staging buffers while earlier ones are copied and 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.config import Settings
-from oocgraph.errors import CorruptStoreError, DeviceError, OocGraphError
+from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
 from oocgraph.plan.access import Access, AccessFacts, choose_access
 from oocgraph.plan.direction import Choice, Facts
@@ -27,6 +26,7 @@ from oocgraph.runtime.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGra
 from oocgraph.runtime.device_levels import TINY, TinyLevels
 from oocgraph.runtime.device_state import DeviceArrays, DeviceState
 from oocgraph.runtime.engine import COUNT_SHARE, SAMPLE_WORDS
+from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.staged import StagedEdges
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SELF_LOOPS
@@ -88,8 +88,7 @@ class DeviceEngine:
     ) -> None:  # fmt: skip
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
         self.subgraph, self.staged = subgraph, staged
-        self.searching = threading.Lock()
-        self.is_closed = False
+        self.lifetime = Lifetime(store.url)
         self.oracle = None
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []
@@ -352,21 +351,16 @@ class DeviceEngine:
 
     def close(self) -> None:
         """End the threads, close the files, give the memory back; closing again does nothing."""
-        with self.searching:  # a search in another thread ends first
-            if self.is_closed:
+        with self.lifetime.ending() as was_open:
+            if not was_open:
                 return
             self.staged.close()
             self.graph.close()
             device = self.device
-            kept = {"store": self.store, "searching": self.searching, "partition": self.partition, "is_closed": True}
+            kept = {"store": self.store, "lifetime": self.lifetime, "partition": self.partition}
             self.__dict__.clear()  # the arrays with it
             self.__dict__.update(kept)
             device.close()
-
-    def check_open(self) -> None:
-        """Refuse to do anything after `close`."""
-        if self.is_closed:
-            raise OocGraphError(f"the runtime of {self.store.url} is closed; open the graph anew")
 
     def reached_edges(self, state: DeviceState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
@@ -387,7 +381,7 @@ class DeviceEngine:
     @contextmanager
     def naming(self, state: OnDevice) -> Iterator[None]:
         """Name partition and level in what goes wrong; after a device has failed, nothing is asked of it any more."""
-        self.check_open()
+        self.lifetime.check()
         if self._failed is not None:
             raise DeviceError(f"the device failed in an earlier search ({self._failed}); open the graph anew")
         try:

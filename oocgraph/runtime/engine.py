@@ -7,7 +7,6 @@ the frontier are store numbers.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from oocgraph.kernels import cpu
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.buffers import BufferPool
+from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.oracle import PageOracle
 from oocgraph.runtime.resident import Adjacency, ResidentGraph
 from oocgraph.runtime.state import SearchState
@@ -97,15 +97,18 @@ class Engine:
         self._missing = np.empty(PREFETCH_MISSES if on_disk else 0, np.int64)
         self._buffers = BufferPool()
         self.oracle: PageOracle | None = None
-        self.searching = threading.Lock()
+        self.lifetime = Lifetime(store.url)
         self.on_phase: Callable[[str], None] = _ignore_phase
 
     def close(self) -> None:
-        """End the threads and close the files."""
-        self._pool.shutdown()
-        if self._gatherer is not None:
-            self._gatherer.close()
-        self.graph.close()
+        """End the threads and close the files; closing again does nothing."""
+        with self.lifetime.ending() as was_open:
+            if not was_open:
+                return
+            self._pool.shutdown()
+            if self._gatherer is not None:
+                self._gatherer.close()
+            self.graph.close()
 
     @property
     def planes_resident(self) -> int:

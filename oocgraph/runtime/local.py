@@ -129,6 +129,7 @@ class LocalRuntime(Engine):
 
     def start(self, sources: Array) -> SearchState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
+        self.lifetime.check()
         residency = self.graph.residency
         state = SearchState(
             self.store.num_vertices, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road

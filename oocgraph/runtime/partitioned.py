@@ -13,7 +13,6 @@ for that.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -26,6 +25,7 @@ from oocgraph.exchange.messages import Message
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.member import MemberSearch
 from oocgraph.runtime.member_set import MemberSet
 from oocgraph.traversal import Exchanged, Iteration, Search
@@ -85,7 +85,7 @@ class PartitionedRuntime:
         )
         self.members = [self.held.members[p] for p in numbers]
         self.has_broadcast = any(member.addresses.num_copies for member in self.members)
-        self.searching = threading.Lock()
+        self.lifetime = Lifetime("a partitioned graph")
         self.load_seconds = time.perf_counter() - began
 
     def __enter__(self) -> Self:
@@ -95,8 +95,10 @@ class PartitionedRuntime:
         self.close()
 
     def close(self) -> None:
-        """End the threads and close the files."""
-        self.held.close()
+        """End the threads and close the files; closing again does nothing."""
+        with self.lifetime.ending() as was_open:
+            if was_open:
+                self.held.close()
 
     def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
         """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none.
@@ -107,7 +109,9 @@ class PartitionedRuntime:
             Its `num_reached_edges` is the number of stored entries of the rows that were expanded: of all reached vertices but those
             at a depth limit.
         """
-        with self.searching:
+        self.lifetime.check()
+        with self.lifetime.searching:
+            self.lifetime.check()
             return self._search(sources, np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit, progress)
 
     def _search(self, sources: Array, last_level: int, progress: Progress) -> Search:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import Any, Protocol
 
 from oocgraph.config import Settings
 from oocgraph.plan.direction import Choice, Facts
+from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -67,7 +67,7 @@ class InProcess(Steps, Protocol):
     """A whole graph ready for searches in this process; a context manager."""
 
     store: CSRStore
-    searching: threading.Lock
+    lifetime: Lifetime
     oracle: Any
 
     @property

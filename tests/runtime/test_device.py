@@ -370,7 +370,7 @@ def test_a_closed_runtime(kron):
     runtime = DeviceRuntime.open(kron, device=CpuDevice())
     runtime.close()
     runtime.close()
-    with pytest.raises(OocGraphError, match="closed; open the graph anew"):
+    with pytest.raises(OocGraphError, match="is closed; open another one"):
         oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
 
 
