@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ class PageRankResult:
     wanted : (num_ids,) float64, or None
         Personalization by input id, of sum 1; None: 1 / N each.
     writer
-        Writes a result to a path: `oocgraph.store.result_writer.write_ranks`.
+        Writes a result to a path (and takes `overwrite`): `oocgraph.store.result_writer.write_ranks`.
     damping, tol, weights
         As given; of `weights` the column, or None.
     iterations
@@ -110,7 +109,7 @@ class PageRankResult:
     ids: VertexIdMap
     isolated_scale: float
     wanted: Array | None = None
-    writer: Callable[[PageRankResult, Path], None] | None = field(default=None)
+    writer: Callable[..., None] | None = field(default=None)
     damping: float
     tol: float
     weights: str | None
@@ -202,17 +201,24 @@ class PageRankResult:
             self._tops[count] = self._find_top(count)
         return self._tops[count]
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write vertices and ranks to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
+
+        Parameters
+        ----------
+        path
+            A local file, or folder of arrays; its extension chooses the form.
+        overwrite
+            Replace a result that exists, once the new one is complete.
 
         Raises
         ------
         OutputError
-            The path exists, its extension is another, or it cannot be written; nothing is left behind.
+            The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
         """
         if self.writer is None:
             raise OocGraphError("this result was made without a writer; use `oocgraph.pagerank`, or store.result_writer.write_ranks")
-        self.writer(self, Path(path))
+        self.writer(self, path, overwrite=overwrite)
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the columns vertex and rank.

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +46,7 @@ class BFSResult:
     isolated_sources
         Those of the sources that have no edge.
     writer
-        Writes a result to a path: `oocgraph.store.result_writer.write_result`.
+        Writes a result to a path (and takes `overwrite`): `oocgraph.store.result_writer.write_result`.
     depth_limit
         The limit that the search was given.
     edge_bytes
@@ -78,7 +77,7 @@ class BFSResult:
     ids: VertexIdMap
     source: Any
     isolated_sources: Sequence[Any] = ()
-    writer: Callable[[BFSResult, Path], None] | None = field(default=None)
+    writer: Callable[..., None] | None = field(default=None)
     depth_limit: int | None = None
     edge_bytes: int = 0
     load_seconds: float = 0.0
@@ -232,17 +231,24 @@ class BFSResult:
         for vertices, numbers in self.ids.stored_blocks(block_size or self._block_vertices):
             yield self._join.block(vertices, numbers)
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write vertices, level and parent to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
+
+        Parameters
+        ----------
+        path
+            A local file, or folder of arrays; its extension chooses the form.
+        overwrite
+            Replace a result that exists, once the new one is complete.
 
         Raises
         ------
         OutputError
-            The path exists, its extension is another, or it cannot be written; nothing is left behind.
+            The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
         """
         if self.writer is None:
             raise OocGraphError("this result was made without a writer; use `oocgraph.bfs`, or oocgraph.store.result_writer.write_result")
-        self.writer(self, Path(path))
+        self.writer(self, path, overwrite=overwrite)
 
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the columns vertex, level and parent.

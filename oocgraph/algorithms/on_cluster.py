@@ -97,10 +97,8 @@ def bfs_on_cluster(
                     "open one with as many, or pass client="
                 )
             if stored is None:
-                stored = SearchStore.create(
-                    path,
-                    {**asked, "graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1},
-                )
+                begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
+                stored = SearchStore.create(path, {**asked, **begun, "temporary": owned})
             found, cluster = _search(loaded, stored, reached, iterate, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found,

@@ -24,6 +24,7 @@ from oocgraph.runtime.scheduler import scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.outputs import output_place
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
@@ -49,6 +50,7 @@ def partition_graph(
     compiled: bool | None = None,
     threads: int | None = None,
     memory_budget: str | int | None = None,
+    overwrite: bool = False,
     progress: ProgressOption = None,
 ) -> Partitions:
     """Partition a graph's edges by two functions.
@@ -62,7 +64,7 @@ def partition_graph(
     policy
         ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex`` (`oocgraph.partition.policies`), or a `Policy`.
     out
-        New folder for the partitions; on a cluster every worker must see it.
+        Folder to create for the partitions; on a cluster every worker must see it.
     client
         A `distributed.Client`: its workers do it, each a range of vertices. By default the threads of this process.
     read
@@ -79,6 +81,8 @@ def partition_graph(
         False: run the policy's functions as plain Python, hundreds of times slower. By default as the policy says.
     threads, memory_budget
         Compute threads, and bytes that the whole process may hold; on a cluster those of each worker.
+    overwrite
+        Replace partitions that exist, once the new ones are complete.
     progress
         Called with (phase, done, total); True draws bars.
 
@@ -94,7 +98,7 @@ def partition_graph(
     BudgetError
         The budget is too small; the message names the smallest that works.
     OutputError
-        `out` exists, or cannot be written.
+        `out` exists and `overwrite` is false, or it cannot be written; nothing is left behind.
     StoreError, CorruptStoreError
         The graph cannot be opened or read.
     ClusterError
@@ -124,6 +128,35 @@ def partition_graph(
     ...     [(part.num_edges, part.num_masters, part.num_mirrors) for part in parts], parts[0].global_id().tolist()
     ([(2, 2, 1), (1, 2, 0)], [0, 1, 2])
     """
+    parts, _ = partition_with_report(
+        graph, num_partitions, policy, out, client, read=read, transpose=transpose, columns=columns, vertex_weight=vertex_weight,
+        edge_weight=edge_weight, round_vertices=round_vertices, compiled=compiled, threads=threads, memory_budget=memory_budget,
+        overwrite=overwrite, progress=progress,
+    )  # fmt: skip
+    return parts
+
+
+def partition_with_report(
+    graph: CSRStore | str | os.PathLike[str],
+    num_partitions: int,
+    policy: str | Policy,
+    out: str | os.PathLike[str],
+    client: Client | None = None,
+    *,
+    read: Literal["out", "in"] = "out",
+    transpose: bool = False,
+    columns: tuple[str, ...] | list[str] | None = None,
+    vertex_weight: float = 0.0,
+    edge_weight: float = 1.0,
+    round_vertices: int = ROUND_VERTICES,
+    compiled: bool | None = None,
+    threads: int | None = None,
+    memory_budget: str | int | None = None,
+    overwrite: bool = False,
+    durable: bool = True,
+    progress: ProgressOption = None,
+) -> tuple[Partitions, dict[str, float]]:
+    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
     store = open_graph(graph)
     attributes, n = store.attributes, store.num_vertices
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
@@ -147,10 +180,11 @@ def partition_graph(
         threads=threads,
         memory_budget=memory_budget,
     )
+    output_place(out, kind="partitions", overwrite=overwrite)
     with watched(progress) as shown, _attended(client):
-        crew = _crew(store, out, client, shown)
-        partition_store(store, out, choices, crew)
-    return open_partitions(os.path.abspath(out))
+        crew = _crew(store, out, client, shown, overwrite=overwrite)
+        seconds = partition_store(store, out, choices, crew, overwrite=overwrite, durable=durable)
+    return open_partitions(os.path.abspath(out)), seconds
 
 
 @contextmanager
@@ -164,11 +198,11 @@ def _attended(client: Client | None) -> Iterator[None]:
         yield
 
 
-def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress) -> Crew:
+def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress, *, overwrite: bool) -> Crew:
     if client is None:
         return InProcess(progress)
     wait_for_worker(client, settings().worker_timeout)
-    with Staging(os.path.abspath(out)) as staged:  # a folder that exists by then, where all workers must be able to write
+    with Staging(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
         survey_workers(client, store.url, graph_fingerprint(store), staged.folder)
     return OnCluster(client, progress)
 

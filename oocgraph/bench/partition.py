@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oocgraph.algorithms.partition_graph import partition_graph
+from oocgraph.algorithms.partition_graph import partition_with_report
 from oocgraph.bench.child import Child
 from oocgraph.bench.probe import Probes
 from oocgraph.bench.spool import leave_page_cache
@@ -41,7 +41,9 @@ class PolicyReport:
     first_seconds : float
         Of the first run, with compilation.
     seconds : tuple of float
-        Of all runs.
+        Of all runs; without the time that it took to force the partitions to disk.
+    sync_seconds : float
+        That time, median.
     bytes_read : int
         From block devices by all processes, median.
     peak_host_bytes : int
@@ -52,6 +54,7 @@ class PolicyReport:
     policy: str
     first_seconds: float
     seconds: tuple[float, ...]
+    sync_seconds: float
     bytes_read: int
     peak_host_bytes: int
     quality: PartitionReport
@@ -63,6 +66,7 @@ class PolicyReport:
             "policy": self.policy,
             "first_seconds": self.first_seconds,
             "median_seconds": median,
+            "sync_seconds": self.sync_seconds,
             "edges_per_second": num_edges / median,
             "first_edges_per_second": num_edges / self.first_seconds,
             "bytes_read": self.bytes_read,
@@ -154,6 +158,7 @@ def bench_partition(
 @dataclass(frozen=True, slots=True)
 class _Run:
     seconds: float
+    sync_seconds: float
     bytes_read: int
     peak_host_bytes: int
     quality: PartitionReport
@@ -167,14 +172,14 @@ def _run(store: CSRStore, policy: str | Policy, num_partitions: int, out: Path, 
         probes = None if client is None else stack.enter_context(Probes(client))
         sampler = stack.enter_context(PeakSampler())
         began = perf_counter()
-        made = partition_graph(store, num_partitions, policy, out, client, memory_budget=memory_budget)
-        seconds = perf_counter() - began
+        made, phases = partition_with_report(store, num_partitions, policy, out, client, memory_budget=memory_budget)
+        seconds = perf_counter() - began - phases["sync"]
     peak = sampler.peak_bytes if probes is None else max(one.peak_host_bytes for one in probes.workers.values())
     num_bytes = _bytes_read(client) - before
     check_partitions(made, store)
     quality = report_of(made)
     shutil.rmtree(out)
-    return _Run(seconds, num_bytes, peak, quality)
+    return _Run(seconds, phases["sync"], num_bytes, peak, quality)
 
 
 def _bytes_read(client: Any) -> int:
@@ -186,6 +191,7 @@ def _report(policy: str | Policy, runs: Sequence[_Run]) -> PolicyReport:
         policy=policy if isinstance(policy, str) else policy.name,
         first_seconds=runs[0].seconds,
         seconds=tuple(one.seconds for one in runs),
+        sync_seconds=statistics.median(one.sync_seconds for one in runs),
         bytes_read=int(statistics.median(one.bytes_read for one in runs)),
         peak_host_bytes=max(one.peak_host_bytes for one in runs),
         quality=runs[-1].quality,

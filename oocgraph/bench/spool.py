@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.result import BFSResult
-from oocgraph.store.writer import output_error
+from oocgraph.store.outputs import output_error
 from oocgraph.types import Array
 
 _PIECE_BYTES = 8 << 20

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from oocgraph.commands.clusters import Place, cluster_options
-from oocgraph.commands.common import device_options, emit, json_option, memory_option, output_path, progress_bars, threads_option
+from oocgraph.commands.common import (
+    check_result_path,
+    device_options,
+    emit,
+    json_option,
+    memory_option,
+    overwrite_option,
+    progress_bars,
+    threads_option,
+)
 from oocgraph.commands.tables import print_levels
 from oocgraph.types import Progress
 
@@ -32,6 +40,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
 @click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
 @click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
+@overwrite_option
 @cluster_options
 @json_option
 def bfs(
@@ -41,6 +50,7 @@ def bfs(
     place: Place,
     memory: str | None,
     out: str | None,
+    overwrite: bool,
     validate: bool,
     as_json: bool,
     partition: str | None,
@@ -62,7 +72,7 @@ def bfs(
 
     place.check(in_process=("--partitions",) if partition is not None else ())
     store = open_graph(graph)
-    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
+    check_result_path(out, overwrite=overwrite)
     ids = VertexIds(store)
     source_ids = ids.parse(list(sources)).tolist()
     ids.vertices_of(source_ids)  # before the load: a wrong id is told at once
@@ -75,7 +85,7 @@ def bfs(
             result = _search(store, source, memory, progress, **options)
         else:
             result = _search_anywhere(store, source, memory, progress, client=client, **place.search_options(), **options)
-        result_seconds = _write(result, target)
+        result_seconds = _write(result, out, overwrite=overwrite)
     peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
     fields = {**result.summary(), "result_seconds": result_seconds, peak: sampler.peak_bytes}
     if validate:
@@ -104,8 +114,8 @@ def _search_anywhere(store: CSRStore, source: Any, memory: str | None, progress:
     return search(store, source, memory_budget=memory, progress=progress, **options)
 
 
-def _write(result: BFSResult, path: Path | None) -> float:
+def _write(result: BFSResult, path: str | None, *, overwrite: bool) -> float:
     start = perf_counter()
     if path is not None:
-        result.write(path)
+        result.write(path, overwrite=overwrite)
     return perf_counter() - start

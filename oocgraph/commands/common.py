@@ -135,23 +135,21 @@ def note(text: str) -> None:
         click.echo(text, err=True)
 
 
-def output_path(path: str, *, extensions: tuple[str, ...]) -> Path:
-    """Check, before the work, that a result can be written to `path`.
+def check_result_path(path: str | None, *, overwrite: bool) -> None:
+    """Check, before the work, that a result can be written to `path`, if one is to be written.
 
     Raises
     ------
     OutputError
-        It exists, its extension is unknown, or its folder is missing or cannot be written.
+        It exists and `overwrite` is false, its extension is unknown, or its folder is missing or cannot be written.
     """
+    if path is None:
+        return
     from oocgraph.errors import OutputError
+    from oocgraph.store.result_writer import result_place
 
-    file = Path(path)
-    if file.suffix not in extensions:
-        raise OutputError(f"{path}: unknown extension {file.suffix!r}; choose one of {', '.join(extensions)}")
-    if file.exists():
-        raise OutputError(f"{path}: exists already; remove it or choose another name")
-    if not file.parent.is_dir():
-        raise OutputError(f"{file.parent}: no such folder; create it or write elsewhere")
-    if not os.access(file.parent, os.W_OK):
-        raise OutputError(f"{file.parent}: no permission to write; choose another folder")
-    return file
+    folder = result_place(path, overwrite=overwrite).parent
+    if not folder.is_dir():
+        raise OutputError(f"{folder}: no such folder; create it or write elsewhere")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{folder}: no permission to write; choose another folder")

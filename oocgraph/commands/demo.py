@@ -36,7 +36,7 @@ def demo(folder: str, *, memory: str | None, as_json: bool) -> None:
     built = build_store(str(DATA), str(graph), directed=True, edge_columns=["kind"], memory_budget=memory, overwrite=True)
     result = _search(graph, memory)
     validation = verify_bfs(str(graph), result)
-    _write(result, output)
+    result.write(output, overwrite=True)
     fields: dict[str, Any] = {
         "graph": str(graph),
         "result": str(output),
@@ -59,17 +59,6 @@ def _search(graph: Path, memory: str | None) -> BFSResult:
 
     with progress_bars() as progress, LocalRuntime.open(graph, memory_budget=memory, progress=progress) as runtime:
         return bfs(runtime.store, SOURCE, runtime=runtime)
-
-
-def _write(result: BFSResult, path: Path) -> None:
-    """Write the result; that of an earlier demo is replaced when the new one is whole."""
-    new = path.with_name(f"new-{path.name}")
-    try:
-        new.unlink(missing_ok=True)
-        result.write(new)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _tell(fields: dict[str, Any], result: BFSResult) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import emit, json_option, memory_option, output_path, progress_bars, tell_cold_kernels, threads_option
+from oocgraph.commands.common import (
+    check_result_path,
+    emit,
+    json_option,
+    memory_option,
+    overwrite_option,
+    progress_bars,
+    tell_cold_kernels,
+    threads_option,
+)
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
@@ -35,6 +43,7 @@ PRECISIONS = ["auto", "single", "double"]
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
 @click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
 @click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")
+@overwrite_option
 @json_option
 def pagerank(
     graph: str,
@@ -45,6 +54,7 @@ def pagerank(
     memory: str | None,
     num_top: int,
     out: str | None,
+    overwrite: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -64,14 +74,14 @@ def pagerank(
     if weight is not None and unweighted:
         raise OocGraphError("--weight and --unweighted cannot both be meant; give one of them")
     store = open_graph(graph)
-    target = None if out is None else output_path(out, extensions=(".zarr", ".parquet", ".csv"))
+    check_result_path(out, overwrite=overwrite)
     wanted = _wanted(VertexIds(store), personalized) if personalized else None
     tell_cold_kernels("pagerank")
     with PeakSampler() as sampler, progress_bars() as progress:
         result = rank(
             store, weights=False if unweighted else weight, personalization=wanted, memory_budget=memory, progress=progress, **options
         )
-        result_seconds = _write(result, target)
+        result_seconds = _write(result, out, overwrite=overwrite)
         best = result.top(num_top)
     fields = {**result.summary(), "result_seconds": result_seconds, "peak_host_bytes": sampler.peak_bytes}
     fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
@@ -114,8 +124,8 @@ def _number(text: str, number: str) -> float:
         raise OocGraphError(f"--personalize {text}: {number!r} is no number; write --personalize ID or --personalize ID=2.5") from error
 
 
-def _write(result: PageRankResult, path: Path | None) -> float:
+def _write(result: PageRankResult, path: str | None, *, overwrite: bool) -> float:
     start = perf_counter()
     if path is not None:
-        result.write(path)
+        result.write(path, overwrite=overwrite)
     return perf_counter() - start

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import emit, json_option, memory_option, note, progress_bars, threads_option
+from oocgraph.commands.common import emit, json_option, memory_option, note, overwrite_option, progress_bars, threads_option
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
@@ -39,18 +39,19 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Prove that each edge is in one part, each vertex has one master, and mirrors are complete.")
 @memory_option
 @threads_option
+@overwrite_option
 @client_options
 @json_option
 def partition(
     graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool, memory: str | None,
-    threads: int | None, place: Place, as_json: bool,
+    threads: int | None, overwrite: bool, place: Place, as_json: bool,
 ) -> None:  # fmt: skip
-    """Cut the graph store GRAPH into partitions, in the new folder OUT.
+    """Cut the graph store GRAPH into partitions, in the folder OUT.
 
     A policy is two functions: who is the master of a vertex, who owns an edge. The edges are streamed, in this process or on a Dask
     cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
     """
-    from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.algorithms.partition_graph import partition_with_report
     from oocgraph.memory import PeakSampler
     from oocgraph.partition.report import report_of
     from oocgraph.store.graph import open_graph
@@ -59,15 +60,15 @@ def partition(
     store, chosen = open_graph(graph), policy_of(policy)
     began = perf_counter()
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        made = partition_graph(
+        made, phases = partition_with_report(
             store, parts, chosen, out, client, read=read, transpose=transpose, compiled=False if slow else None, threads=threads,
-            memory_budget=memory, progress=progress,
+            memory_budget=memory, overwrite=overwrite, progress=progress,
         )  # fmt: skip
     seconds = perf_counter() - began
     peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
     found = asdict(report_of(made))
     rows = found.pop("parts")
-    fields = {"graph": graph, "partitions": out, **found, "seconds": seconds}
+    fields = {"graph": graph, "partitions": out, **found, "seconds": seconds, "sync_seconds": phases["sync"]}
     fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, peak: sampler.peak_bytes}
     with progress_bars() as progress:
         if check:

@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 from oocgraph.config import settings
@@ -29,7 +28,8 @@ from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.writer import StoreWriter, check_output
+from oocgraph.store.outputs import output_place
+from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Codec, Duplicates, ProgressOption, VertexOrder
 
 
@@ -188,7 +188,7 @@ def build_with_report(
     from oocgraph.ingest.sources import open_source
 
     began, cpu_began, written = time.perf_counter(), time.process_time(), written_bytes()
-    check_output(Path(store), overwrite=overwrite)
+    output_place(store, kind="graph store", overwrite=overwrite)
     edges: EdgeSource = source
     if not hasattr(source, "streams"):
         edges = open_source(

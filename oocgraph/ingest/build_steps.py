@@ -22,6 +22,9 @@ from oocgraph.ingest.vertex_arrays import IdKind, IntegerIds, TextIds, write_ver
 from oocgraph.store.layout import GraphAttributes, plane_group
 from oocgraph.types import Array, index_dtype
 
+SYNC = "sync"
+"""Phase in which the store, which is complete, is forced to disk: its time is the disk's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -59,6 +62,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Figures:
         with job.phase(f"write {group}"):
             planes = num_planes if group == plane_group(job.directed) else 0
             num_entries, num_loops = write_group(group, files, classes, job, num_planes=planes)
+    job.progress(SYNC, 0, 1)
     job.writer.publish(
         GraphAttributes(
             num_vertices=num_vertices,
@@ -79,6 +83,8 @@ def build_steps(edges: EdgeSource, job: Job) -> Figures:
             source=edges.description,
         )
     )
+    job.phases[SYNC] = job.writer.sync_seconds
+    job.progress(SYNC, 1, 1)
     return Figures(reader.num_rows, vertex_bytes)
 
 

@@ -27,6 +27,7 @@ from oocgraph.ingest.workers import Workers
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.outputs import local_path, output_place
 from oocgraph.store.scipy import weight_column
 from oocgraph.store.staging import Staging
 from oocgraph.types import Array, Progress, ProgressOption
@@ -58,6 +59,8 @@ class ExportReport:
         Size of the file.
     seconds
         Wall time.
+    sync_seconds
+        The part of it that it took to force the file to disk.
     """
 
     path: str
@@ -65,6 +68,7 @@ class ExportReport:
     num_edges: int
     file_bytes: int
     seconds: float
+    sync_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ def export_graph(
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
     beside `out`; Parquet holds the ids of all vertices.
     """
-    begin, path, store = time.perf_counter(), Path(out), open_graph(store)
+    begin, path, store = time.perf_counter(), local_path(out), open_graph(store)
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")
@@ -156,6 +160,7 @@ def export_graph(
         raise OutputError(
             f"{path}: .sg holds at most {MAX_SG_VERTICES} vertices, not {store.attributes.num_input_vertices}; use .npz or .parquet"
         )
+    output_place(out, kind="file", overwrite=overwrite)
     column = weight_column(store, weight) if path.suffix == ".npz" else None
     budget = Budget(effective_budget_bytes(memory_budget))
     if memory_budget is None:
@@ -164,6 +169,7 @@ def export_graph(
         job = Job(store, order, budget, workers, staged.folder / "scratch", shown)
         writers[path.suffix](job, staged.path, column)
         staged.publish()
+        sync_seconds = staged.sync_seconds
     isolated = path.suffix != ".parquet" and order == "input"
     return ExportReport(
         path=str(path),
@@ -171,6 +177,7 @@ def export_graph(
         num_edges=store.num_edges,
         file_bytes=path.stat().st_size,
         seconds=time.perf_counter() - begin,
+        sync_seconds=sync_seconds,
     )
 
 

@@ -68,7 +68,7 @@ def allocate(stage: Stage, p: int, readers: Iterable[int], num_edges: int) -> Pa
         kernels.split_proxies(p, stage.masters[64 * low : 64 * high], proxies, words[0, low:high], words[1, low:high])
     num_masters = int(kernels.rank_words(words[0], 0, ranked[0]))
     num_local = int(kernels.rank_words(words[1], num_masters, ranked[1]))
-    ranked.tofile(_local_path(spec, p))
+    _local_path(spec, p).write_bytes(ranked.data)
     first_local = _at_blocks(stage, ranked, (num_masters, num_local))
     sizes = PartSizes(num_masters, num_local - num_masters, _num_mastered(stage, p) - num_masters, first_local)
     _write_vertices(stage, p, words, sizes)
@@ -140,7 +140,7 @@ def add_proxies(spec: CuspSpec, reader: int, proxies: Array, *, keep: bool) -> N
     if keep:
         proxies |= np.fromfile(path, np.uint64).reshape(proxies.shape)
     unfinished = path.with_suffix(f".{uuid.uuid4().hex}")  # of its own: another worker may have been told to do the same
-    proxies.tofile(unfinished)
+    unfinished.write_bytes(proxies.data)  # unlike `tofile`, it tells when the disk is full
     os.replace(unfinished, path)
 
 

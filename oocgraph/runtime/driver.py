@@ -105,13 +105,14 @@ class Driver:
 
     def run(self, spec: SearchSpec, store: SearchStore, watch: Watch) -> Outcome:
         """Take steps until the search has ended, and have the workers write the result."""
-        began, moves_before, epochs, idle = time.perf_counter(), self.crew.num_moves, 0, 0
-        seconds = 0.0
+        moves_before, epochs, idle = self.crew.num_moves, 0, 0
+        began = seconds = 0.0
         first_step = last_step = store.last_step(self.bounds, parents=True)
         while True:
             epochs += 1
             spec = replace(spec, epoch=spec.epoch + 1, last_step=last_step)
             store.update(epoch=spec.epoch, few=list(spec.options.few))
+            began = began or time.perf_counter()  # making the store ready is no part of the search
             try:
                 self._take_steps(spec, watch)
                 seconds = time.perf_counter() - began

@@ -76,18 +76,20 @@ class Choices:
     memory_budget: str | int | None
 
 
-def partition_store(store: CSRStore, out: str | os.PathLike[str], choices: Choices, crew: Crew) -> dict[str, float]:
+def partition_store(
+    store: CSRStore, out: str | os.PathLike[str], choices: Choices, crew: Crew, *, overwrite: bool, durable: bool
+) -> dict[str, float]:
     """Partition a graph; return the seconds of each phase.
 
     Raises
     ------
     OutputError
-        `out` exists or cannot be written.
+        `out` exists and `overwrite` is false, or it cannot be written.
     PolicyError, BudgetError, CorruptStoreError, ClusterError
         As a phase says; nothing is left behind.
     """
     seconds: dict[str, float] = {}
-    with Staging(os.path.abspath(out)) as staged:
+    with Staging(out, kind="partitions", overwrite=overwrite, durable=durable) as staged:
         try:
             staged.path.mkdir()
             spec = _spec(store, choices, crew, staged.path, staged.folder)
@@ -109,6 +111,7 @@ def partition_store(store: CSRStore, out: str | os.PathLike[str], choices: Choic
         finally:
             crew.close()  # before the folder goes that workers may be writing to
         staged.publish()
+        seconds["sync"] = staged.sync_seconds
     return seconds
 
 

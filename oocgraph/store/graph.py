@@ -18,6 +18,7 @@ from oocgraph.errors import CorruptStoreError, StoreError, VertexNotFoundError
 from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import PlainArray, RangeArray, StoredArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, GraphAttributes, plane_group
+from oocgraph.store.remains import restore
 from oocgraph.types import Array
 
 
@@ -186,7 +187,7 @@ def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[
     if "://" in text and not text.startswith("file://"):
         return _open_remote(text, storage_options)
     folder = Path(text.removeprefix("file://"))
-    if not folder.exists():
+    if not folder.exists() and not restore(folder):
         raise StoreError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
     try:
         attributes = json.loads((folder / "zarr.json").read_text())["attributes"]

@@ -14,6 +14,7 @@ from oocgraph.types import Array, Codec, Duplicates, VertexOrder, index_dtype
 FORMAT = 1
 ATTRIBUTES_KEY = "oocgraph"
 PARTITIONS_KEY = "oocgraph_partitions"
+RESULT_KEY = "oocgraph_result"
 
 CHUNK_BYTES = 64 << 20
 """Chunk of an uncompressed array: a file of this size, or of the array's when that is smaller."""

@@ -30,6 +30,7 @@ from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, PARTITIONS_KEY, VERTEX_ID
+from oocgraph.store.remains import restore
 from oocgraph.types import Array
 
 PARTITIONS_FORMAT = 1
@@ -236,7 +237,7 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
         There are none, they are incomplete or of a newer format, or a part is missing.
     """
     text = os.fspath(url).removeprefix("file://")
-    if not Path(text).exists():
+    if not Path(text).exists() and not restore(Path(text)):
         raise StoreError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
     try:
         attributes = json.loads((Path(text) / "zarr.json").read_text())["attributes"]

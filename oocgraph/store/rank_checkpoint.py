@@ -1,7 +1,8 @@
 """The checkpoint of a PageRank run: ranks and what the next iteration needs, in one file that is whole or not there.
 
 In: a folder, and what tells this run from another. Out: `RankCheckpoint`, which writes states and reads the last one back. The file
-``pagerank.state`` is written under another name, forced to disk and renamed; a run that is killed at any moment leaves the state before::
+``pagerank.state`` is replaced when the next one is on disk (`oocgraph.store.staging`); a run that is killed at any moment leaves the state
+before::
 
     8 bytes   magic "oocgPR01"
     uint64    length of the header
@@ -23,7 +24,8 @@ import google_crc32c
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OutputError
-from oocgraph.store.writer import output_error
+from oocgraph.store.outputs import local_path, output_error
+from oocgraph.store.staging import Staging
 from oocgraph.types import Array
 
 _MAGIC = b"oocgPR01"
@@ -49,7 +51,7 @@ class RankCheckpoint:
     """
 
     def __init__(self, folder: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
-        self.folder, self._run = Path(folder), dict(run)
+        self.folder, self._run = local_path(folder), dict(run)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -70,9 +72,8 @@ class RankCheckpoint:
         """
         header = json.dumps({"run": self._run, "num_vertices": rank.size, "scalars": dict(scalars)}).encode()
         raw = np.ascontiguousarray(rank, "<f8").view(np.uint8)
-        unfinished = self.folder / f".{_NAME}.{os.getpid()}"
-        try:
-            with unfinished.open("wb") as file:
+        with Staging(self.path, overwrite=True) as staged:
+            with staged.path.open("wb") as file:
                 file.write(_MAGIC + len(header).to_bytes(8, "little") + header + _crc_bytes(google_crc32c.extend(0, header)))
                 checksum = 0
                 for a in range(0, raw.size, _PIECE_BYTES):
@@ -80,19 +81,7 @@ class RankCheckpoint:
                     checksum = google_crc32c.extend(checksum, piece)
                     file.write(piece.data)
                 file.write(_crc_bytes(checksum))
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(self.path)
-            self._remove_remains()
-        except OSError as error:
-            raise output_error(error, self.path) from error
-        finally:
-            unfinished.unlink(missing_ok=True)
-
-    def _remove_remains(self) -> None:
-        """Remove what runs that were killed while they wrote have left: a checkpoint has one run at a time."""
-        for file in self.folder.glob(f".{_NAME}.*"):
-            file.unlink(missing_ok=True)
+            staged.publish()
 
     def read(self, num_vertices: int) -> tuple[dict[str, Any], Array] | None:
         """Return the scalars and the ranks of the last state; None when there is none.

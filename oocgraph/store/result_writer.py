@@ -9,6 +9,7 @@ strings is then null, which CSV writes as nothing and Zarr as an empty string (s
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from oocgraph.errors import OutputError
 from oocgraph.join import Ids
 from oocgraph.pagerank_result import PageRankResult
 from oocgraph.result import BFSResult
-from oocgraph.store.layout import string_arrays
+from oocgraph.store.layout import RESULT_KEY, string_arrays
+from oocgraph.store.outputs import Kind, local_path, output_place
 from oocgraph.store.staging import Staging
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import ArrayWriter
@@ -35,18 +37,18 @@ _BFS_COLUMNS = {"vertices": _ID, "level": "int32", "parent": _ID}
 _RANK_COLUMNS = {"vertices": _ID, "rank": "float64"}
 
 
-def write_result(result: BFSResult, path: Path) -> None:
+def write_result(result: BFSResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write `result` to `path`; its extension chooses the form.
 
     Raises
     ------
     OutputError
-        The path exists, its extension is another, or it cannot be written; nothing is left behind.
+        The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
     """
-    _write(result, path, _BFS_COLUMNS, "bfs")
+    _write(result, path, _BFS_COLUMNS, "bfs", overwrite=overwrite)
 
 
-def write_ranks(result: PageRankResult, path: Path) -> None:
+def write_ranks(result: PageRankResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write `result` to `path`, as `write_result` does.
 
     Raises
@@ -54,14 +56,30 @@ def write_ranks(result: PageRankResult, path: Path) -> None:
     OutputError
         As of `write_result`.
     """
-    _write(result, path, _RANK_COLUMNS, "pagerank")
+    _write(result, path, _RANK_COLUMNS, "pagerank", overwrite=overwrite)
 
 
-def _write(result: Result, path: Path, columns: dict[str, str], algorithm: str) -> None:
-    if path.suffix not in EXTENSIONS:
-        raise OutputError(f"{path}: unknown extension {path.suffix!r} for a result; choose one of {', '.join(EXTENSIONS)}")
-    with Staging(path) as staged:
-        if path.suffix == ".zarr":
+def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Return where a result that is written to `path` will stand.
+
+    Raises
+    ------
+    OutputError
+        The path exists and `overwrite` is false, or its extension is another.
+    """
+    if (extension := local_path(path).suffix) not in EXTENSIONS:
+        raise OutputError(f"{os.fspath(path)}: unknown extension {extension!r} for a result; choose one of {', '.join(EXTENSIONS)}")
+    return output_place(path, kind=_kind(extension), overwrite=overwrite)
+
+
+def _kind(extension: str) -> Kind:
+    return "result" if extension == ".zarr" else "file"
+
+
+def _write(result: Result, path: str | os.PathLike[str], columns: dict[str, str], algorithm: str, *, overwrite: bool) -> None:
+    result_place(path, overwrite=overwrite)
+    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged:
+        if staged.path.suffix == ".zarr":
             _write_zarr(result, staged.path, columns, algorithm)
         else:
             _write_table(result, staged.path, columns)
@@ -108,7 +126,7 @@ def _write_zarr(result: Result, folder: Path, columns: dict[str, str], algorithm
     for writer in writers.values():
         writer.close()
     groups = [name for name, kind in columns.items() if kind == _ID] if result.ids.kind == "string" else []
-    attributes = {"oocgraph_result": {"algorithm": algorithm, "id_kind": result.ids.kind, **result.summary()}}
+    attributes = {RESULT_KEY: {"algorithm": algorithm, "id_kind": result.ids.kind, **result.summary()}}
     for name in ("", *groups):
         metadata = {"zarr_format": 3, "node_type": "group", "attributes": {} if name else attributes}
         (folder / name / "zarr.json").write_text(json.dumps(metadata, indent=1, default=_plain))

@@ -39,6 +39,8 @@ from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
+from oocgraph.store.outputs import local_path
+from oocgraph.store.publish import put
 from oocgraph.store.search_log import Bounds, Record, read_records, search_write_error
 from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter
@@ -89,7 +91,7 @@ class SearchStore:
         place = SearchStore.new_place(path)
         own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
         store = cls(place, _plain({**fields, **own}))
-        with Staging(place) as staged:
+        with Staging(place, durable=store._durable) as staged:
             staged.path.mkdir()
             (staged.path / _PARTS).mkdir()
             _write_group(staged.path / _PARTS, {})
@@ -106,9 +108,7 @@ class SearchStore:
         OutputError
             The path exists, or its parent folder does not.
         """
-        if "://" in os.fspath(path):
-            raise OutputError(f"{os.fspath(path)}: a result store is a folder that every worker sees; give a path, not a URL")
-        place = Path(os.path.abspath(path))
+        place = Path(os.path.abspath(local_path(path)))
         if place.exists():
             raise OutputError(f"{place}: exists already; go on with its search with --resume {place}, or choose another name")
         if not place.parent.is_dir():
@@ -145,6 +145,11 @@ class SearchStore:
         return cls(place, fields)
 
     @property
+    def _durable(self) -> bool:
+        """Whether its files are forced to disk: not those of a store that goes with its result."""
+        return not self.fields.get("temporary", False)
+
+    @property
     def num_partitions(self) -> int:
         """Partitions of the search."""
         return int(self.fields["num_partitions"])
@@ -175,10 +180,10 @@ class SearchStore:
             They cannot be written; those in place stay.
         """
         changed = {**self.fields, **_plain(fields)}
-        staged = self.path / f".zarr.json-{uuid.uuid4().hex[:12]}"
+        staged = self.path / ".zarr.json-unfinished"  # the fields have one writer
         try:
             staged.write_text(_group_text({SEARCH_KEY: changed}))
-            staged.replace(self.path / "zarr.json")
+            put(staged, self.path / "zarr.json", replace=True, durable=self._durable)
         except OSError as error:
             raise search_write_error(error, self.path / "zarr.json") from error
         finally:
@@ -287,11 +292,12 @@ class SearchStore:
                 _write_array(staged, name, values)
             _write_group(staged, {})
             if not SearchStore.open(self.path).complete:
-                _put_folder(staged, place)
+                _put_part(staged, place, durable=self._durable)
         except OSError as error:
             raise search_write_error(error, place) from error
         finally:
-            shutil.rmtree(staged, ignore_errors=True)
+            for folder in (staged, _aside(staged)):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self, **fields: Any) -> None:
         """Mark the search complete, with some last fields, and remove its logs.
@@ -391,20 +397,19 @@ class _Log:
         return self._next if self._next is not None and self._next.step == step else None
 
 
-def _put_folder(folder: Path, place: Path) -> None:
-    """Rename a folder to its place; one that is there already goes."""
+def _put_part(folder: Path, place: Path, *, durable: bool) -> None:
+    """Put a part in its place; one that is there goes to where the new one was."""
     while True:
         try:
-            folder.rename(place)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            return put(folder, place, replace=place.exists(), durable=durable, aside=_aside(folder))
+        except OSError as error:  # another writer of the same part was quicker
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT) or not folder.exists():
                 raise
-        else:
-            return
-        old = folder.with_name(f"{folder.name}-old")
-        with suppress(FileNotFoundError):  # another writer of the same part was quicker
-            place.rename(old)
-        shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(_aside(folder), ignore_errors=True)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-old")
 
 
 def _write_array(root: Path, name: str, values: Array) -> None:

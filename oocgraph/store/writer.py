@@ -1,20 +1,16 @@
-"""Writes a store: arrays grow by appending, checksums beside them, published by one rename at the end.
+"""Writes a store: arrays grow by appending, checksums beside them, published at the end.
 
 In: blocks of each array, in order. Out: a Zarr v3 group. It is built under a temporary name in the
-folder of its destination (so on the same disk) and renamed when its attributes say ``complete``; what fails or
-is killed before leaves no store that opens, and the next build there removes the remains.
+folder of its destination (so on the same disk) and moved when its attributes say ``complete``; what fails or
+is killed before leaves no store that opens, and the next build there removes the remains (`oocgraph.store.staging`).
 
 Uncompressed chunks are written as plain files, because they are plain bytes; compressed ones through Zarr.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import shutil
-import socket
-import uuid
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,34 +19,10 @@ from typing import Any, Self
 import numpy as np
 
 import oocgraph
-from oocgraph.errors import OutputError
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
+from oocgraph.store.staging import Staging
 from oocgraph.types import PAGE_BYTES, Array, Codec
-
-_TEMPORARY = ".oocgraph-building"
-
-
-def output_error(error: OSError, where: Path | str) -> OutputError:
-    """Return the message for an operating-system error while writing to `where`."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(
-            f"{where}: the disk is full ({error.strerror}); free some space there or write elsewhere; nothing was left behind"
-        )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return OutputError(f"{where}: no permission to write ({error.strerror}); choose another output folder")
-    return OutputError(f"{where}: cannot write ({error.strerror or error})")
-
-
-def _remove_remains(parent: Path) -> None:
-    """Remove temporary folders whose builder, on this host, no longer runs."""
-    for folder in parent.glob(f"{_TEMPORARY}-*"):
-        try:
-            host, pid = (folder / "owner").read_text().split()
-        except (OSError, ValueError):
-            continue
-        if host == socket.gethostname() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 class ArrayWriter:
@@ -194,7 +166,7 @@ def write_groups(root: Path, attributes: dict[str, Any]) -> None:
 
 
 class StoreWriter:
-    """A store being built under a temporary name; `publish` renames it, leaving the context otherwise removes it.
+    """A store being built under a temporary name; `publish` moves it to its place, leaving the context otherwise removes it.
 
     Parameters
     ----------
@@ -212,29 +184,10 @@ class StoreWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, codec: Codec, overwrite: bool) -> None:
-        self.path = Path(path)
         self.codec: Codec = codec
-        self._overwrite = overwrite
         self._arrays: dict[str, ArrayWriter] = {}
-        if "://" in os.fspath(path):
-            raise OutputError(
-                f"{os.fspath(path)}: a graph is built in a local folder; give a path, and copy the store to the URL afterwards"
-            )
-        check_output(self.path, overwrite=overwrite)
-        self._folder = self.path.parent / f"{_TEMPORARY}-{uuid.uuid4().hex[:12]}"
-        self.root, self.scratch = self._folder / "graph.zarr", self._folder / "scratch"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            _remove_remains(self.path.parent)
-            self._folder.mkdir()
-            (self._folder / "owner").write_text(f"{socket.gethostname()} {os.getpid()}")
-            self.root.mkdir()
-            self.scratch.mkdir()
-        except BaseException as error:  # an interrupt too must leave nothing behind
-            shutil.rmtree(self._folder, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise output_error(error, self.path) from error
-            raise
+        self._staging = Staging(path, kind="graph store", overwrite=overwrite)
+        self.root, self.scratch = self._staging.path, self._staging.folder / "scratch"
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:
         """Begin the array `name` (``out/indices``, ...)."""
@@ -248,7 +201,7 @@ class StoreWriter:
         writer.append(values)
 
     def publish(self, attributes: GraphAttributes) -> None:
-        """Close every array, write checksums and the group's attributes, and rename the store to its place."""
+        """Close every array, write checksums and the group's attributes, force all to disk and move it to its place."""
         for name, writer in list(self._arrays.items()):
             writer.close()
             checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{name}", np.uint32, "none")
@@ -256,40 +209,24 @@ class StoreWriter:
             checksums.close()
         fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
         write_groups(self.root, {ATTRIBUTES_KEY: fields})
-        old = self._folder / "old.zarr"
-        if self.path.exists():
-            check_output(self.path, overwrite=self._overwrite)
-            self.path.rename(old)
-        self.root.rename(self.path)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._staging.publish()
+
+    @property
+    def sync_seconds(self) -> float:
+        """Time that it took to force the store to disk."""
+        return self._staging.sync_seconds
 
     def __enter__(self) -> Self:
+        try:
+            self.root.mkdir()
+            self.scratch.mkdir()
+        except BaseException as error:  # an interrupt too must leave nothing behind
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for writer in self._arrays.values():
             with suppress(OSError):
                 writer.abort()
-        shutil.rmtree(self._folder, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise output_error(error, self.path) from error
-
-
-def check_output(path: Path, *, overwrite: bool) -> None:
-    """Refuse an output that exists.
-
-    Raises
-    ------
-    OutputError
-        `path` exists and `overwrite` is false, or it is something that is not a graph store.
-    """
-    if not path.exists():
-        return
-    if not overwrite:
-        raise OutputError(f"{path}: exists already; choose another name or pass --overwrite (overwrite=True)")
-    try:
-        ours = ATTRIBUTES_KEY in json.loads((path / "zarr.json").read_text())["attributes"]
-    except (OSError, ValueError, KeyError):
-        ours = False
-    if not ours:
-        raise OutputError(f"{path}: exists and is not a graph store, so it is not overwritten; remove it yourself or choose another name")
+        self._staging.__exit__(kind, error, trace)

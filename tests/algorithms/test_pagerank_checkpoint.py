@@ -145,14 +145,14 @@ def test_process_that_is_killed_while_it_writes(store, tmp_path):
     code = f"""
 import os, signal
 import oocgraph
-from pathlib import Path
-replace, written = Path.replace, []
-def fatal(self, target):
-    written.append(self)
+from oocgraph.store import staging
+put, written = staging.put, []
+def fatal(output, *place, **options):
+    written.append(output)
     if len(written) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    return replace(self, target)
-Path.replace = fatal
+    return put(output, *place, **options)
+staging.put = fatal
 oocgraph.pagerank({str(store.url)!r}, checkpoint={str(tmp_path / "c")!r}, tol=1e-9, max_iter=500)
 """
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)

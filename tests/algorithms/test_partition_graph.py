@@ -435,6 +435,6 @@ def test_phases_are_timed(store, tmp_path):
         num_partitions=2, policy=partitioning.checked_policy("EEC", vertex_order="degree", compiled=False), read="out", columns=(),
         transposed=True, vertex_weight=0.0, edge_weight=1.0, round_vertices=9, threads=1, memory_budget=None,
     )  # fmt: skip
-    seconds = partitioning.partition_store(store, tmp_path / "p", choices, Readers(1))
-    assert list(seconds) == ["master assignment", "edge assignment", "allocation", "construction", "transpose", "checksums"]
+    seconds = partitioning.partition_store(store, tmp_path / "p", choices, Readers(1), overwrite=False, durable=True)
+    assert list(seconds) == ["master assignment", "edge assignment", "allocation", "construction", "transpose", "checksums", "sync"]
     assert all(value > 0 for value in seconds.values())

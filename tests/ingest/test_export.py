@@ -229,7 +229,7 @@ def test_existing_outputs_are_replaced_only_when_told(small, tmp_path):
         export_graph(small, tmp_path / "g.sg")
     export_graph(small, tmp_path / "g.sg", overwrite=True)
     (tmp_path / "d.sg").mkdir()
-    with pytest.raises(OutputError, match="only a file is ever overwritten"):
+    with pytest.raises(OutputError, match="exists and is not a file, so it is not overwritten"):
         export_graph(small, tmp_path / "d.sg", overwrite=True)
 
 

@@ -2,17 +2,15 @@
 
 In: a generator. Out: one Parquet file (columns ``source`` and ``target``) or one ``.npy`` of shape (num_edges, 2); int32
 up to 2**31 vertices, else int64. Blocks are computed by a second thread while one writes, a few blocks at a time,
-under a temporary name that is renamed when complete.
+and the file appears when it is complete.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,8 @@ import numpy as np
 from oocgraph.errors import OutputError
 from oocgraph.ingest.generators.generated import GeneratedEdges
 from oocgraph.progress import watched
+from oocgraph.store.outputs import local_path
+from oocgraph.store.staging import Staging
 from oocgraph.types import Array, Progress, ProgressOption
 
 ROW_GROUP_EDGES = 4 << 20
@@ -61,32 +61,14 @@ def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwri
     -----
     Host memory: about 100 MB of blocks, whatever the number of edges.
     """
-    path = Path(path)
+    place = local_path(path)
     writers = {".parquet": _write_parquet, ".npy": _write_npy}
-    if path.suffix not in writers:
-        raise OutputError(f"{path}: unknown extension {path.suffix!r}; an edge list is written as .parquet or .npy")
-    if path.exists() and not overwrite:
-        raise OutputError(f"{path}: exists already; choose another name or pass --overwrite (overwrite=True)")
-    with _temporary_name(path) as temporary, watched(progress) as shown:
-        writers[path.suffix](source, temporary, shown)
-    return path.stat().st_size
-
-
-@contextmanager
-def _temporary_name(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path`; rename it to `path` on success, remove it otherwise."""
-    from oocgraph.store.writer import output_error
-
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise output_error(error, path) from error
-    finally:
-        if temporary.exists():
-            temporary.unlink()
+    if place.suffix not in writers:
+        raise OutputError(f"{place}: unknown extension {place.suffix!r}; an edge list is written as .parquet or .npy")
+    with Staging(place, overwrite=overwrite) as staged, watched(progress) as shown:
+        writers[place.suffix](source, staged.path, shown)
+        staged.publish()
+    return place.stat().st_size
 
 
 def _id_dtype(source: GeneratedEdges) -> np.dtype[Any]:

@@ -1,0 +1,96 @@
+"""Where outputs may go, what they may replace, and the messages for what goes wrong there.
+
+In: what a user gave as an output, and the kind of output. Out: the place where it will stand, or one message before any work is done. Every
+writer asks here: stores, results, partitions, exports, edge lists.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from pathlib import Path
+from typing import Literal
+
+from oocgraph.errors import OutputError
+from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, RESULT_KEY
+from oocgraph.store.remains import behind_links, restore
+
+Kind = Literal["file", "graph store", "partitions", "result"]
+"""Kinds of outputs; each replaces only its own kind."""
+
+_KEYS: dict[Kind, str] = {"graph store": ATTRIBUTES_KEY, "partitions": PARTITIONS_KEY, "result": RESULT_KEY}
+_ARTICLES: dict[Kind, str] = {"file": "a file", "graph store": "a graph store", "partitions": "partitions of a graph", "result": "a result"}
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+"""Beginning of a URL, also of one that went through `pathlib.Path`, which leaves one of two slashes."""
+
+
+def output_error(error: OSError, where: Path | str, *, left: Path | None = None) -> OutputError:
+    """Return the message for an operating-system error while writing to `where`; `left` is what could not be removed."""
+    remains = "nothing was left behind" if left is None else f"{left} could not be removed: remove it yourself"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(f"{where}: the disk is full ({error.strerror}); free some space there or write elsewhere; {remains}")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputError(f"{where}: no permission to write ({error.strerror}); choose another output folder")
+    return OutputError(f"{where}: cannot write ({error.strerror or error})" + ("" if left is None else f"; {remains}"))
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """Return an output's path.
+
+    Raises
+    ------
+    OutputError
+        It is a URL.
+    """
+    text = os.fspath(path)
+    if _URL.match(text):
+        raise OutputError(f"{text}: outputs are written to local file systems only; give a path, and copy the output to the URL afterwards")
+    return Path(text)
+
+
+def output_place(path: str | os.PathLike[str], *, kind: Kind, overwrite: bool) -> Path:
+    """Return where an output will stand: absolute, and behind any symbolic links.
+
+    Parameters
+    ----------
+    path
+        As the user gave it.
+    kind
+        What will stand there.
+    overwrite
+        Whether something of that kind may be replaced.
+
+    Raises
+    ------
+    OutputError
+        `path` is a URL; or something stands there, and `overwrite` is false or it is of another kind.
+
+    Notes
+    -----
+    An output that a killed process had moved aside, to replace it, is put back first.
+    """
+    named = local_path(path)
+    place = behind_links(named)
+    if place.is_symlink():
+        raise OutputError(f"{named}: a symbolic link that leads back to itself; remove it or choose another name")
+    if not os.path.lexists(place) and not restore(place):
+        return place
+    if not overwrite:
+        raise OutputError(f"{named}: exists already; choose another name or pass --overwrite (overwrite=True)")
+    if not _is_a(place, kind):
+        raise OutputError(
+            f"{named}: exists and is not {_ARTICLES[kind]}, so it is not overwritten; remove it yourself or choose another name"
+        )
+    return place
+
+
+def _is_a(place: Path, kind: Kind) -> bool:
+    if kind == "file":
+        return place.is_file()
+    try:
+        return _KEYS[kind] in json.loads((place / "zarr.json").read_text())["attributes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
