@@ -17,6 +17,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.types import DeviceKind
 
 _DEFAULTS = Path(__file__).with_name("oocgraph.yaml")
+_PROC = Path("/proc/self/status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +70,14 @@ def settings() -> Settings:
     Raises
     ------
     OocGraphError
-        A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting.
+        A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting; or /proc is missing.
 
     Examples
     --------
     >>> settings().io_threads > 0
     True
     """
+    require_proc()
     import dask.config
 
     stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
@@ -96,6 +98,21 @@ def settings() -> Settings:
         steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
     )
+
+
+def require_proc() -> None:
+    """Refuse to go on where the kernel does not tell what processes hold: no budget can be kept there, and Dask cannot be imported.
+
+    Raises
+    ------
+    OocGraphError
+        /proc is not mounted.
+    """
+    if not _PROC.exists():
+        raise OocGraphError(
+            "/proc is not mounted, and memory budgets and Dask need it; mount it (mount -t proc proc /proc), "
+            "or have the container or chroot mount it"
+        )
 
 
 def num_cores() -> int:

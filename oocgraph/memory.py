@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from oocgraph.config import require_proc
 from oocgraph.errors import BudgetError, OocGraphError
 
 SAMPLE_SECONDS = 0.01
@@ -110,6 +111,7 @@ def cgroup_limit_bytes() -> int | None:
 
 def available_bytes() -> int:
     """Memory that this process could still take without swapping, machine-wide."""
+    require_proc()
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable"):
             return int(line.split()[1]) * 1024

@@ -7,6 +7,7 @@ close what they opened. `distributed` and `dask_cuda` are imported when a cluste
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import signal
 import threading
@@ -213,6 +214,7 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
     """
     import dask
 
+    _check_semaphores()
     made: Future[Any] = Future()
 
     def start() -> None:
@@ -236,6 +238,17 @@ def _start(make: Callable[..., Any], options: dict[str, Any], remedy: str) -> It
             raise
     with made.result() as cluster:
         yield cluster
+
+
+def _check_semaphores() -> None:
+    """Refuse to start processes that could not talk to this one; Dask only says that a worker's status is still "init"."""
+    try:
+        multiprocessing.get_context("spawn").Lock()
+    except OSError as error:
+        raise ClusterError(
+            f"worker processes need POSIX semaphores, which are kept in /dev/shm, and that cannot be used ({error.strerror}); mount it "
+            "(mount -t tmpfs tmpfs /dev/shm), or search in this process, without --cluster"
+        ) from error
 
 
 def _worker_bytes(workers: int, worker_memory: str | int | None) -> int:

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.config import settings
+from oocgraph.config import require_proc, settings
 from oocgraph.errors import ClusterError, MissingDependencyError, OocGraphError
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def reason(error: BaseException) -> str:
 
 def import_distributed() -> Any:
     """Import and return `distributed`, or say what is missing."""
+    require_proc()
     try:
         import distributed
     except ImportError as error:
