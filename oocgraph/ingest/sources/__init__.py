@@ -13,7 +13,7 @@ from typing import Any
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
-from oocgraph.ingest.sources.source import Request, Source, reading, refuse_stream
+from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
 __all__ = ["open_source"]
 
@@ -119,7 +119,15 @@ def _open_path(text: str, request: Request) -> Source:
         if not exists:
             raise InputError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
-    return _FORMATS[extension](path, request)
+    return _with_files([path], lambda: _FORMATS[extension](path, request))
+
+
+def _with_files(paths: Sequence[Path], opened: Callable[[], Source]) -> Source:
+    """Open files, and note how they were before."""
+    files = tuple(InputFile.of(path) for path in paths)
+    source = opened()
+    source.files = files
+    return source
 
 
 def _extension(path: Path) -> str | None:
@@ -152,7 +160,7 @@ def _open_many(files: list[Path], description: str, none_found: str, request: Re
     other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
     if other is not None:
         raise InputError(f"{description}: {other} is not Parquet; only Parquet files are read together, name one file or convert them")
-    return open_parquet(files, description, request)
+    return _with_files(files, lambda: open_parquet(files, description, request))
 
 
 def _open_object(source: Any, request: Request) -> Source:

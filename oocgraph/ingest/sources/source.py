@@ -11,13 +11,14 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeStream, IdKind
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
 from oocgraph.ingest.sources.ids import MAX_ID
 from oocgraph.types import Array
 
@@ -51,9 +52,50 @@ class Request:
         return tuple(dict.fromkeys(name for name in given if name is not None))
 
 
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as it was when it was opened; another program may write to it while it is read, and again when it is read once more.
+
+    Attributes
+    ----------
+    state
+        Device, inode, bytes, and nanoseconds of the last change.
+    """
+
+    path: Path
+    state: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, path: Path) -> InputFile:
+        """Look at a file."""
+        with reading(path):
+            found = os.stat(path)
+        return cls(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+
+    def check(self) -> None:
+        """Refuse a file that has changed.
+
+        Raises
+        ------
+        InputError
+            It was written to, replaced or removed.
+        """
+        if not self.path.exists() or InputFile.of(self.path) != self:
+            raise InputError(
+                f"{self.path} was changed while it was read, so the edges may be of neither version; wait until whoever writes it has "
+                "finished, or copy it first"
+            )
+
+
 @dataclass(slots=True)
 class Source:
-    """The one implementation of `oocgraph.ingest.edges.EdgeSource`; attributes as there."""
+    """The one implementation of `oocgraph.ingest.edges.EdgeSource`; attributes as there.
+
+    Attributes
+    ----------
+    files
+        What is read; every stream ends with an error if one has changed since it was opened.
+    """
 
     description: str
     id_kind: IdKind
@@ -65,6 +107,7 @@ class Source:
     weight: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
     extra_vertices: Array | None = None
+    files: tuple[InputFile, ...] = ()
 
     def __post_init__(self) -> None:
         if self.num_vertices is not None and self.id_kind != "int64":
@@ -74,7 +117,23 @@ class Source:
         """Return the parts of the source, in order; no block has more than `block_rows` edges."""
         if block_rows < 1:
             raise ValueError(f"block_rows is {block_rows}; it must be at least 1")
-        return self.make_streams(block_rows)
+        return [partial(self._checked, stream) for stream in self.make_streams(block_rows)]
+
+    def _checked(self, stream: EdgeStream) -> Iterator[EdgeBlock]:
+        """Read a stream, and refuse what was changed meanwhile: whatever else is wrong then may come of that."""
+        try:
+            yield from stream()
+        except Exception as error:
+            try:
+                self._check_files()
+            except InputError as changed:
+                raise changed from error
+            raise
+        self._check_files()
+
+    def _check_files(self) -> None:
+        for file in self.files:
+            file.check()
 
 
 def split_rows(num_rows: int, block_rows: int) -> list[tuple[int, int]]:
