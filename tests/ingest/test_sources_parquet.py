@@ -1,15 +1,12 @@
 """Parquet: types, layouts, bounds, damage."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from oocgraph.ingest.sources import open_source
-from tests.ingest.helpers import SOURCE, TARGET, check, read, refused
+from tests.ingest.helpers import SOURCE, TARGET, check, peak_anonymous_bytes, read, refused
 
 
 def table(source=SOURCE, target=TARGET, kind=None, **columns):
@@ -201,20 +198,10 @@ def test_damaged_files(tmp_path):
     assert error.__cause__ is not None
 
 
-MEASURE = """
-import sys
-from oocgraph.ingest.sources import open_source
-from tests.ingest.helpers import peak_anonymous_bytes
-next(open_source(sys.argv[1]).streams(1 << 10)[0]())  # code and threads, some 30 MB, are not the file's
-print(*peak_anonymous_bytes(open_source(sys.argv[1]), 1 << 16))
-"""
-
-
 def test_one_row_group_of_the_whole_graph_is_read_in_bounded_memory(tmp_path):
     """96 MB of columns in one row group are streamed within a quarter of that."""
     ids = np.arange(6_000_000)
     path = write(tmp_path / "e.parquet", table(ids, ids), row_group_size=ids.size, use_dictionary=False, compression="none")
-    done = subprocess.run([sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True)
-    grown, num_edges = map(int, done.stdout.split())
+    grown, num_edges = peak_anonymous_bytes(path)
     assert num_edges == ids.size
     assert grown < 24 << 20
