@@ -14,6 +14,7 @@ from oocgraph.kernels.semirings import SEMIRINGS
 from oocgraph.memory import host_bytes
 from oocgraph.runtime import cluster_product
 from oocgraph.runtime.cluster_product import find_workers
+from oocgraph.runtime.scheduler import workers_of
 from oocgraph.store.search_store import graph_fingerprint
 from tests.algorithms.test_spmv import vector_for
 from tests.ingest.helpers_build import ArraySource
@@ -145,7 +146,7 @@ class TestRefusals:
         for given in (kron, kron.to_scipy(dtype=np.float64)):
             with pytest.raises(BudgetError, match=r"worker tcp://[0-9.:]+: .*set --memory \(memory_budget\) to at least \d+M") as refused:
                 spmv(given, x, client=client, memory_budget=least + (1 << 16))
-            assert re.search(r"worker (\S+):", str(refused.value))[1] in client.scheduler_info()["workers"]
+            assert re.search(r"worker (\S+):", str(refused.value))[1] in workers_of(client)
 
 
 @pytest.mark.kill

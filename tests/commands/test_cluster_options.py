@@ -53,7 +53,7 @@ def scheduler_file(tmp_path_factory):
         file = tmp_path_factory.mktemp("scheduler") / "scheduler.json"
         file.write_text(json.dumps(cluster.scheduler.identity()))
         yield file
-        assert len(cluster.scheduler_info["workers"]) == 2
+        assert len(cluster.scheduler.workers) == 2
 
 
 def test_running_scheduler_by_file(run, graph, scheduler_file, tmp_path, expected):

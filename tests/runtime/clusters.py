@@ -21,6 +21,7 @@ from oocgraph.partition.dealing import deal
 from oocgraph.runtime import holdings
 from oocgraph.runtime.part import bounds_of
 from oocgraph.runtime.part_load import PartPlan
+from oocgraph.runtime.scheduler import workers_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,7 +91,7 @@ class Cluster:
 
     def workers(self):
         """Addresses of the workers that the scheduler knows."""
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        return sorted(workers_of(self.client))
 
     def pid(self, address):
         """Process of a worker."""

@@ -9,6 +9,7 @@ import oocgraph
 from oocgraph.arrays import drivers
 from oocgraph.errors import DeviceError, OocGraphError
 from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.scheduler import workers_of
 from oocgraph.runtime.worker import inventory
 from oocgraph.verify import verify_bfs
 from tests.runtime import device_parts
@@ -125,7 +126,7 @@ def test_workers_without_a_gpu(small):
             oocgraph.bfs(store, 5, client=client, device_memory_budget="1G")
         with pytest.raises(OocGraphError, match="device is 'tpu'"):
             oocgraph.bfs(store, 5, client=client, device="tpu")
-        client.run(device_parts.use_shim, workers=list(client.scheduler_info()["workers"])[:1])
+        client.run(device_parts.use_shim, workers=list(workers_of(client))[:1])
         result = oocgraph.bfs(store, 5, client=client, direction="pull")
         assert result.device == "CPU (shim), cpu"
         assert (result.level.compute() == expected).all()

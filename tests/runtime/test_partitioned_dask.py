@@ -19,6 +19,7 @@ from oocgraph.partition.grid import grid_policy
 from oocgraph.partition.policies import named_policy
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.runtime.partitioned_dask import PartitionedClusterRuntime
+from oocgraph.runtime.scheduler import workers_of
 from oocgraph.verify import verify_search
 from tests.runtime.clusters import Cluster
 
@@ -113,7 +114,7 @@ def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition
     found = oocgraph.bfs(store, 5, client=threads_client, partition=partition)
     oocgraph.verify_bfs(store, found)
     assert (found.partition, found.num_partitions) == (partition, 2)
-    assert set(found.workers) == set(threads_client.scheduler_info(n_workers=-1)["workers"])
+    assert set(found.workers) == set(workers_of(threads_client))
     assert not list(Path(store.url).parent.glob(".*"))
     assert left(threads_client) == []
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from oocgraph.runtime import cluster_product
 from oocgraph.runtime.cluster_product import ClusterProduct, WorkerLostError
 from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.partition_crew import OnCluster
@@ -54,12 +55,13 @@ def test_a_slow_result_of_a_partitioning_arrives():
     assert crew._result(SlowFuture(), "edges") == "rows"
 
 
-def test_a_worker_that_goes_before_it_is_sent_anything_is_a_lost_one():
+def test_a_worker_that_goes_before_it_is_sent_anything_is_a_lost_one(monkeypatch):
     """Dask's scheduler then knows no such worker, and says so by a KeyError."""
 
     def scatter(*_, **__):
         raise KeyError("tcp://1")
 
-    client = SimpleNamespace(status="running", scatter=scatter, scheduler_info=lambda n_workers: {"workers": {}})
+    monkeypatch.setattr(cluster_product, "workers_of", lambda client: {})
+    client = SimpleNamespace(status="running", scatter=scatter)
     with pytest.raises(WorkerLostError, match="tcp://1 was lost"):
         without_init(ClusterProduct, _client=client, _addresses=["tcp://1"])._send(None, ["tcp://1"])

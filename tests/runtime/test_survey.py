@@ -16,6 +16,7 @@ import oocgraph
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.runtime import survey
 from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.scheduler import workers_of
 from oocgraph.runtime.survey import survey_workers
 from oocgraph.store.graph import open_graph
 from tests.reference_build import reference_build
@@ -42,7 +43,7 @@ def patient():
 @contextmanager
 def changed(client, name, value, *, one=True):
     """Replace something (``package.module:name``) in the process of the last worker, or in all."""
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])[-1:] if one else None
+    workers = sorted(workers_of(client))[-1:] if one else None
     saved = client.run(put, name, value, workers=workers)
     try:
         yield next(iter(saved))
