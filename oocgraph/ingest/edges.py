@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from oocgraph.errors import InputError
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
@@ -83,3 +85,19 @@ class EdgeSource(Protocol):
         The blocks raise InputError (file, place, remedy) for what cannot be an edge.
         """
         ...
+
+
+def read_streams(edges: EdgeSource, block_rows: int) -> list[EdgeStream]:
+    """Return the parts of a source, whose blocks raise InputError where the source cannot be read.
+
+    A build writes while it reads: an error of the operating system must not be taken for one of its output.
+    """
+
+    def guarded(stream: EdgeStream) -> Iterator[EdgeBlock]:
+        try:
+            yield from stream()
+        except OSError as error:
+            where = edges.description if error.filename is None else error.filename
+            raise InputError(f"{where}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
+
+    return [partial(guarded, stream) for stream in edges.streams(block_rows)]

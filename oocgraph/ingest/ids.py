@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.types import MAX_UINT32_VERTICES, Array
 
 MAX_GAPS = 4
@@ -106,5 +106,5 @@ def _scan(edges: EdgeSource, job: Job) -> tuple[tuple[int, int] | None, int]:
             low, high, num_rows = min(low, *ends), max(high, *ends), num_rows + block.source.size
             job.progress("scan ids", num_rows, edges.num_rows or 0)
 
-    job.workers.drain(edges.streams(job.sizes.block_rows), look)
+    job.workers.drain(read_streams(edges, job.sizes.block_rows), look)
     return ((low, high) if num_rows else None), num_rows

@@ -13,7 +13,7 @@ import numpy as np
 from oocgraph.errors import InputError
 from oocgraph.ingest.bins import BinFiles, Records
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.ids import RangeIds
 from oocgraph.ingest.key_bins import KeyBins, sampled_bins
 from oocgraph.ingest.payload import Categories, canonical
@@ -128,13 +128,13 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
     def deal(block: EdgeBlock) -> None:
         files.append((keys_of(block), *reader.columns(block)), job.scratch)
 
-    job.workers.drain(edges.streams(job.sizes.block_rows), deal)
+    job.workers.drain(read_streams(edges, job.sizes.block_rows), deal)
     files.close()
     return files, reader
 
 
 def first_blocks(edges: EdgeSource) -> list[EdgeBlock]:
     """First rows of a few parts of the source, as a sample."""
-    streams = edges.streams(SAMPLED_ROWS)
+    streams = read_streams(edges, SAMPLED_ROWS)
     chosen = streams[:: max(1, -(-len(streams) // SAMPLED_STREAMS))]
     return [block for stream in chosen for block in [next(stream(), None)] if block is not None]

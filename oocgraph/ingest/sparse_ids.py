@@ -16,7 +16,7 @@ import numpy as np
 from oocgraph.ingest.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_plan import MAX_BINS
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.key_bins import SplitterBins
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, key_bits, raw_bins
 from oocgraph.kernels.build import edge_keys
@@ -106,7 +106,7 @@ def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, Colum
         by_source.append((source, target, *reader.columns(block)), job.scratch)
         targets.append((target,), job.scratch)
 
-    job.workers.drain(edges.streams(job.sizes.block_rows), deal)
+    job.workers.drain(read_streams(edges, job.sizes.block_rows), deal)
     targets.append((extra,), job.scratch)
     by_source.close()
     targets.close()

@@ -19,7 +19,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.ingest.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_plan import MAX_BINS
-from oocgraph.ingest.edges import EdgeBlock, EdgeSource
+from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.key_bins import uniform_bins
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges
@@ -132,7 +132,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         by_source.append((hashes(source, seed), hashes(target, seed), *reader.columns(block)), job.scratch)
         add_text(_unique([source, target]))
 
-    job.workers.drain(edges.streams(max(1 << 10, job.sizes.block_rows // BLOCK_SHARE)), deal)
+    job.workers.drain(read_streams(edges, max(1 << 10, job.sizes.block_rows // BLOCK_SHARE)), deal)
     if edges.extra_vertices is not None:
         add_text(_unique([as_binary(edges.extra_vertices)]))
     text.close()

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oocgraph.errors import BudgetError, OocGraphError, OutputError, StoreError
+from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError, StoreError
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
@@ -56,14 +56,18 @@ class FailingSource(ArraySource):
             yield block
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device"), OocGraphError("bad row")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error"), OocGraphError("bad row")])
 def test_failure_leaves_nothing_behind(tmp_path, error):
-    """Whatever is raised while reading, neither a store nor temporary files remain, and an old store is untouched."""
+    """Whatever is raised while reading, neither a store nor temporary files remain, and an old store is untouched.
+
+    What the operating system says while the input is read is told of the input.
+    """
     old = build_csr(random_source(), tmp_path / "g")
     source = FailingSource(*np.random.default_rng(1).integers(0, 3000, (2, 20_000)))
     source.error = error
-    with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
+    with pytest.raises(InputError if isinstance(error, OSError) else type(error)) as failed:
         build_csr(source, tmp_path / "g", overwrite=True)
+    assert str(tmp_path / "g") not in str(failed.value)
     assert remains(tmp_path) == []
     assert open_graph(tmp_path / "g").num_edges == old.num_edges
 

@@ -208,6 +208,8 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: no permission to read it; change its mode or run as its owner") from error
     except IsADirectoryError as error:
         raise InputError(f"{path} is a folder where a file is needed; name the file") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
 
 
 def open_file(path: Path) -> IO[bytes]:
