@@ -22,8 +22,8 @@ from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.blocks import PIECE_ROWS
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.stage import Stage
-from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
-from oocgraph.store.partitions import MIRROR_OWNER, part_name
+from oocgraph.store.layout import ISOLATED_ID, MIRROR_OWNER, ORDER, SORTED_ID, VERTEX_ID
+from oocgraph.store.partitions import part_name
 from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.types import Array, index_dtype
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
-from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
 

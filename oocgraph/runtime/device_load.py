@@ -21,6 +21,7 @@ from oocgraph.plan.residency import SLACK_BYTES
 from oocgraph.runtime import resident as host
 from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
 from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.subgraph.rows import held_window_bytes
@@ -180,8 +181,8 @@ def _load_planes(
     if lookup is None or not num_planes:
         return upload_planes(device, uploader, np.full(1, store.num_vertices, np.int64), dtype, lambda _k, _target: None)
     stored = store.array(f"{group}/planes/indices")
-    starts = store.read(f"{group}/planes/offsets").astype(np.int64)
-    lengths = host.plane_lengths(lookup[3], lookup[1], store.num_vertices, num_planes)
+    starts = store.plane_offsets
+    lengths = plane_lengths(lookup[3], lookup[1], store.num_vertices, num_planes)
     return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))
 
 

@@ -208,7 +208,7 @@ class DevicePartPlan(PartPlan):
     def _take_plane(self, uploader: Uploader, pool: ThreadPoolExecutor, plane: int, target: Array) -> None:
         """Copy the partition's entries out of a stored plane, through pinned memory."""
         stored = self.store.array(f"{self.groups[-1]}/planes/indices")
-        start = int(self.store.array(f"{self.groups[-1]}/planes/offsets").read(plane, plane + 1)[0])
+        start = int(self.store.plane_offsets[plane])
         step = max(LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
         blocks = self.dealing.blocks_of(self.partition)
 

@@ -19,8 +19,9 @@ from oocgraph.memory import page_cache_bytes
 from oocgraph.partition.dealing import Dealing, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.runtime import resident as whole
-from oocgraph.runtime.resident import Adjacency, ResidentGraph, plane_lengths
+from oocgraph.runtime.resident import Adjacency, ResidentGraph
 from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import Array
@@ -180,7 +181,7 @@ class PartPlan:
     def _take_planes(self, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""
         stored = self.store.array(f"{self.groups[-1]}/planes/indices")
-        starts = self.store.read(f"{self.groups[-1]}/planes/offsets").astype(np.int64)
+        starts = self.store.plane_offsets
         blocks = self.dealing.blocks_of(self.partition)
         step = max(whole.LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
 

@@ -19,6 +19,7 @@ from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.check_pages import check_array
+from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
@@ -209,18 +210,6 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
     )
 
 
-def plane_lengths(degree: Array, first: Array, num_vertices: int, num_planes: int) -> Array:
-    """Count the vertices with degree above ``0 .. num_planes``: (num_planes + 1,) int64.
-
-    Parameters
-    ----------
-    degree, first : (num_distinct,) int64
-        Distinct degrees, descending, and the first vertex of each.
-    """
-    ends = np.append(first, num_vertices)
-    return np.asarray(ends[np.searchsorted(-degree, -np.arange(num_planes + 1), side="left")], np.int64)
-
-
 def sorted_lookup(store: CSRStore) -> tuple[Array, Array, Array, Array]:
     """Return the row lookup of the pull group of a degree-sorted store."""
     degree, first = store.degrees
@@ -243,7 +232,7 @@ def _load_heads(store: CSRStore, group: str, num_planes: int, lookup: Any, pool:
     if not num_planes:
         length = np.full(1, n, np.int64)
         return np.empty(0, store.index_dtype), np.zeros(1, np.int64), length
-    offsets = store.read(f"{group}/planes/offsets")[: num_planes + 1].astype(np.int64)
+    offsets = store.plane_offsets[: num_planes + 1]
     planes = read_parallel(store.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
     return planes, offsets, plane_lengths(lookup[3], lookup[1], n, num_planes)
 

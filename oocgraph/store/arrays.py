@@ -1,7 +1,8 @@
-"""One stored array, read by ranges: plain chunk files by ``preadv``, anything else through Zarr.
+"""One stored array, read by ranges; plain chunk files by ``preadv``.
 
-In: a range of elements. Out: a NumPy array. `PlainArray` knows where each element's bytes are, so that compiled
-readers may read them too (`chunk_path`, `chunk_length`); `ZarrArray` serves compressed and remote stores.
+In: a range of elements. Out: a NumPy array, of which every value keeps to the rule of the array (`oocgraph.store.values`), and every page,
+where that is asked for, to its checksum. `PlainArray` knows where each element's bytes are, so that compiled
+readers may read them too (`chunk_path`, `chunk_length`); what serves compressed and remote stores is in `oocgraph.store.fetched`.
 No memory mapping: its read-ahead read 140 times what was touched (DESIGN.md section 4).
 """
 
@@ -9,44 +10,138 @@ from __future__ import annotations
 
 import errno
 import os
+from copy import copy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
+from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.store.values import Rule
 from oocgraph.types import PAGE_BYTES, Array
 
+REMEDY = "run `oocgraph check`, then restore the store or build it again"
 
-class StoredArray(Protocol):
-    """A one-dimensional array of a store."""
 
-    name: str
-    dtype: np.dtype[Any]
-    length: int
-    chunk_length: int
+class StoredArray:
+    """A one-dimensional array of a store.
+
+    Parameters
+    ----------
+    name
+        Path within the store, such as ``out/indices``.
+    dtype, length, chunk_length
+        What its metadata says.
+    rule
+        What its values must keep to; None where nothing is indexed by them.
+    checksums
+        Checksum of each page (of a compressed array: chunk). Where it is given, everything that is read is compared with it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dtype: np.dtype[Any],
+        length: int,
+        chunk_length: int,
+        *,
+        rule: Rule | None = None,
+        checksums: StoredArray | None = None,
+    ) -> None:
+        self.name, self.dtype, self.length, self.chunk_length = name, dtype, length, chunk_length
+        self.rule, self.checksums = rule, checksums
+        self._last = (-1, 0)  # the last element that was read, and its value: a stream does not read it again
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunks."""
+        return -(-self.length // self.chunk_length)
 
     def read(self, start: int, stop: int) -> Array:
-        """Return elements ``start .. stop - 1``: a new array, in host memory."""
-        ...
+        """Return elements ``start .. stop - 1``: a new array, in host memory.
+
+        Raises
+        ------
+        CorruptStoreError
+            They cannot be read or decoded, differ from their checksums, or are no values that this array may hold.
+        """
+        values = self._fetch(start, max(start, stop)) if start < stop else np.empty(0, self.dtype)
+        self._check_values(start, values)
+        return values
+
+    def without_rule(self) -> Self:
+        """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
+        other = copy(self)
+        other.rule = None
+        return other
+
+    def place_of(self, element: int) -> str:
+        """Return what messages call the chunk that holds an element."""
+        return f"{self.name}/c/{element // self.chunk_length}"
+
+    def _fetch(self, start: int, stop: int) -> Array:
+        """Return elements as they are stored; there is at least one."""
+        raise NotImplementedError
+
+    def _check_values(self, start: int, values: Array) -> None:
+        """Refuse values that break the rule of the array."""
+        if self.rule is None or not values.size:
+            return
+        before = None
+        if self.rule.ordered and start:
+            position, value = self._last
+            before = value if position == start - 1 else int(self._fetch(start - 1, start)[0])
+        broken = self.rule.broken(values, start, self.length, before)
+        if broken is not None:
+            at, reason = broken
+            raise CorruptStoreError(
+                f"{self.place_of(start + at)}: element {start + at} of {self.name} is {values[at]}, but {reason}; {REMEDY}"
+            )
+        if self.rule.ordered:
+            self._last = start + values.size - 1, int(values[-1])
+
+    def _check_bytes(self, first_byte: int, raw: Array) -> None:
+        """Compare pages with their checksums: `raw` begins at a page and ends at one, or with the array."""
+        from oocgraph.kernels.crc32c import page_checksums  # with numba, which takes half a second: at first use
+
+        assert self.checksums is not None
+        page = first_byte // PAGE_BYTES
+        found = page_checksums(raw, PAGE_BYTES)
+        wrong = np.flatnonzero(found != self.checksums.read(page, page + found.size))
+        if wrong.size:
+            byte = (page + int(wrong[0])) * PAGE_BYTES
+            element = byte // self.dtype.itemsize
+            offset = byte - element // self.chunk_length * self.chunk_length * self.dtype.itemsize
+            raise CorruptStoreError(f"{self.place_of(element)}: page at byte {offset} of {self.name} differs from its checksum; {REMEDY}")
+
+    def _pages_around(self, start: int, stop: int) -> tuple[int, int]:
+        """Widen a range of elements to whole pages."""
+        per_page = PAGE_BYTES // self.dtype.itemsize
+        return start // per_page * per_page, min(self.length, -(-stop // per_page) * per_page)
 
 
-class PlainArray:
+class PlainArray(StoredArray):
     """An uncompressed array on a local file system: chunk ``i`` is the file ``c/i``.
 
     Raises
     ------
     CorruptStoreError
-        When reading: a chunk is missing or shorter than it must be.
+        When reading: a chunk is missing or shorter than it must be, or see `StoredArray.read`.
     """
 
-    def __init__(self, folder: Path, name: str, dtype: np.dtype[Any], length: int, chunk_length: int) -> None:
-        self.folder, self.name, self.dtype, self.length, self.chunk_length = folder, name, dtype, length, chunk_length
-
-    @property
-    def num_chunks(self) -> int:
-        """Number of chunk files."""
-        return -(-self.length // self.chunk_length)
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        dtype: np.dtype[Any],
+        length: int,
+        chunk_length: int,
+        *,
+        rule: Rule | None = None,
+        checksums: StoredArray | None = None,
+    ) -> None:
+        super().__init__(name, dtype, length, chunk_length, rule=rule, checksums=checksums)
+        self.folder = folder
 
     def chunk_path(self, chunk: int) -> Path:
         """Return the file of a chunk."""
@@ -65,6 +160,10 @@ class PlainArray:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
         except FileNotFoundError as error:
             raise CorruptStoreError(f"{path}: this chunk of {self.name} is missing; restore the store or build it again") from error
+        except OSError as error:
+            if flags and error.errno == errno.EINVAL:
+                raise  # these flags cannot be had here
+            raise StoreError(f"{path}: this chunk of {self.name} cannot be opened ({error.strerror or error})") from error
         size, wanted = os.fstat(fd).st_size, self.chunk_length * self.dtype.itemsize
         if size != wanted:
             os.close(fd)
@@ -73,21 +172,46 @@ class PlainArray:
             )
         return fd
 
-    def read(self, start: int, stop: int) -> Array:
-        """Return elements ``start .. stop - 1``."""
-        out = np.empty(max(0, stop - start), self.dtype)
-        self.read_into(start, out)
-        return out
+    def place_of(self, element: int) -> str:
+        """Return the file of an element."""
+        return str(self.chunk_path(element // self.chunk_length))
+
+    def check_chunks(self) -> None:
+        """Refuse an array whose files are not there or not as large as they must be: what metadata say is not allocated before that.
+
+        Raises
+        ------
+        CorruptStoreError
+            A chunk is missing or has the wrong size.
+        """
+        for chunk in range(self.num_chunks):
+            os.close(self.open_chunk(chunk))
 
     def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
-        """Fill `out` with elements ``start .. start + out.size - 1``.
+        """Fill `out` with elements ``start .. start + out.size - 1``, and check them as `read` does.
 
         `direct` leaves them out of the page cache, where that can be done: if `out` is of `aligned`, pages are whole and in one chunk, and
         the file system can. What is read once in a long cycle only drives other pages out, and costs a copy.
         """
-        if direct and self._read_directly(start, out):
-            return
+        if not (direct and self._read_directly(start, out)):
+            self._read_files(start, out)
+        if self.checksums is not None and out.size:
+            self._check_pages(start, out)
+        self._check_values(start, out)
+
+    def _fetch(self, start: int, stop: int) -> Array:
+        if stop - start > self.chunk_length:
+            self.check_chunks()
+        out = np.empty(stop - start, self.dtype)
+        self._read_files(start, out)
+        if self.checksums is not None:
+            self._check_pages(start, out)
+        return out
+
+    def _read_files(self, start: int, out: Array) -> None:
         position, stop, itemsize = start, start + out.size, self.dtype.itemsize
+        if not 0 <= start <= stop <= self.length:
+            raise CorruptStoreError(f"{self.folder}: {self.name} has no elements {start} to {stop}, only {self.length}; {REMEDY}")
         raw = out.view(np.uint8).data
         while position < stop:
             chunk = position // self.chunk_length
@@ -101,9 +225,28 @@ class PlainArray:
                     if done <= 0:
                         raise CorruptStoreError(f"{self.chunk_path(chunk)}: ends at byte {offset}; restore the store or build it again")
                     want, offset = want[done:], offset + done
+            except OSError as error:
+                raise StoreError(f"{self.chunk_path(chunk)}: cannot be read ({error.strerror or error})") from error
             finally:
                 os.close(fd)
             position = end
+
+    def _check_pages(self, start: int, out: Array) -> None:
+        """Compare the pages of elements just read; of a page that is read in part, what completes it is read too."""
+        first, last = self._pages_around(start, start + out.size)
+        per_page = PAGE_BYTES // self.dtype.itemsize
+        whole_first, whole_last = -(-start // per_page) * per_page, (start + out.size) // per_page * per_page
+        if start + out.size == self.length:
+            whole_last = self.length
+        if whole_first < whole_last:
+            self._check_bytes(whole_first * self.dtype.itemsize, out[whole_first - start : whole_last - start].view(np.uint8))
+        for a, z in {(first, min(last, first + per_page)), (max(first, (last - 1) // per_page * per_page), last)}:
+            if a < start or z > start + out.size:
+                page = np.empty(z - a, self.dtype)
+                self._read_files(a, page)
+                self._check_bytes(a * self.dtype.itemsize, page.view(np.uint8))
+                low, high = max(a, start), min(z, start + out.size)
+                out[low - start : high - start] = page[low - a : high - a]
 
     def _read_directly(self, start: int, out: Array) -> bool:
         """Read whole pages of one chunk without the page cache; return whether that could be done."""
@@ -138,76 +281,3 @@ def aligned(length: int, dtype: np.dtype[Any]) -> Array:
     raw = np.empty(length * dtype.itemsize + PAGE_BYTES, np.uint8)
     start = -raw.ctypes.data % PAGE_BYTES
     return raw[start : start + length * dtype.itemsize].view(dtype)
-
-
-class RangeArray:
-    """An uncompressed array in an object store, read by byte ranges of its chunks through Zarr's store interface.
-
-    (Indexing a Zarr array would fetch whole chunks of 64 MiB.)
-    """
-
-    def __init__(self, array: Any, name: str) -> None:
-        self._store, self._path, self.name = array.store, array.path, name
-        self.dtype = np.dtype(array.dtype).newbyteorder("<")
-        self.length, self.chunk_length = int(array.shape[0]), int(array.chunks[0])
-
-    def read(self, start: int, stop: int) -> Array:
-        """Return elements ``start .. stop - 1``; one request per chunk concerned."""
-        parts = [np.empty(0, self.dtype)]
-        while start < stop:
-            chunk = start // self.chunk_length
-            end = min(stop, (chunk + 1) * self.chunk_length)
-            parts.append(self._read_chunk(chunk, start - chunk * self.chunk_length, end - chunk * self.chunk_length))
-            start = end
-        return np.concatenate(parts)
-
-    def _read_chunk(self, chunk: int, start: int, stop: int) -> Array:
-        from zarr.abc.store import RangeByteRequest
-        from zarr.core.buffer import default_buffer_prototype
-        from zarr.core.sync import sync
-
-        key, itemsize = f"{self._path}/c/{chunk}", self.dtype.itemsize
-        wanted = RangeByteRequest(start * itemsize, stop * itemsize)
-        try:
-            found = sync(self._store.get(key, prototype=default_buffer_prototype(), byte_range=wanted))
-        except (OSError, RuntimeError, ValueError) as error:
-            raise CorruptStoreError(f"{key}: bytes {wanted.start} to {wanted.end} of {self.name} cannot be read ({error})") from error
-        if found is None:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
-        raw = found.to_bytes()
-        if len(raw) != wanted.end - wanted.start:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} ends before byte {wanted.end}; restore the store or build it again")
-        return np.frombuffer(raw, self.dtype)
-
-
-class ZarrArray:
-    """Any array that Zarr can read: compressed, or in an object store."""
-
-    def __init__(self, array: Any, name: str) -> None:
-        self._array, self.name = array, name
-        self.dtype, self.length, self.chunk_length = np.dtype(array.dtype), int(array.shape[0]), int(array.chunks[0])
-
-    def read(self, start: int, stop: int) -> Array:
-        """Return elements ``start .. stop - 1``; Zarr reads the chunks (or byte ranges) that hold them.
-
-        Raises
-        ------
-        CorruptStoreError
-            A chunk is missing, or cannot be read or decoded.
-        """
-        try:
-            values = np.ascontiguousarray(self._array[start:stop])
-            for chunk in range(start // self.chunk_length, -(-stop // self.chunk_length)):
-                self._check_zeros(chunk, values[max(0, chunk * self.chunk_length - start) : (chunk + 1) * self.chunk_length - start])
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            raise CorruptStoreError(f"{self.name}: elements {start} to {stop} cannot be read or decoded ({error})") from error
-        return values
-
-    def _check_zeros(self, chunk: int, values: Array) -> None:
-        """Refuse zeros that Zarr makes up for a chunk that is missing."""
-        from zarr.core.sync import sync
-
-        if values.size and not values.any():
-            key = f"{self._array.path}/{self._array.metadata.encode_chunk_key((chunk,))}"
-            if not sync(self._array.store.exists(key)):
-                raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")

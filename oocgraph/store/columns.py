@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.errors import CorruptStoreError
+from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.layout import string_arrays
 from oocgraph.types import Array
 
@@ -97,7 +98,14 @@ class StringColumn:
             return pa.array([], pa.large_string())
         offsets = self._offsets.read(start, stop + 1)
         data = self._bytes.read(int(offsets[0]), int(offsets[-1]))
-        return pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data))
+        found = pa.LargeStringArray.from_buffers(stop - start, pa.py_buffer(offsets - offsets[0]), pa.py_buffer(data))
+        try:
+            found.validate(full=True)  # pyarrow trusts what it is given: that its bytes are UTF-8, too
+        except pa.ArrowInvalid as error:
+            raise CorruptStoreError(
+                f"{self._bytes.place_of(int(offsets[0]))}: strings {start} to {stop} of {self._bytes.name} are damaged ({error}); {REMEDY}"
+            ) from error
+        return found
 
     def read_at(self, positions: Array) -> Ids:
         """Return the values at ascending positions as a pyarrow.LargeStringArray."""

@@ -5,7 +5,6 @@ In: a path or URL. Out: `CSRStore`, which hands out `StoredArray` readers. Nothi
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
@@ -16,10 +15,15 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError, VertexNotFoundError
 from oocgraph.memory import format_bytes
-from oocgraph.store.arrays import PlainArray, RangeArray, StoredArray, ZarrArray
-from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, GraphAttributes, plane_group
+from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
+from oocgraph.store.degrees import degree_problem, plane_lengths
+from oocgraph.store.fetched import RangeArray, ZarrArray
+from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, GraphAttributes, plane_group
+from oocgraph.store.metadata import ArrayShape, parse_array, parse_json, read_json
+from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
-from oocgraph.types import Array
+from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
+from oocgraph.types import Array, Codec
 
 
 class CSRStore:
@@ -33,6 +37,8 @@ class CSRStore:
         What its root group says.
     storage_options : mapping or None
         Options of the file system of a remote URL.
+    check_pages : bool
+        Whether everything that is read is compared with its checksum; see `checked`.
     """
 
     def __init__(
@@ -43,8 +49,9 @@ class CSRStore:
         folder: Path | None,
         group: Any,
         storage_options: Mapping[str, Any] | None = None,
+        check_pages: bool = False,
     ) -> None:
-        self.url, self.attributes, self.storage_options = url, attributes, storage_options
+        self.url, self.attributes, self.storage_options, self.check_pages = url, attributes, storage_options, check_pages
         self._folder, self._group = folder, group
 
     def __repr__(self) -> str:
@@ -56,7 +63,20 @@ class CSRStore:
         )
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return open_graph, (self.url, self.storage_options)
+        return _reopen, (self.url, self.storage_options, self.check_pages)
+
+    def checked(self, check_pages: bool = True) -> CSRStore:
+        """Return the same store, of which everything that is read is compared with its checksum (or nothing is)."""
+        if check_pages == self.check_pages:
+            return self
+        return CSRStore(
+            self.url,
+            self.attributes,
+            folder=self._folder,
+            group=self._group,
+            storage_options=self.storage_options,
+            check_pages=check_pages,
+        )
 
     @property
     def num_vertices(self) -> int:
@@ -100,35 +120,58 @@ class CSRStore:
         return name in self._group
 
     def array(self, name: str) -> StoredArray:
-        """Reader of the array `name`, such as ``out/indices``.
+        """Reader of the array `name`, such as ``out/indices``: whatever it reads keeps to what this array must be (`store.schema`).
 
         Raises
         ------
         CorruptStoreError
-            The store has no such array, or its metadata is damaged.
+            The store has no such array, its metadata is damaged, or it does not fit the attributes.
         """
-        if self._folder is None or self.attributes.codec != "none":
-            return self._zarr_array(name)
-        try:
-            metadata = json.loads((self._folder / name / "zarr.json").read_text())
-            length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-            dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorruptStoreError(
-                f"{self.url}: array {name} is missing or its zarr.json is damaged ({error}); build the store again"
-            ) from error
-        return PlainArray(self._folder, name, dtype, length, chunk_length)
+        if name.startswith(f"{CHECKSUMS}/"):
+            return self._open(name, self._checksum_spec(name.removeprefix(f"{CHECKSUMS}/")), None)
+        spec = self.specs.get(name)
+        if spec is None:
+            raise CorruptStoreError(f"{self.url}: a store with its attributes has no array {name}; {REMEDY}")
+        return self._open(name, spec, self.array(f"{CHECKSUMS}/{name}") if self.check_pages else None)
 
-    def _zarr_array(self, name: str) -> StoredArray:
-        try:
-            if self._group is None:
-                import zarr
+    @cached_property
+    def specs(self) -> dict[str, ArraySpec]:
+        """What each array of this store must be, checksums apart."""
+        return array_specs(self.attributes, lambda name: self._shape(name).length)
 
-                self._group = zarr.open_group(str(self._folder), mode="r")
-            array = self._group[name]
-            return RangeArray(array, name) if self.attributes.codec == "none" else ZarrArray(array, name)
-        except (OSError, KeyError, ValueError) as error:
-            raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); build the store again") from error
+    def _checksum_spec(self, name: str) -> ArraySpec:
+        shape = self._shape(name)
+        return checksum_spec(shape.length, shape.dtype, shape.chunk_length, compressed=self.attributes.codec != "none")
+
+    def _open(self, name: str, spec: ArraySpec, checksums: StoredArray | None) -> StoredArray:
+        codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
+        shape = self._shape(name)
+        check_shape(shape, spec, self.url, name, REMEDY)
+        if codec != "none":
+            return ZarrArray(self.get, name, shape, codec, rule=spec.rule, checksums=checksums)
+        if self._folder is None:
+            return RangeArray(self.get, name, shape, rule=spec.rule, checksums=checksums)
+        return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums)
+
+    def _shape(self, name: str) -> ArrayShape:
+        codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
+        if self._folder is not None:
+            return read_shape(self._folder, name, codec, REMEDY)
+        try:
+            return parse_array(parse_json(self.get(f"{name}/zarr.json") or b""), codec)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); {REMEDY}") from error
+
+    def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
+        """Return bytes ``start .. stop - 1`` of a file of the store, or fewer where it ends before; None where there is no such file."""
+        if self._folder is None:
+            return _fetch(self._group.store_path / key, start, stop)
+        try:
+            with (self._folder / key).open("rb") as file:
+                file.seek(start)
+                return file.read(-1 if stop is None else stop - start)
+        except FileNotFoundError:
+            return None
 
     def read(self, name: str) -> Array:
         """Return a whole array (small ones: degrees, offsets)."""
@@ -137,9 +180,38 @@ class CSRStore:
 
     @cached_property
     def degrees(self) -> tuple[Array, Array]:
-        """Distinct degrees of the pull group, descending, and the first vertex of each: two (num_distinct,) int64 arrays."""
-        group = self.pull_group
-        return self.read(f"{group}/degrees/value"), self.read(f"{group}/degrees/first_vertex")
+        """Distinct degrees of the pull group, descending, and the first vertex of each: two (num_distinct,) int64 arrays.
+
+        Raises
+        ------
+        CorruptStoreError
+            They are not the degrees of a graph with this many vertices and edges.
+        """
+        names = [f"{self.pull_group}/degrees/{name}" for name in ("value", "first_vertex")]
+        arrays = [self.array(name) for name in names]
+        problem = "are more than the edges allow, or not as many as each other"
+        if arrays[0].length == arrays[1].length <= max_distinct_degrees(self.attributes.num_stored_edges):
+            value, first = (array.read(0, array.length).astype(np.int64, copy=False) for array in arrays)
+            problem = degree_problem(value, first, self.num_vertices, self.attributes.num_stored_edges)
+            if not problem:
+                return value, first
+        raise CorruptStoreError(f"{self.url}: {' and '.join(names)} {problem}; {REMEDY}")
+
+    @cached_property
+    def plane_offsets(self) -> Array:
+        """First entry of each plane in ``planes/indices``, and their end: (num_planes + 1,) int64, as the degrees make them.
+
+        Raises
+        ------
+        CorruptStoreError
+            Others are stored.
+        """
+        name, num_planes = f"{self.pull_group}/planes/offsets", self.attributes.num_planes
+        lengths = plane_lengths(*self.degrees, self.num_vertices, num_planes)
+        offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+        if num_planes and not np.array_equal(self.read(name), offsets):
+            raise CorruptStoreError(f"{self.url}: {name} must be the numbers of vertices with degree above 0, 1, ..., added up; {REMEDY}")
+        return offsets
 
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
@@ -152,12 +224,11 @@ class CSRStore:
 
     def array_names(self) -> list[str]:
         """Names of all arrays except checksums, sorted."""
-        if self._folder is not None:
-            found = [path.parent.relative_to(self._folder).as_posix() for path in self._folder.rglob("zarr.json")]
-            names = [name for name in found if json.loads((self._folder / name / "zarr.json").read_text())["node_type"] == "array"]
-        else:
-            names = [name for name, member in self._group.members(max_depth=None) if hasattr(member, "shape")]
-        return sorted(name for name in names if not name.startswith("checksums/"))
+        return sorted(name for name, spec in self.specs.items() if not spec.optional or self.has_array(name))
+
+
+def _reopen(url: str, storage_options: Mapping[str, Any] | None, check_pages: bool) -> CSRStore:
+    return open_graph(url, storage_options).checked(check_pages)
 
 
 def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> CSRStore:
@@ -190,7 +261,7 @@ def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[
     if not folder.exists() and not restore(folder):
         raise StoreError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
     try:
-        attributes = json.loads((folder / "zarr.json").read_text())["attributes"]
+        attributes = read_json(folder / "zarr.json")["attributes"]
         if "graph" in attributes.get(PARTITIONS_KEY, {}):
             raise StoreError(
                 f"{folder}: not a graph store, but partitions of one; name the graph, {attributes[PARTITIONS_KEY]['graph']}, or one part"
@@ -211,6 +282,17 @@ def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStor
         stored: Any = group.attrs[ATTRIBUTES_KEY]
     except ImportError as error:
         raise StoreError(f"{url}: reading this URL needs another package ({error}); try `pip install oocgraph[s3]`") from error
-    except (OSError, KeyError, ValueError) as error:
+    except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
         raise StoreError(f"{url}: not a graph store, or out of reach ({error})") from error
     return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group, storage_options=storage_options)
+
+
+def _fetch(path: Any, start: int, stop: int | None) -> bytes | None:
+    """Get bytes of a file through Zarr's store interface."""
+    from zarr.abc.store import OffsetByteRequest, RangeByteRequest
+    from zarr.core.buffer import default_buffer_prototype
+    from zarr.core.sync import sync
+
+    wanted = RangeByteRequest(start, stop) if stop is not None else OffsetByteRequest(start) if start else None
+    found = sync(path.get(default_buffer_prototype(), wanted))
+    return None if found is None else bytes(found.to_bytes())

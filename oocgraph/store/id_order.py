@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.store.arrays import ZarrArray
 from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, string_arrays
 from oocgraph.types import Array

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
+
 from oocgraph.errors import StoreError
+from oocgraph.store.attributes import attribute_problem
 from oocgraph.types import Array, Codec, Duplicates, VertexOrder, index_dtype
 
 FORMAT = 1
@@ -34,6 +37,9 @@ SORTED_ID = "vertices/sorted_id"
 ORDER = "vertices/order"
 VERTEX_ID = "vertices/id"
 ISOLATED_ID = "vertices/isolated_id"
+MIRROR_OWNER = "vertices/mirror_owner"
+"""Of a partition: the partition of each mirror's master."""
+
 SELF_LOOPS = "vertices/self_loops"
 """Vertex of each stored self-loop, ascending, once per loop; absent where there is none, and in a partition, which is always directed."""
 
@@ -146,14 +152,16 @@ class GraphAttributes:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any], where: str) -> GraphAttributes:
+    def from_json(cls, stored: Any, where: str) -> GraphAttributes:
         """Read attributes back, refusing newer formats and incomplete stores.
 
         Raises
         ------
         StoreError
-            The format is newer than this library's, the store is incomplete, or a field is missing.
+            The format is newer than this library's, the store is incomplete, a field is missing, or the fields cannot be those of a graph.
         """
+        if not isinstance(stored, dict):
+            raise StoreError(f"{where}: the attributes are no object; it is not a graph store, build it again with `oocgraph build`")
         version = stored.get("format")
         if not isinstance(version, int) or version < 1:
             raise StoreError(f"{where}: the attributes name no format; it is not a graph store, build it again with `oocgraph build`")
@@ -163,18 +171,21 @@ class GraphAttributes:
             raise StoreError(f"{where}: the store is marked incomplete, its build did not finish; build it again")
         known = {f.name for f in fields(cls)}
         values = {key: value for key, value in stored.items() if key in known}
-        if values.get("implied_ids") is not None:
-            values["implied_ids"] = tuple(values["implied_ids"])
-        if values.get("groups") is not None:
-            values["groups"] = tuple(values["groups"])
+        for name in ("implied_ids", "groups"):
+            if isinstance(values.get(name), list):
+                values[name] = tuple(values[name])
         columns = values.get("columns", {})
         for name in columns if isinstance(columns, dict) else ():
             if fault := column_name_fault(name):
                 raise StoreError(f"{where}: attributes are damaged: the edge column name {name!r:.100} {fault}; build the store again")
         try:
-            return cls(**values)
+            found = cls(**values)
+            problem = attribute_problem(found, MAX_PLANES)
         except TypeError as error:
-            raise StoreError(f"{where}: attributes are damaged ({error}); build the store again") from error
+            problem = str(error)
+        if problem is not None:
+            raise StoreError(f"{where}: attributes are damaged ({problem}); restore the store or build it again")
+        return found
 
     @property
     def stored_groups(self) -> tuple[str, ...]:
@@ -184,9 +195,5 @@ class GraphAttributes:
     @property
     def edge_bytes(self) -> int:
         """Uncompressed bytes of ``out/indices``, and of ``in/indices`` when directed."""
-        itemsize = index_dtype(self.num_vertices).itemsize if not self.index_dtype else _itemsize(self.index_dtype)
+        itemsize = np.dtype(self.index_dtype or index_dtype(self.num_vertices)).itemsize
         return itemsize * self.num_stored_edges * len(self.stored_groups)
-
-
-def _itemsize(name: str) -> int:
-    return {"uint32": 4, "int64": 8}[name]

@@ -17,7 +17,6 @@ Hoang, Dathathri, Gill, Pingali, "CuSP: A Customizable Streaming Edge Partitione
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -29,13 +28,16 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, PARTITIONS_KEY, VERTEX_ID
+from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, MIRROR_OWNER, PARTITIONS_KEY, VERTEX_ID
+from oocgraph.store.metadata import read_json
+from oocgraph.store.opening import open_plain
 from oocgraph.store.remains import restore
+from oocgraph.store.schema import ArraySpec
+from oocgraph.store.values import Ascending, Below, Rule
 from oocgraph.types import Array
 
 PARTITIONS_FORMAT = 1
 MASTERS = "masters"
-MIRROR_OWNER = "vertices/mirror_owner"
 
 
 def part_name(p: int) -> str:
@@ -98,11 +100,15 @@ class Part:
         Its edges; ids are numbers of the graph.
     read : str
         Group of the local CSR that was partitioned: ``out`` or ``in``.
+    num_partitions, num_graph_vertices : int
+        Partitions there are, and vertices of the graph that have an edge.
     """
 
     index: int
     store: CSRStore
     read: str
+    num_partitions: int
+    num_graph_vertices: int
 
     @property
     def num_masters(self) -> int:
@@ -132,16 +138,49 @@ class Part:
         return self.store.attributes.num_stored_edges
 
     def global_id(self) -> Array:
-        """Return the number in the graph of each local vertex: (num_vertices,) int64, masters ascending, then mirrors ascending."""
-        return self.store.read(VERTEX_ID)
+        """Return the number in the graph of each local vertex: (num_vertices,) int64, masters ascending, then mirrors ascending.
+
+        Raises
+        ------
+        CorruptStoreError
+            They are not numbers of the graph in this order.
+        """
+        found = self.store.read(VERTEX_ID)
+        for start, stop in ((0, self.num_masters), (self.num_masters, found.size)):
+            self._check(VERTEX_ID, found[start:stop], start, Ascending(0, self.num_graph_vertices))
+        return found
 
     def isolated_masters(self) -> Array:
-        """Return the masters without a local id: (num_isolated,) int64, ascending."""
-        return self.store.read(ISOLATED_ID)
+        """Return the masters without a local id: (num_isolated,) int64, ascending.
+
+        Raises
+        ------
+        CorruptStoreError
+            They are not numbers of the graph in this order.
+        """
+        found = self.store.read(ISOLATED_ID)
+        self._check(ISOLATED_ID, found, 0, Ascending(0, self.num_graph_vertices))
+        return found
 
     def mirror_owner(self) -> Array:
-        """Return the partition of each mirror's master: (num_mirrors,) int32."""
-        return self.store.read(MIRROR_OWNER)
+        """Return the partition of each mirror's master: (num_mirrors,) int32.
+
+        Raises
+        ------
+        CorruptStoreError
+            One is not the number of a partition.
+        """
+        found = self.store.read(MIRROR_OWNER)
+        self._check(MIRROR_OWNER, found, 0, Below(self.num_partitions))
+        return found
+
+    def _check(self, name: str, values: Array, start: int, rule: Rule) -> None:
+        broken = rule.broken(values, 0, values.size, None) if values.size else None
+        if broken is not None:
+            at, reason = broken
+            raise CorruptStoreError(
+                f"{self.store.url}: element {start + at} of {name} is {values[at]}, but {reason}; partition the graph again"
+            )
 
 
 class Partitions:
@@ -190,7 +229,9 @@ class Partitions:
     @property
     def masters(self) -> PlainArray:
         """Partition of the master of each vertex, by number in the graph: (num_vertices,), unread."""
-        return PlainArray(Path(self.url), MASTERS, *_array_shape(Path(self.url)))
+        dtype = master_dtype(self.num_partitions).name
+        spec = ArraySpec((dtype,), self.num_vertices, Below(self.num_partitions))
+        return open_plain(Path(self.url), MASTERS, spec, "partition the graph again")
 
     def __len__(self) -> int:
         return self.num_partitions
@@ -213,7 +254,9 @@ class Partitions:
             ) from error
         if store.attributes.num_masters is None:
             raise StoreError(f"{self.url}: part {p} of {self.num_partitions} is another graph store; partition the graph again")
-        return Part(p, store, self.attributes.read)
+        if self.attributes.read not in store.attributes.stored_groups or store.attributes.num_input_vertices > self.num_vertices:
+            raise CorruptStoreError(f"{self.url}: part {p} of {self.num_partitions} is not one of this graph; partition the graph again")
+        return Part(p, store, self.attributes.read, self.num_partitions, self.num_vertices)
 
     def __iter__(self) -> Iterator[Part]:
         return (self[p] for p in range(self.num_partitions))
@@ -240,7 +283,7 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
     if not Path(text).exists() and not restore(Path(text)):
         raise StoreError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
     try:
-        attributes = json.loads((Path(text) / "zarr.json").read_text())["attributes"]
+        attributes = read_json(Path(text) / "zarr.json")["attributes"]
         stored = dict(attributes[PARTITIONS_KEY])
     except PermissionError as error:
         raise StoreError(f"{text}: no permission to read it") from error
@@ -280,18 +323,9 @@ def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
         raise StoreError(f"{where}: the attributes of these partitions are damaged ({error}); partition the graph again") from error
 
 
-def _array_shape(folder: Path) -> tuple[np.dtype[Any], int, int]:
-    try:
-        metadata = json.loads((folder / MASTERS / "zarr.json").read_text())
-        dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
-        return dtype, metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptStoreError(f"{folder}: array {MASTERS} is missing or damaged ({error}); partition the graph again") from error
-
-
 def _holds(folder: Path, key: str) -> bool:
     """Whether the attributes of a folder's group have a key."""
     try:
-        return key in json.loads((folder / "zarr.json").read_text())["attributes"]
+        return key in read_json(folder / "zarr.json")["attributes"]
     except (OSError, ValueError, KeyError, TypeError):
         return False

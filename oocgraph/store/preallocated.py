@@ -16,7 +16,8 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.layout import CHECKSUMS, CHUNK_BYTES
-from oocgraph.store.writer import ArrayWriter, array_metadata
+from oocgraph.store.metadata import array_metadata
+from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import PAGE_BYTES, Array
 
 SEAL_BYTES = 4 << 20

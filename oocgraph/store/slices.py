@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.types import PAGE_BYTES, Array
 
 

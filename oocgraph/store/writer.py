@@ -21,6 +21,7 @@ import numpy as np
 import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
+from oocgraph.store.metadata import array_metadata, group_metadata
 from oocgraph.store.staging import Staging
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -130,27 +131,6 @@ class ArrayWriter:
             self._chunk_file = None
 
 
-def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: Codec) -> dict[str, Any]:
-    """Zarr v3 metadata of a one-dimensional array (all that any reader needs)."""
-    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}} if dtype.itemsize > 1 else {"name": "bytes"}]
-    if codec == "zstd":
-        codecs.append({"name": "zstd", "configuration": {"level": 3, "checksum": False}})
-    elif codec == "blosc":
-        shuffle = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": dtype.itemsize, "blocksize": 0}
-        codecs.append({"name": "blosc", "configuration": shuffle})
-    return {
-        "zarr_format": 3,
-        "node_type": "array",
-        "shape": [length],
-        "data_type": np.dtype(dtype).name,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk_length]}},
-        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "fill_value": 0,
-        "codecs": codecs,
-        "attributes": {},
-    }
-
-
 def write_groups(root: Path, attributes: dict[str, Any]) -> None:
     """Make every folder between `root` and its arrays a Zarr group; `attributes` are those of `root`."""
     folders = {root}
@@ -162,7 +142,7 @@ def write_groups(root: Path, attributes: dict[str, Any]) -> None:
     for folder in folders:
         own = attributes if folder == root else {}
         if folder == root or not (folder / "zarr.json").exists():
-            (folder / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": own}, indent=1))
+            (folder / "zarr.json").write_text(json.dumps(group_metadata(own), indent=1))
 
 
 class StoreWriter:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.kernels import gather
-from oocgraph.store.arrays import PlainArray, StoredArray, ZarrArray
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
 

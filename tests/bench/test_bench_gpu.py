@@ -24,7 +24,7 @@ from oocgraph.errors import DeviceError, OocGraphError, ValidationError
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.runtime.device_graph import UPLOAD_BYTES
-from oocgraph.store.arrays import ZarrArray
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.types import ignore_progress
 from tests.bench.gpu_figures import planned_as_large
 from tests.cuda_on_cpu.device import CpuDevice

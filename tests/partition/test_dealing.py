@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
 from oocgraph.partition.dealing import deal, local_lookup
-from oocgraph.store.arrays import PlainArray, ZarrArray
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph import open_graph
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite

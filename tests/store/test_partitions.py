@@ -131,7 +131,7 @@ def test_part_that_cannot_be_opened(copied, change):
 
 def test_index_without_masters(copied):
     (copied / "masters" / "zarr.json").unlink()
-    with pytest.raises(CorruptStoreError, match="array masters is missing or damaged"):
+    with pytest.raises(CorruptStoreError, match="array masters is missing"):
         open_partitions(copied).masters  # noqa: B018
 
 

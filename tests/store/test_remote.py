@@ -57,17 +57,17 @@ def test_only_the_bytes_asked_for_are_requested(remote):
     store = open_graph(put(folder, "plain.zarr"))
     array = store.array("out/indices")
     asked = []
-    original = type(array._store).get
+    original = type(store._group.store).get
 
     async def get(self, key, prototype, byte_range=None):
         asked.append((key, byte_range))
         return await original(self, key, prototype, byte_range)
 
-    type(array._store).get, restore = get, original
+    type(store._group.store).get, restore = get, original
     try:
         values = array.read(1000, 1010)
     finally:
-        type(array._store).get = restore
+        type(store._group.store).get = restore
     np.testing.assert_array_equal(values, open_graph(folder).read("out/indices")[1000:1010])
     assert [(key.endswith("c/0"), request.end - request.start) for key, request in asked] == [(True, 40)]
 

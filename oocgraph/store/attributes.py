@@ -1,0 +1,98 @@
+"""Whether the attributes of a store can be those of a graph: types, ranges, and against each other.
+
+In: attributes as a file has them. Out: what is wrong with them, or None.
+Everything that is allocated for a graph follows from these numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+from oocgraph.types import MAX_UINT32_VERTICES, Codec, Duplicates, VertexOrder
+
+if TYPE_CHECKING:
+    from oocgraph.store.layout import GraphAttributes
+
+MAX_VERTICES = 2**40
+"""More than any store has, and few enough that no sum of them overflows an int64."""
+
+MAX_EDGES = 2**48
+
+_COUNTS = ("num_vertices", "num_edges", "num_stored_edges", "num_input_vertices", "num_isolated", "num_self_loops", "num_planes")
+_COLUMN_DTYPES = frozenset(
+    ("string", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+)
+
+
+def attribute_problem(a: GraphAttributes, max_planes: int) -> str | None:
+    """Return what is wrong with the attributes of a store, or None."""
+    return _wrong_type(a) or _wrong_kind(a) or _wrong_number(a, max_planes) or _wrong_sum(a)
+
+
+def _wrong_type(a: GraphAttributes) -> str | None:
+    for name in _COUNTS:
+        value: Any = getattr(a, name)
+        if type(value) is not int or value < 0:
+            return f"{name} is {value!r:.80}"
+    for name in ("directed", "weighted"):
+        if type(getattr(a, name)) is not bool:
+            return f"{name} is {getattr(a, name)!r:.80}"
+    for name in ("source", "library_version"):
+        if not isinstance(getattr(a, name), str):
+            return f"{name} is {getattr(a, name)!r:.80}"
+    if a.implied_ids is not None and not (len(a.implied_ids) == 2 and all(type(x) is int and abs(x) < 2**63 for x in a.implied_ids)):
+        return f"implied_ids is {a.implied_ids!r:.80}"
+    return None
+
+
+def _wrong_kind(a: GraphAttributes) -> str | None:
+    allowed: dict[str, tuple[str, ...]] = {
+        "duplicates": get_args(Duplicates),
+        "vertex_order": (*get_args(VertexOrder), "partition"),
+        "index_dtype": ("uint32", "int64"),
+        "id_kind": ("int64", "string"),
+        "codec": get_args(Codec),
+    }
+    for name, values in allowed.items():
+        value = getattr(a, name)
+        if not isinstance(value, str) or value not in values:
+            return f"{name} is {value!r:.80}"
+    columns: Any = a.columns
+    if not isinstance(columns, dict):
+        return f"columns is {columns!r:.80}"
+    for name, kind in columns.items():
+        if not isinstance(kind, str) or kind not in _COLUMN_DTYPES:
+            return f"the dtype of column {name!r:.80} is {kind!r:.80}"
+    if a.groups is not None and a.groups not in (("out",), ("in",), ("out", "in")):
+        return f"groups is {a.groups!r:.80}"
+    return None
+
+
+def _wrong_number(a: GraphAttributes, max_planes: int) -> str | None:
+    if a.num_vertices > MAX_VERTICES or a.num_input_vertices > MAX_VERTICES or a.num_stored_edges > MAX_EDGES:
+        return f"{max(a.num_vertices, a.num_input_vertices)} vertices and {a.num_stored_edges} stored edges are more than a store holds"
+    if a.num_vertices > MAX_UINT32_VERTICES and a.index_dtype == "uint32":
+        return f"index_dtype is uint32, which {a.num_vertices} vertices are too many for"
+    if a.num_planes > max_planes or (a.num_planes and a.vertex_order != "degree"):
+        return f"num_planes is {a.num_planes}"
+    is_part = a.vertex_order == "partition"
+    if is_part != (a.num_masters is not None) or (is_part and not (type(a.num_masters) is int and 0 <= a.num_masters <= a.num_vertices)):
+        return f"num_masters is {a.num_masters!r:.80}"
+    if (a.groups is not None) != is_part:
+        return f"groups is {a.groups!r:.80}"
+    return None
+
+
+def _wrong_sum(a: GraphAttributes) -> str | None:
+    n, m = a.num_vertices, a.num_stored_edges
+    if n > 2 * m:
+        return f"{m} stored edges do not have {n} vertices"
+    if a.num_input_vertices != n + a.num_isolated:
+        return f"{a.num_input_vertices} input vertices are not {n} with edges and {a.num_isolated} isolated"
+    if a.implied_ids is not None and (a.id_kind == "string" or a.implied_ids[1] - a.implied_ids[0] != a.num_input_vertices):
+        return f"the implied ids {a.implied_ids} are not {a.num_input_vertices}"
+    if a.num_self_loops > m or a.num_edges != (m if a.directed else (m + a.num_self_loops) // 2):
+        return f"{a.num_edges} edges and {a.num_self_loops} self-loops do not make {m} stored entries"
+    if not a.directed and (m + a.num_self_loops) % 2:
+        return f"{m} stored entries and {a.num_self_loops} self-loops are not those of an undirected graph"
+    return None

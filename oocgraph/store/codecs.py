@@ -1,0 +1,58 @@
+"""Decodes compressed chunks, which may hold anything: decoders allocate what a chunk itself names, so that is compared first."""
+
+from __future__ import annotations
+
+from oocgraph.types import Codec
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+HEADER_BYTES = 18
+"""Bytes of a chunk that `decoded_bytes` looks at: the longest header of a zstd frame."""
+
+
+def decoded_bytes(codec: Codec, header: bytes) -> int | None:
+    """Return how many bytes a chunk decodes to, by its own header; None where that cannot be told.
+
+    Parameters
+    ----------
+    codec
+        ``blosc`` or ``zstd``.
+    header
+        First `HEADER_BYTES` of the chunk, or all of a shorter one.
+
+    Notes
+    -----
+    A header of Blosc 1 has the size in bytes 4 to 7; of a zstd frame (RFC 8878, 3.1.1) the size stands behind the window descriptor and the
+    dictionary's id, in as many bytes as the first two bits of the descriptor say.
+    """
+    if codec == "blosc":
+        return int.from_bytes(header[4:8], "little") if len(header) >= 16 else None
+    if len(header) < 6 or header[:4] != _ZSTD_MAGIC:
+        return None
+    descriptor = header[4]
+    is_single, flag = descriptor >> 5 & 1, descriptor >> 6
+    num_bytes = (is_single, 2, 4, 8)[flag]
+    at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
+    field = header[at : at + num_bytes]
+    if not num_bytes or len(field) < num_bytes:
+        return None
+    return int.from_bytes(field, "little") + (256 if flag == 1 else 0)
+
+
+def decode(codec: Codec, raw: bytes, wanted_bytes: int) -> bytes:
+    """Decode a chunk to `wanted_bytes`.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        It names another size, or cannot be decoded.
+    """
+    found = decoded_bytes(codec, raw[:HEADER_BYTES])
+    if found != wanted_bytes:
+        size = "a size that cannot be told" if found is None else f"{found} bytes"
+        raise ValueError(f"it decodes to {size} instead of {wanted_bytes} bytes")
+    from numcodecs import blosc, zstd
+
+    values: bytes = blosc.decompress(raw) if codec == "blosc" else zstd.decompress(raw)
+    if len(values) != wanted_bytes:
+        raise ValueError(f"it decodes to {len(values)} bytes instead of {wanted_bytes}")
+    return values

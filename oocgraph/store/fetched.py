@@ -1,0 +1,98 @@
+"""Stored arrays whose bytes are fetched by name: uncompressed ones in an object store, and compressed ones anywhere.
+
+In: a function that gets bytes of a file of the store. Out: see `oocgraph.store.arrays.StoredArray`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.store.arrays import REMEDY, StoredArray
+from oocgraph.store.codecs import decode
+from oocgraph.store.metadata import ArrayShape
+from oocgraph.store.values import Rule
+from oocgraph.types import PAGE_BYTES, Array, Codec
+
+Get = Callable[[str, int, int | None], bytes | None]
+"""``get(key, start, stop)`` returns bytes of a file of the store, to its end where `stop` is None; None where there is no such file."""
+
+
+class RangeArray(StoredArray):
+    """An uncompressed array in an object store, read by byte ranges of its chunks.
+
+    (Indexing a Zarr array would fetch whole chunks of 64 MiB.)
+    """
+
+    def __init__(self, get: Get, name: str, shape: ArrayShape, *, rule: Rule | None = None, checksums: StoredArray | None = None) -> None:
+        super().__init__(name, *shape, rule=rule, checksums=checksums)
+        self._get = get
+
+    def _fetch(self, start: int, stop: int) -> Array:
+        if self.checksums is None:
+            return self._read(start, stop)
+        first, last = self._pages_around(start, stop)
+        pages = self._read(first, last)
+        self._check_bytes(first * self.dtype.itemsize, pages.view(np.uint8))
+        return pages[start - first : stop - first]
+
+    def _read(self, start: int, stop: int) -> Array:
+        parts = []
+        while start < stop:
+            chunk = start // self.chunk_length
+            end = min(stop, (chunk + 1) * self.chunk_length)
+            parts.append(self._read_chunk(chunk, start - chunk * self.chunk_length, end - chunk * self.chunk_length))
+            start = end
+        return np.concatenate(parts)
+
+    def _read_chunk(self, chunk: int, start: int, stop: int) -> Array:
+        key, itemsize = f"{self.name}/c/{chunk}", self.dtype.itemsize
+        try:
+            raw = self._get(key, start * itemsize, stop * itemsize)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{key}: bytes {start * itemsize} to {stop * itemsize} cannot be read ({error})") from error
+        if raw is None:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+        if len(raw) != (stop - start) * itemsize:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} ends before byte {stop * itemsize}; {REMEDY}")
+        return np.frombuffer(raw, self.dtype)
+
+
+class ZarrArray(StoredArray):
+    """A compressed array, here or in an object store, whose chunks are decoded as a whole."""
+
+    def __init__(
+        self, get: Get, name: str, shape: ArrayShape, codec: Codec, *, rule: Rule | None = None, checksums: StoredArray | None = None
+    ) -> None:
+        super().__init__(name, *shape, rule=rule, checksums=checksums)
+        self._get, self._codec = get, codec
+
+    def _fetch(self, start: int, stop: int) -> Array:
+        out = np.empty(stop - start, self.dtype)
+        for chunk in range(start // self.chunk_length, -(-stop // self.chunk_length)):
+            first = chunk * self.chunk_length
+            low, high = max(start, first), min(stop, first + self.chunk_length)
+            out[low - start : high - start] = self._decode(chunk)[low - first : high - first]
+        return out
+
+    def _decode(self, chunk: int) -> Array:
+        key = f"{self.name}/c/{chunk}"
+        try:
+            chunk_bytes = self.chunk_length * self.dtype.itemsize
+            most = chunk_bytes + chunk_bytes // 16 + PAGE_BYTES  # of what cannot be compressed, with headers
+            raw = self._get(key, 0, most + 1)
+            if raw is None:
+                raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+            if len(raw) > most:
+                raise ValueError(f"it has more than {most} bytes")
+            if self.checksums is not None:
+                from oocgraph.kernels.crc32c import page_checksums
+
+                found = page_checksums(np.frombuffer(raw, np.uint8), max(1, len(raw)))
+                if not found.size or found[0] != self.checksums.read(chunk, chunk + 1)[0]:
+                    raise CorruptStoreError(f"{key}: this chunk of {self.name} differs from its checksum; {REMEDY}")
+            return np.frombuffer(decode(self._codec, raw, chunk_bytes), self.dtype)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} cannot be read or decoded ({error}); {REMEDY}") from error

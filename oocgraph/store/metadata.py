@@ -1,0 +1,138 @@
+"""The Zarr metadata of a store: written here, and read back as input that may hold anything.
+
+In: a ``zarr.json``. Out: what it says, if that is what oocgraph writes: where it differs, another Zarr reader would see something else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oocgraph.store.layout import CHUNK_BYTES
+from oocgraph.types import PAGE_BYTES, Codec
+
+MAX_METADATA_BYTES = 16 << 20
+"""A ``zarr.json`` that is larger is none: oocgraph writes a few hundred bytes, and a line for each edge column."""
+
+_DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
+)
+
+
+class ArrayShape(NamedTuple):
+    """Dtype (little-endian), elements, and elements of a chunk."""
+
+    dtype: np.dtype[Any]
+    length: int
+    chunk_length: int
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a file.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It is too large, no JSON, nested too deeply, or no object.
+    """
+    with path.open("rb") as file:
+        return parse_json(file.read(MAX_METADATA_BYTES + 1))
+
+
+def parse_json(text: bytes) -> dict[str, Any]:
+    """Return the object that a text is.
+
+    Raises
+    ------
+    ValueError
+        It is too large, no JSON, nested too deeply, or no object.
+    """
+    if len(text) > MAX_METADATA_BYTES:
+        raise ValueError(f"it is larger than {MAX_METADATA_BYTES} bytes")
+    try:
+        stored = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(stored, dict):
+        raise ValueError("it is no JSON object")
+    return stored
+
+
+def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: Codec) -> dict[str, Any]:
+    """Zarr v3 metadata of a one-dimensional array (all that any reader needs)."""
+    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}} if dtype.itemsize > 1 else {"name": "bytes"}]
+    if codec == "zstd":
+        codecs.append({"name": "zstd", "configuration": {"level": 3, "checksum": False}})
+    elif codec == "blosc":
+        shuffle = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": dtype.itemsize, "blocksize": 0}
+        codecs.append({"name": "blosc", "configuration": shuffle})
+    return {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [length],
+        "data_type": np.dtype(dtype).name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk_length]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0,
+        "codecs": codecs,
+        "attributes": {},
+    }
+
+
+def group_metadata(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Zarr v3 metadata of a group."""
+    return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+
+
+def parse_array(stored: dict[str, Any], codec: Codec) -> ArrayShape:
+    """Read the metadata of an array of a store that is compressed by `codec`.
+
+    Raises
+    ------
+    ValueError
+        They are not what `array_metadata` writes; the message says where.
+    """
+    length, chunk_length = (_one_number(stored, *keys) for keys in (("shape",), ("chunk_grid", "configuration", "chunk_shape")))
+    name = stored.get("data_type")
+    if not isinstance(name, str) or name not in _DTYPES:
+        raise ValueError(f"data_type is {name!r:.80}")
+    dtype = np.dtype(name).newbyteorder("<")
+    for key, wanted in array_metadata(length, chunk_length, dtype, codec).items():
+        if key != "attributes" and stored.get(key) != wanted:
+            raise ValueError(f"{key} is {stored.get(key)!r:.120} instead of {wanted!r}")
+    if stored.get("storage_transformers"):
+        raise ValueError("it has storage transformers")
+    check_chunks(length, chunk_length, dtype)
+    return ArrayShape(dtype, length, chunk_length)
+
+
+def check_chunks(length: int, chunk_length: int, dtype: np.dtype[Any]) -> None:
+    """Refuse chunks that no store has.
+
+    Raises
+    ------
+    ValueError
+        They are empty, larger than 64 MiB, or several that are no whole pages.
+    """
+    chunk_bytes = chunk_length * dtype.itemsize
+    if length < 0 or length * dtype.itemsize > np.iinfo(np.int64).max:
+        raise ValueError(f"shape is {length}")
+    if not 0 < chunk_bytes <= max(CHUNK_BYTES, PAGE_BYTES):
+        raise ValueError(f"chunk_shape is {chunk_length} elements of {dtype.itemsize} bytes")
+    if length > chunk_length and chunk_bytes % PAGE_BYTES:
+        raise ValueError(f"chunk_shape is {chunk_length} elements of {dtype.itemsize} bytes, which are not whole pages")
+
+
+def _one_number(stored: dict[str, Any], *keys: str) -> int:
+    found: Any = stored
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    if not (isinstance(found, list) and len(found) == 1 and type(found[0]) is int):
+        raise ValueError(f"{keys[-1]} is {found!r:.80}")
+    number: int = found[0]
+    return number

@@ -1,0 +1,57 @@
+"""Opens arrays of a store by their metadata, which are compared with what the array must be before anything is allocated for it.
+
+In: what an array must be (`oocgraph.store.schema.ArraySpec`), and its ``zarr.json``. Out: its shape, or a reader.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.metadata import ArrayShape, parse_array, read_json
+from oocgraph.store.schema import ArraySpec
+from oocgraph.types import Codec
+
+
+def read_shape(folder: Path, name: str, codec: Codec, advice: str) -> ArrayShape:
+    """Read the metadata of an array in a local folder.
+
+    Raises
+    ------
+    CorruptStoreError
+        They are missing or damaged; the message ends with `advice`.
+    """
+    try:
+        return parse_array(read_json(folder / name / "zarr.json"), codec)
+    except (OSError, ValueError) as error:
+        raise CorruptStoreError(f"{folder}: array {name} is missing or its zarr.json is damaged ({error}); {advice}") from error
+
+
+def check_shape(shape: ArrayShape, spec: ArraySpec, where: Any, name: str, advice: str) -> None:
+    """Refuse an array that is not what it must be.
+
+    Raises
+    ------
+    CorruptStoreError
+        Its dtype or length is another.
+    """
+    if shape.dtype.name not in spec.dtypes:
+        wanted = " or ".join(dict.fromkeys(spec.dtypes))
+        raise CorruptStoreError(f"{where}: {name} is of dtype {shape.dtype.name}, but must be {wanted}; {advice}")
+    if spec.length is not None and shape.length != spec.length:
+        raise CorruptStoreError(f"{where}: {name} has {shape.length} elements, but the attributes make it {spec.length}; {advice}")
+
+
+def open_plain(folder: Path, name: str, spec: ArraySpec, advice: str) -> PlainArray:
+    """Return a reader of an uncompressed array in a local folder.
+
+    Raises
+    ------
+    CorruptStoreError
+        Its metadata are missing, damaged, or not those of what it must be.
+    """
+    shape = read_shape(folder, name, "none", advice)
+    check_shape(shape, spec, folder, name, advice)
+    return PlainArray(folder, name, *shape, rule=spec.rule)
