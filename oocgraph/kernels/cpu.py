@@ -230,7 +230,7 @@ def count_rows(
 @nb.njit(nogil=True, cache=True)
 def pull_tails(
     w0: Any, w1: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
-    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
+    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
     kept_vertex: Any, kept_begin: Any, kept_edges: Any, kept: Any,
     frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
 ) -> Any:  # fmt: skip
@@ -292,7 +292,7 @@ def pull_tails(
                     if p - stop > gap_pages or p >= limit:
                         break
                     stop = p + 1
-                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes)
+                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, extent)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -322,7 +322,7 @@ def pull_tails(
                 page = e >> page_shift
                 last = min(page + min(ahead, half_pages), ((end - 1) >> page_shift) + 1)
                 last = min(last, (page // chunk_pages + 1) * chunk_pages)
-                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, num_bytes)
+                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, extent)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -413,7 +413,7 @@ def _push_stretch(
 def push_rows(
     e0: Any, e1: Any, indptr: Any, first: Any, edge: Any, value: Any,
     planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
-    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
+    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
     frontier: Any, visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
 ) -> Any:  # fmt: skip
     """Push the frontier's edges that lie in ``e0 .. e1 - 1`` of ``indices`` (a PartialCSR: cut anywhere in a row).
@@ -494,7 +494,7 @@ def push_rows(
                         if p - stop > gap_pages or p >= limit:
                             break
                         stop = max(stop, min(limit, ((batch_end[j] - 1) >> page_shift) + 1))
-                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, num_bytes)
+                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, extent)
                     if got < 0:
                         return found, total, got
                     total += got
@@ -539,7 +539,7 @@ def _queue_stretch(
 def push_levels(
     queues: Any, state: Any, limits: Any, indptr: Any, first: Any, edge: Any, value: Any,
     planes: Any, plane_offset: Any, plane_length: Any, resident: Any,
-    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any,
+    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any,
     cache_tag: Any, cache: Any, cache_indices: Any, missing: Any,
     visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, log: Any,
 ) -> Any:  # fmt: skip
@@ -645,7 +645,7 @@ def push_levels(
                     slot = page % slots
                     if cache_tag[slot] != page:
                         cache_tag[slot] = -1
-                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, num_bytes)
+                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, extent)
                         if got < 0:
                             return STATUS_DONE, got
                         cache_tag[slot] = page
@@ -682,14 +682,14 @@ def push_levels(
 
 @nb.njit(nogil=True, cache=True)
 def fill_cache(
-    pages: Any, first_page: Any, last_page: Any, fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, cache_tag: Any, cache: Any
+    pages: Any, first_page: Any, last_page: Any, fds: Any, chunk_pages: Any, extent: Any, checksums: Any, cache_tag: Any, cache: Any
 ) -> Any:
     """Read pages ``pages[first_page:last_page]`` into the direct-mapped cache. Returns (bytes_read, error)."""
     total = 0
     for i in range(first_page, last_page):
         slot = pages[i] % cache_tag.size
         cache_tag[slot] = -1
-        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, num_bytes)
+        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, extent)
         if got < 0:
             return total, got
         cache_tag[slot] = pages[i]

@@ -54,7 +54,7 @@ def cut_rows(offset: Any, e0: Any, e1: Any, row_edges: Any, cuts: Any) -> None:
 @nb.njit(nogil=True, cache=True)
 def gather_rows(
     start: Any, offset: Any, i0: Any, i1: Any, e0: Any, e1: Any, resident: Any,
-    fds: Any, chunk_pages: Any, num_bytes: Any, checksums: Any, page_shift: Any, gap_pages: Any, scratch: Any, scratch_indices: Any,
+    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, scratch: Any, scratch_indices: Any,
     out: Any,
 ) -> Any:  # fmt: skip
     """Copy the edges ``e0 .. e1 - 1`` of rows ``i0 .. i1 - 1``, which cover them, to `out`.
@@ -100,7 +100,7 @@ def gather_rows(
                     if p < page or p - stop > gap_pages or p >= limit:
                         break
                     stop = max(stop, min(limit, ((z - 1) >> page_shift) + 1))
-                got = read_pages(fds, chunk_pages, scratch, page, stop - page, checksums, num_bytes)
+                got = read_pages(fds, chunk_pages, scratch, page, stop - page, checksums, extent)
                 if got < 0:
                     return total, got
                 total += got

@@ -125,7 +125,7 @@ def count_rows(
 
 def pull_tails(
     w0: int, w1: int, indptr: Array, first: Array, edge: Array, value: Array, num_planes: int, num_resident: int,
-    fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
+    fds: Array, chunk_pages: int, extent: Array, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
     kept_vertex: Array, kept_begin: Array, kept_edges: Array, kept: Array,
     frontier: Array, visited: Array, undecided: Array, parent: Array, level8: Array, level32: Array, wide: Any, level: int,
 ) -> tuple[int, int, int]:  # fmt: skip
@@ -163,7 +163,7 @@ def pull_kept(
 def push_rows(
     e0: int, e1: int, indptr: Array, first: Array, edge: Array, value: Array,
     planes: Array, plane_offset: Array, plane_length: Array, resident: Array, base: int,
-    fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
+    fds: Array, chunk_pages: int, extent: Array, checksums: Array, page_shift: int, gap_pages: int, buffer: Array, indices: Array,
     frontier: Array, visited: Array, owned: Array | None, rank: Array | None,
     parent: Array, level8: Array, level32: Array, wide: Any, level: int,
 ) -> tuple[int, int, int]:  # fmt: skip

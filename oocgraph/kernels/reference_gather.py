@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from oocgraph.kernels.crc32c import page_checksums
-from oocgraph.kernels.rows import CHECKSUM_FAILED, READ_FAILED
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED
 from oocgraph.types import Array
 
 
@@ -36,7 +36,7 @@ def cut_rows(offset: Array, e0: int, e1: int, row_edges: int, cuts: Array) -> No
 
 def gather_rows(
     start: Array, offset: Array, i0: int, i1: int, e0: int, e1: int, resident: Array,
-    fds: Array, chunk_pages: int, num_bytes: int, checksums: Array, page_shift: int, gap_pages: int, scratch: Array, scratch_indices: Array,
+    fds: Array, chunk_pages: int, extent: Array, checksums: Array, page_shift: int, gap_pages: int, scratch: Array, scratch_indices: Array,
     out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """See `oocgraph.kernels.gather.gather_rows`; reads no page that no row wants, in the order in which rows want them."""
@@ -48,10 +48,13 @@ def gather_rows(
     for page in dict.fromkeys(pages.tolist()):
         chunk, place = divmod(page, chunk_pages)
         raw = np.frombuffer(os.pread(int(fds[chunk]), 4096, place * 4096), np.uint8)
-        if raw.size < min(4096, num_bytes - page * 4096):
+        if raw.size < min(4096, int(extent[0]) - page * 4096):
             return total, READ_FAILED
         if checksums.size and page_checksums(raw, 4096)[0] != checksums[page]:
             return total, CHECKSUM_FAILED - page
+        values = raw[: min(4096, int(extent[0]) - page * 4096)].view(f"u{extent[2]}")
+        if values.size and int(values.max()) >= extent[1]:
+            return total, RANGE_FAILED - page
         total += raw.size
         values, here = raw.view(out.dtype), np.flatnonzero(~at_home & (edges >> page_shift == page))
         out[here] = values[edges[here] - (page << page_shift)]

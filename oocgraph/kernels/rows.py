@@ -16,9 +16,17 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
 from oocgraph.kernels.intrinsics import pread
+from oocgraph.types import Array
 
 READ_FAILED = -1
 CHECKSUM_FAILED = -2
+RANGE_FAILED = -(1 << 48)
+"""Errors of `read_pages`; the page that was wrong is taken from the last two."""
+
+
+def file_extent(num_bytes: int, stop: int, itemsize: int) -> Array:
+    """Return what `read_pages` must know of an array: its bytes, what its values must be below, and the bytes of a value: (3,) int64."""
+    return np.array([num_bytes, min(stop, np.iinfo(np.int64).max), itemsize], np.int64)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -62,15 +70,29 @@ def vertex_of_edge(indptr: Any, first: Any, edge: Any, value: Any, e: Any) -> An
 
 
 @nb.njit(nogil=True, cache=True)
-def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, checksums: Any, num_bytes: Any) -> Any:
+def highest(buffer: Any, num_bytes: Any, itemsize: Any) -> Any:
+    """Return the largest of the unsigned numbers of 4 or 8 bytes at the start of `buffer`: what is negative is large. uint64."""
+    if itemsize == 4:
+        narrow, most = buffer[: num_bytes // 4 * 4].view(np.uint32), np.uint32(0)
+        for i in range(narrow.size):
+            most = max(most, narrow[i])
+        return np.uint64(most)
+    wide, top = buffer[: num_bytes // 8 * 8].view(np.uint64), np.uint64(0)
+    for i in range(wide.size):
+        top = max(top, wide[i])
+    return top
+
+
+@nb.njit(nogil=True, cache=True)
+def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, checksums: Any, extent: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
-    Returns bytes read, `READ_FAILED`, or ``CHECKSUM_FAILED - bad_page``. Checksums are compared when given;
-    `num_bytes` is the array's size, for its last page.
+    Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
+    is not below the bound of `extent` (see `file_extent`). Checksums are compared when given.
     """
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
-    want = min(count * 4096, num_bytes - page * 4096)
+    want = min(count * 4096, extent[0] - page * 4096)
     done = 0
     while done < want:  # whole pages are asked for, as O_DIRECT wants; at the end of a file fewer bytes come
         got = pread(fds[chunk], buffer[done:].ctypes, np.uint64(count * 4096 - done), offset + done)
@@ -82,4 +104,6 @@ def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, c
             stop = min(want, (i + 1) * 4096)
             if crc32c(buffer, i * 4096, stop) != checksums[page + i]:
                 return CHECKSUM_FAILED - (page + i)
+    if highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
+        return RANGE_FAILED - page
     return want

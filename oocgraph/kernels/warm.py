@@ -21,6 +21,7 @@ import numba
 import numpy as np
 
 from oocgraph.kernels import cpu, gather, partition
+from oocgraph.kernels.rows import file_extent
 from oocgraph.types import Progress, ignore_progress
 
 logger = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool =
     rows = (np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
     heads = (np.empty(0, dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
     resident = np.array([1, 0], dtype)
-    files = (np.empty(0, np.int32), 1, 8, np.empty(0, np.uint32))
+    files = (np.empty(0, np.int32), 1, file_extent(8, 0, 4), np.empty(0, np.uint32))
     frontier, visited, undecided, before = np.ones(1, np.uint64), np.ones(1, np.uint64), np.zeros(1, np.uint64), np.ones(1, np.uint64)
     levels = np.zeros(4 * n, np.uint8)
     marks = (np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)

@@ -103,6 +103,7 @@ class ClusterRuntime:
         """
         began = time.perf_counter()
         store = open_graph(graph)
+        store = store.checked(check_pages or store.check_pages)
         knobs = settings()
         n = max(1, store.num_vertices)
         if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
@@ -123,7 +124,7 @@ class ClusterRuntime:
                 memory_budget=memory_budget,
                 threads=threads,
                 max_planes=max_planes,
-                check_pages=check_pages,
+                check_pages=store.check_pages,
                 device=_device_kind(device or knobs.device),
                 device_memory_budget=device_memory_budget,
                 device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),

@@ -90,6 +90,7 @@ class DeviceRuntime(DeviceEngine):
             `graph` is not a store that can be read.
         """
         store = open_graph(graph)
+        store = store.checked(check_pages or store.check_pages)
         knobs = settings()
         if device is None:
             device = device_choice("cuda").device
@@ -103,7 +104,7 @@ class DeviceRuntime(DeviceEngine):
         io_threads = io_threads or knobs.io_threads
         loaded, residency = load_device_graph(
             store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES,
-            max_planes=max_planes, max_host_edges=max_host_edges, check_pages=check_pages,
+            max_planes=max_planes, max_host_edges=max_host_edges,
         )  # fmt: skip
         try:
             subgraph = DependencySubgraph(device, kernels, num_words(store.num_vertices), residency.row_capacity)

@@ -150,15 +150,9 @@ class Uploader:
         self.fill(target, lambda a, out: np.copyto(out, values[a : a + out.size]))
         return target
 
-    def stored(self, array: StoredArray, start: int, target: Array, check: Callable[[int, Array], None] | None = None) -> None:
-        """Read elements from `start` on into a device array; `check` sees each piece of them."""
-
-        def read(a: int, out: Array) -> None:
-            read_into(array, start + a, out, self._pool)
-            if check is not None:
-                check(start + a, out)
-
-        self.fill(target, read)
+    def stored(self, array: StoredArray, start: int, target: Array) -> None:
+        """Read elements from `start` on into a device array."""
+        self.fill(target, lambda a, out: read_into(array, start + a, out, self._pool))
 
     def finish(self) -> None:
         """Wait until everything has arrived."""

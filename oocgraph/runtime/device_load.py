@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.errors import BudgetError, CorruptStoreError
-from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
 from oocgraph.memory import Budget, format_bytes, page_cache_bytes, parse_bytes
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency
@@ -66,7 +65,7 @@ def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffe
 
 def load_device_graph(
     store: CSRStore, device: Device, budget: Budget, *, device_limit: int, threads: int, io_threads: int, buffer_bytes: int,
-    max_planes: int | None, max_host_edges: int | None, check_pages: bool,
+    max_planes: int | None, max_host_edges: int | None,
 ) -> tuple[DeviceGraph, DeviceResidency]:  # fmt: skip
     """Plan, charge to `budget` what the host holds, and read.
 
@@ -83,11 +82,11 @@ def load_device_graph(
     groups = ["out", "in"] if store.attributes.directed else ["out"]
     indices = [store.array(f"{group}/indices") for group in groups]
     is_sorted = store.attributes.vertex_order == "degree"
-    lookups = {group: host.sorted_lookup(store) for group in groups if group == store.pull_group and is_sorted}
+    lookups = {group: host.sorted_lookup(host.for_loading(store)) for group in groups if group == store.pull_group and is_sorted}
     sizes = device_sizes(store, indices, lookups)
     windows = max(held_window_bytes(array) for array in indices)
     fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
-    checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if check_pages else 0
+    checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if store.check_pages else 0
     at_least = "results, reading threads and page-locked staging"
     budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
     budget.release(at_least)
@@ -103,8 +102,6 @@ def load_device_graph(
     )
     budget.reserve("pinned staging", residency.host_staging_bytes)
     budget.reserve("pinned edges", residency.host_edge_bytes)
-    if check_pages:
-        host.check_stored(store, [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name], threads)
     held: list[DeviceAdjacency] = []
     try:
         with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
@@ -114,7 +111,7 @@ def load_device_graph(
                 held.append(
                     _load(
                         store, device, uploader, pool, group, array, lookups.get(group), num_planes, num_resident, num_host,
-                        check_pages=check_pages, limit_bytes=budget.limit_bytes,
+                        limit_bytes=budget.limit_bytes,
                     )
                 )  # fmt: skip
             uploader.finish()
@@ -141,24 +138,21 @@ def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str,
 
 def _load(
     store: CSRStore, device: Device, uploader: Uploader, pool: ThreadPoolExecutor, group: str, array: StoredArray,
-    lookup: tuple[Array, Array, Array, Array] | None, num_planes: int, num_resident: int, num_host: int, *, check_pages: bool,
-    limit_bytes: int,
+    lookup: tuple[Array, Array, Array, Array] | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int,
 ) -> DeviceAdjacency:  # fmt: skip
     """Bring one direction to the device and to pinned memory."""
-    heads = _load_planes(store, device, uploader, group, num_planes, lookup)
-    plain = isinstance(array, PlainArray)
-    checksums = store.read(f"checksums/{group}/indices") if check_pages and plain else np.empty(0, np.uint32)
-    if check_pages and not plain:
-        host.check_stored(store, [array.name], 2)
+    verified = host.for_loading(store)
+    heads = _load_planes(verified, device, uploader, group, num_planes, lookup)
+    loading = verified.array(array.name)
     resident = device.empty(num_resident, array.dtype.newbyteorder("="))
-    uploader.stored(array, 0, resident, page_checker(array, checksums))
+    uploader.stored(loading, 0, resident)
     pinned = device.pinned(num_host * array.dtype.itemsize).view(array.dtype.newbyteorder("="))
     step = max(1, (64 << 20) // array.dtype.itemsize)
     for a in range(0, num_host, step):
-        read_into(array, a, pinned[a : a + step], pool)
-        page_checker(array, checksums)(a, pinned[a : a + step])
-    rows, mapped, files = _lookup(store, device, uploader, group, lookup), device.mapped(pinned), None
+        read_into(loading, a, pinned[a : a + step], pool)
+    rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
+        checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
     return DeviceAdjacency(array, rows, *heads, resident, pinned, mapped, files, store.num_vertices)
@@ -184,25 +178,3 @@ def _load_planes(
     starts = store.plane_offsets
     lengths = plane_lengths(lookup[3], lookup[1], store.num_vertices, num_planes)
     return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))
-
-
-def page_checker(array: StoredArray, checksums: Array) -> Any:
-    """Return what compares pages of ``indices`` as they are loaded; the last one only where it is whole."""
-    per_page = PAGE_BYTES // array.dtype.itemsize
-
-    def check(start: int, values: Array) -> None:
-        if not checksums.size:
-            return
-        first = -(-start // per_page)
-        raw = values[first * per_page - start :].view(np.uint8)
-        at_end = start + values.size == array.length
-        found = page_checksums(raw if at_end else raw[: raw.size // PAGE_BYTES * PAGE_BYTES], PAGE_BYTES)
-        wrong = np.flatnonzero(found != checksums[first : first + found.size])
-        if wrong.size and isinstance(array, PlainArray):
-            chunk, offset = divmod((first + int(wrong[0])) * PAGE_BYTES, array.chunk_length * array.dtype.itemsize)
-            raise CorruptStoreError(
-                f"{array.chunk_path(chunk)}: page at byte {offset} of {array.name} differs from its checksum; "
-                "run `oocgraph check`, then restore the store or build it again"
-            )
-
-    return check

@@ -24,7 +24,6 @@ from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_le
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
 from oocgraph.runtime.device_engine import DeviceEngine
 from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
-from oocgraph.runtime.device_load import page_checker
 from oocgraph.runtime.device_part import DevicePartRuntime, host_bytes
 from oocgraph.runtime.device_state import num_words
 from oocgraph.runtime.part_load import Loading, PartPlan
@@ -200,14 +199,13 @@ class DevicePartPlan(PartPlan):
         resident = self.device.empty(num_resident, host.dtype)
         common = min(num_resident, host.size)
         uploader.fill(resident[:common], lambda a, out: np.copyto(out, host[a : a + out.size]))
-        checksums = adjacency.files.checksums if adjacency.files is not None else np.empty(0, np.uint32)
-        uploader.stored(array, common, resident[common:], page_checker(array, checksums))
+        uploader.stored(self.verified.array(array.name), common, resident[common:])
         further = host if host.size > num_resident else self.device.pinned(0).view(host.dtype)
         return resident, further, self.device.mapped(further)
 
     def _take_plane(self, uploader: Uploader, pool: ThreadPoolExecutor, plane: int, target: Array) -> None:
         """Copy the partition's entries out of a stored plane, through pinned memory."""
-        stored = self.store.array(f"{self.groups[-1]}/planes/indices")
+        stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         start = int(self.store.plane_offsets[plane])
         step = max(LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
         blocks = self.dealing.blocks_of(self.partition)

@@ -16,6 +16,7 @@ import numpy as np
 
 from oocgraph.config import Settings
 from oocgraph.kernels import cpu
+from oocgraph.kernels.rows import file_extent
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.buffers import BufferPool
@@ -329,10 +330,10 @@ class Engine:
         # one thread per slot: pages that share a slot must not be read at the same time
         _, last = np.unique(self._missing[:count] % self._cache_tag.size, return_index=True)
         pages = np.sort(self._missing[last])
-        fds, chunk_pages, num_bytes, checksums, _ = push.files.arguments
+        fds, chunk_pages, extent, checksums, _ = push.files.arguments
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
-            done, error = cpu.fill_cache(pages, *piece, fds, chunk_pages, num_bytes, checksums, self._cache_tag, self._cache)
+            done, error = cpu.fill_cache(pages, *piece, fds, chunk_pages, extent, checksums, self._cache_tag, self._cache)
             return 0, done, error
 
         pieces = _pairs(slice_cuts(pages.size, self._gatherer.num_threads))
@@ -351,7 +352,7 @@ def _pairs(cuts: Array) -> list[tuple[int, int]]:
 
 
 def _file_arguments(adjacency: Adjacency) -> tuple[Any, ...]:
-    """Return ``fds, chunk_pages, num_bytes, checksums, page_shift``; without files where nothing is read from them."""
+    """Return ``fds, chunk_pages, extent, checksums, page_shift``; without files where nothing is read from them."""
     if adjacency.files is not None:
         return adjacency.files.arguments
-    return np.empty(0, np.int32), 1, 0, np.empty(0, np.uint32), adjacency.page_shift()
+    return np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), adjacency.page_shift()

@@ -104,7 +104,7 @@ class HeldParts:
             if choice.device is not None:
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
-            loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, spec.check_pages)
+            loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes)
             charges = {
                 (lease, p): part_state_bytes(store.num_vertices, int(dealing.num_owned[p]), store.index_dtype.itemsize) for p in partitions
             }
@@ -135,7 +135,7 @@ class HeldParts:
     def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
         key = spec.graph
         if key not in self._dealings:
-            store = open_graph(spec.url)
+            store = open_graph(spec.url).checked(spec.check_pages)
             if graph_fingerprint(store) != spec.fingerprint:
                 raise ClusterError(
                     f"worker {self.worker.address} sees another graph at {spec.url} than the client; "

@@ -39,12 +39,9 @@ class LocalRuntime(Engine):
         threads: int,
         io_threads: int,
         max_planes: int | None,
-        check_pages: bool,
         knobs: Settings,
     ) -> None:
-        graph = load_graph(
-            store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes, check_pages=check_pages
-        )
+        graph = load_graph(store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes)
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget = budget
         self.load_seconds = graph.load_seconds
@@ -75,7 +72,7 @@ class LocalRuntime(Engine):
         max_planes
             Resident planes at most; by default as many as stored, where they pay and fit.
         check_pages
-            Compare every page read during searches with its checksum.
+            Compare whatever is read during searches with its checksum; what is loaded before them always is, unless it is compressed.
         oracle
             Count, in each iteration, the pages that push and pull would each read (`Iteration.push_pages`, ``pull_pages``). Slow.
 
@@ -87,6 +84,7 @@ class LocalRuntime(Engine):
             `graph` is not a store that can be read.
         """
         store = open_graph(graph)
+        store = store.checked(check_pages or store.check_pages)
         knobs = settings()
         with watched(progress) as shown:
             warm.load_search_kernels(store.attributes.index_dtype, shown)
@@ -100,7 +98,6 @@ class LocalRuntime(Engine):
             threads=threads or knobs.threads,
             io_threads=io_threads or knobs.io_threads,
             max_planes=max_planes,
-            check_pages=check_pages,
             knobs=knobs,
         )
         if oracle:

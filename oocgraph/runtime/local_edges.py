@@ -28,7 +28,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import pieces
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
@@ -123,23 +122,6 @@ class LocalEdges:
         """Blocks that may be held."""
         return self.num_blocks if self.all_resident else self._edges.size >> self._shift
 
-    def check(self, num_vertices: int, where: str) -> None:
-        """Refuse resident edges that lead nowhere: kernels would write there.
-
-        Raises
-        ------
-        CorruptStoreError
-            One does.
-        """
-        if self.all_resident:
-            self._check(self._edges, num_vertices, where)
-
-    def _check(self, edges: Array, num_vertices: int, where: str) -> None:
-        if edges.size and int(edges.max()) >= num_vertices:
-            raise CorruptStoreError(
-                f"{where}: a neighbour is {int(edges.max()):,}, but there are {num_vertices:,} local vertices; partition the graph again"
-            )
-
     def cut(self, rows: Array, max_ranges: int, min_edges: int) -> list[tuple[int, int]]:
         """Cut rows into ranges of about equal numbers of edges, for threads; one where edges have to be read."""
         if not self.all_resident or max_ranges < 2 or rows.size < 2:
@@ -149,7 +131,7 @@ class LocalEdges:
         at = [0, *np.searchsorted(ends, np.arange(1, ranges) * (int(ends[-1]) // ranges)).tolist(), rows.size]
         return [(a, z) for a, z in pairwise(at) if a < z]
 
-    def pieces(self, rows: Array, expand: Expand, staging: Staging | None, num_vertices: int) -> None:
+    def pieces(self, rows: Array, expand: Expand, staging: Staging | None) -> None:
         """Have all edges of rows expanded.
 
         Parameters
@@ -160,14 +142,12 @@ class LocalEdges:
             Called for each array of edges that holds some.
         staging
             Not needed where all edges are held.
-        num_vertices
-            Local vertices: what is read is checked against it.
         """
         if self.all_resident:
             expand(rows, self.indptr[:-1], self.indptr[1:], True, self._edges)
             return
         assert staging is not None
-        self._load_blocks(rows, staging.wanted, num_vertices)
+        self._load_blocks(rows, staging.wanted)
         at, counts = np.zeros(2, np.int64), np.zeros(3, np.int64)
         while at[0] < rows.size:
             pieces.cut_pieces(rows, at, self.indptr, self._slot_of, self._shift, staging.held, staging.missing, staging.edges.size, counts)
@@ -178,10 +158,10 @@ class LocalEdges:
             if num_missing:
                 missing = staging.missing[:num_missing]
                 offset = np.concatenate([[0], np.cumsum(missing[:, 2] - missing[:, 1])])
-                self._read(missing[:, 1].copy(), offset, staging.edges[:staged], num_vertices)
+                self._read(missing[:, 1].copy(), offset, staging.edges[:staged])
                 expand(missing[:, 0].astype(np.uint32), offset[:-1], offset[1:], False, staging.edges)
 
-    def _load_blocks(self, rows: Array, wanted: Array, num_vertices: int) -> None:
+    def _load_blocks(self, rows: Array, wanted: Array) -> None:
         """Read the blocks that rows are in, as many as there is room for."""
         while free := self.num_slots - self.num_loaded:
             count = pieces.mark_blocks(rows, self.indptr, self._slot_of, self._shift, wanted[:free])
@@ -192,16 +172,15 @@ class LocalEdges:
             sizes = np.minimum(length, self.array.length - start)  # the last block may be short; it is the last in memory then, too
             offset = np.concatenate([[0], np.cumsum(sizes)])
             base = self.num_loaded << self._shift
-            self._read(start, offset, self._edges[base : base + int(offset[-1])], num_vertices)
+            self._read(start, offset, self._edges[base : base + int(offset[-1])])
             self._slot_of[blocks] = np.arange(self.num_loaded, self.num_loaded + count)
             self.num_loaded += count
 
-    def _read(self, start: Array, offset: Array, out: Array, num_vertices: int) -> None:
+    def _read(self, start: Array, offset: Array, out: Array) -> None:
         assert self._gatherer is not None
         source = EdgeSource(self._edges[:0], self._files, None if self._files is not None else self.array)
         gather = RowGatherer(self._gatherer, source, start, offset, GAP_PAGES, False)
         self.num_bytes_read += gather(0, int(offset[-1]), out)
-        self._check(out, num_vertices, self.array.name)
 
     def close(self) -> None:
         """Close the files."""

@@ -215,7 +215,7 @@ class MemberSearch:
                 self._place_parent, self._outbox, self.found,
             )  # fmt: skip
 
-        m.edges.pieces(self.rows[first:stop], call, staging, m.num_rows)
+        m.edges.pieces(self.rows[first:stop], call, staging)
 
     def candidates(self) -> dict[int, Message]:
         """Return the messages of the mirrors found."""

@@ -121,9 +121,7 @@ class MemberSet:
         return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
 
     def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], LocalEdges]) -> None:
-        member = Member.load(part, addresses, group, dtype, edges)
-        self.members[part.index] = member
-        member.edges.check(part.num_vertices, f"part {part.index}")
+        self.members[part.index] = Member.load(part, addresses, group, dtype, edges)
 
     @property
     def num_bytes_read(self) -> int:

@@ -37,7 +37,6 @@ class Loading:
     io_threads: int
     buffer_bytes: int
     max_planes: int | None
-    check_pages: bool
 
 
 class PartPlan:
@@ -51,6 +50,7 @@ class PartPlan:
 
     def __init__(self, store: CSRStore, dealing: Dealing, partition: int, loading: Loading) -> None:
         self.store, self.dealing, self.partition, self.loading = store, dealing, partition, loading
+        self.verified = whole.for_loading(store)
         self.groups = ["out", "in"] if store.attributes.directed else ["out"]
         self.indices = [store.array(f"{group}/indices") for group in self.groups]
         self.sorted = store.attributes.vertex_order == "degree"
@@ -58,7 +58,7 @@ class PartPlan:
         self.lookup: Lookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
-            _, first, edge, value = whole.sorted_lookup(store)
+            _, first, edge, value = whole.sorted_lookup(self.verified)
             self.lookup = (np.empty(0, np.int64), *local_lookup(dealing, partition, first, edge, value))
             self.lengths = plane_lengths(self.lookup[3], self.lookup[1], self.num_owned, store.attributes.num_planes)
 
@@ -82,7 +82,7 @@ class PartPlan:
     @property
     def checked(self) -> bool:
         """Whether pages are compared as they are read."""
-        return self.loading.check_pages and all(isinstance(array, PlainArray) for array in self.indices)
+        return self.store.check_pages and all(isinstance(array, PlainArray) for array in self.indices)
 
     def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1) -> Residency:
         """Divide `available_bytes`, which is one of several equal shares of what there is.
@@ -112,9 +112,6 @@ class PartPlan:
         """
         began = time.perf_counter()
         store, loading = self.store, self.loading
-        if loading.check_pages:
-            names = [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name]
-            whole.check_stored(store, names, loading.threads)
         adjacencies: list[Adjacency] = []
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
@@ -133,19 +130,17 @@ class PartPlan:
 
     def _whole_rows(self, group: str, array: StoredArray, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor) -> Adjacency:
         """Take all rows of a group; its first edges resident, without planes."""
-        store, loading, n = self.store, self.loading, self.store.num_vertices
+        store, n = self.store, self.store.num_vertices
         if group == self.groups[-1] and self.sorted:
-            lookup = whole.sorted_lookup(store)
+            lookup = whole.sorted_lookup(self.verified)
         elif group == "out":
-            lookup = whole.explicit_lookup(store, group, pool)
+            lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
-        resident = self._read_edges(array, num_resident, pool)
-        if loading.check_pages:
-            whole.check_resident(store, array, resident, loading.threads)
+        resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
-            checksums = store.read(f"checksums/{group}/indices") if loading.check_pages else np.empty(0, np.uint32)
+            checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
             on_disk = (array.length - num_resident) * array.dtype.itemsize
             files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
         heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
@@ -171,7 +166,7 @@ class PartPlan:
             first, stop, _ = self.dealing.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
             indptr = rows.lookup[0]
-            own = indptr[v0 : v1 + 1] if indptr.size else store.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
+            own = indptr[v0 : v1 + 1] if indptr.size else self.verified.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
             zero = np.zeros(1, np.int64)
             lookup = (np.ascontiguousarray(own), zero, zero, zero)
             if first.size > 1:
@@ -180,7 +175,7 @@ class PartPlan:
 
     def _take_planes(self, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""
-        stored = self.store.array(f"{self.groups[-1]}/planes/indices")
+        stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         starts = self.store.plane_offsets
         blocks = self.dealing.blocks_of(self.partition)
         step = max(whole.LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.check_pages import check_array
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
@@ -101,7 +98,7 @@ class ResidentGraph:
 
 
 def load_graph(
-    store: CSRStore, budget: Budget, *, threads: int, io_threads: int, buffer_bytes: int, max_planes: int | None, check_pages: bool
+    store: CSRStore, budget: Budget, *, threads: int, io_threads: int, buffer_bytes: int, max_planes: int | None
 ) -> ResidentGraph:
     """Plan what stays in memory, charge it to `budget`, and read it.
 
@@ -114,12 +111,13 @@ def load_graph(
     """
     began = time.perf_counter()
     groups = ["out", "in"] if store.attributes.directed else ["out"]
-    if check_pages:
-        check_stored(store, [name for name in store.array_names() if not name.endswith("/indices") or "planes" in name], threads)
+    verified = for_loading(store)
     indices = [store.array(f"{group}/indices") for group in groups]
     plain = all(isinstance(array, PlainArray) for array in indices)
-    lookups = {group: sorted_lookup(store) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"}
-    sizes = graph_sizes(store, indices, lookups, check_pages=check_pages and plain)
+    lookups = {
+        group: sorted_lookup(verified) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"
+    }
+    sizes = graph_sizes(store, indices, lookups, check_pages=store.check_pages and plain)
     residency = plan_residency(
         sizes,
         available_bytes=budget.available_bytes,
@@ -140,15 +138,13 @@ def load_graph(
     try:
         with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
             for group, array, num_resident in zip(groups, indices, residency.num_resident, strict=True):
-                lookup = lookups[group] if group in lookups else explicit_lookup(store, group, pool)
+                lookup = lookups[group] if group in lookups else explicit_lookup(verified, group, pool)
                 num_planes = residency.num_planes if group == store.pull_group else 0
-                heads = _load_heads(store, group, num_planes, lookup, pool)
-                resident = read_parallel(array, 0, num_resident, pool)
-                if check_pages:
-                    check_resident(store, array, resident, threads)
+                heads = _load_heads(verified, group, num_planes, lookup, pool)
+                resident = read_parallel(verified.array(array.name), 0, num_resident, pool)
                 files = None
                 if num_resident < array.length and isinstance(array, PlainArray):
-                    checksums = store.read(f"checksums/{group}/indices") if check_pages else np.empty(0, np.uint32)
+                    checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
                     on_disk = (array.length - num_resident) * array.dtype.itemsize
                     files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
                 adjacencies.append(Adjacency(array, lookup, heads, resident, files, store.num_vertices))
@@ -160,31 +156,12 @@ def load_graph(
     return ResidentGraph(adjacencies[0], adjacencies[-1], residency, time.perf_counter() - began, adjacencies)
 
 
-def check_stored(store: CSRStore, names: list[str], threads: int) -> None:
-    """Compare whole arrays with their checksums, as a stream."""
-    for name in names:
-        for piece in check_array(store, name, threads):
-            if piece.problems:
-                raise CorruptStoreError(piece.problems[0])
+def for_loading(store: CSRStore) -> CSRStore:
+    """Return the store as what stays in memory is read from it: compared with its checksums.
 
-
-def check_resident(store: CSRStore, array: StoredArray, resident: Array, threads: int) -> None:
-    """Compare the pages of resident edges with their checksums, the last with what completes it on disk; all edges if they are coded."""
-    if not isinstance(array, PlainArray):
-        check_stored(store, [array.name], threads)
-        return
-    raw = resident.view(np.uint8)
-    whole = raw.size // PAGE_BYTES * PAGE_BYTES
-    completed = min(array.length, -(-raw.size // PAGE_BYTES) * PAGE_BYTES // array.dtype.itemsize)
-    last = np.concatenate([resident[whole // array.dtype.itemsize :], array.read(resident.size, completed)])
-    found = np.append(page_checksums(raw[:whole], PAGE_BYTES), page_checksums(last.view(np.uint8), PAGE_BYTES))
-    wrong = np.flatnonzero(found != store.array(f"checksums/{array.name}").read(0, found.size))
-    if wrong.size:
-        chunk, offset = divmod(int(wrong[0]) * PAGE_BYTES, array.chunk_length * array.dtype.itemsize)
-        raise CorruptStoreError(
-            f"{array.chunk_path(chunk)}: page at byte {offset} of {array.name} differs from its checksum; "
-            "run `oocgraph check`, then restore the store or build it again"
-        )
+    That costs a few percent of loading it, and each search uses it. (A compressed chunk would have to be read once more.)
+    """
+    return store.checked(store.check_pages or store.attributes.codec == "none")
 
 
 def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:

@@ -57,8 +57,9 @@ class GraphSpec:
 
     @property
     def graph(self) -> tuple[str, int]:
-        """Name of what is loaded, in tasks: what is held for the processor alone is another than what a device searches."""
-        return self.fingerprint if self.device != "cpu" else f"{self.fingerprint} on the processor", self.num_partitions
+        """Name of what is loaded, in tasks: what is held for the processor alone, or checked, is another."""
+        name = self.fingerprint if self.device != "cpu" else f"{self.fingerprint} on the processor"
+        return f"{name}, pages checked" if self.check_pages else name, self.num_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

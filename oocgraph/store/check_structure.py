@@ -275,6 +275,6 @@ def check_categories(store: CSRStore) -> None:
         text = StringColumn(store, f"columns/{name}")
         for start in range(0, text.length, BLOCK_ROWS):
             text.read(start, min(text.length, start + BLOCK_ROWS))
-        for codes in (store.array(f"{group}/{name}") for group in groups_of(store)):
+        for codes in (store.array(f"{group}/{name}") for group in groups_of(store) if store.has_array(f"{group}/{name}")):
             for start in range(0, codes.length, BLOCK_ENTRIES):
                 codes.read(start, min(codes.length, start + BLOCK_ENTRIES))

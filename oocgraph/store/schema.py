@@ -101,12 +101,13 @@ def _rows(a: GraphAttributes, group: str, length: Callable[[str], int]) -> dict[
         f"{group}/indptr": ArraySpec(_INT64, n + 1, Offsets(m)),
         f"{group}/indices": ArraySpec((a.index_dtype,), m, Below(n)),
     }
+    optional = group != a.stored_groups[0]  # nothing reads the columns of in-lists where there are out-lists
     for name, kind in a.columns.items():
         if kind == "string":
             num_categories = length(string_arrays(f"columns/{name}")[1]) - 1
-            specs[f"{group}/{name}"] = ArraySpec(_CODE, m, Below(num_categories))
+            specs[f"{group}/{name}"] = ArraySpec(_CODE, m, Below(num_categories), optional)
         else:
-            specs[f"{group}/{name}"] = ArraySpec((kind,), m)
+            specs[f"{group}/{name}"] = ArraySpec((kind,), m, None, optional)
     return specs
 
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.store.arrays import PlainArray
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, file_extent
+from oocgraph.store.arrays import REMEDY, PlainArray
+from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
 
 logger = logging.getLogger(__name__)
-
-CHECKSUM_FAILED = -2  # as in kernels.rows; the page is CHECKSUM_FAILED - result
 
 
 class EdgeFiles:
@@ -35,7 +35,7 @@ class EdgeFiles:
     Parameters
     ----------
     array
-        An uncompressed local array.
+        An uncompressed local array of numbers below a bound, which every page that is read is compared with.
     checksums : (num_pages,) uint32
         Compared on every read; length 0 for not at all.
     stream_direct
@@ -44,7 +44,9 @@ class EdgeFiles:
     """
 
     def __init__(self, array: PlainArray, checksums: Array, *, stream_direct: bool) -> None:
-        self.array, self.checksums = array, checksums
+        if not isinstance(array.rule, Below):
+            raise TypeError(f"{array.name}: kernels read only numbers whose bound is known")
+        self.array, self.checksums, stop = array, checksums, array.rule.stop
         self._raise_limit(2 * array.num_chunks)
         self.fds = self._open(0)
         for fd in self.fds:
@@ -60,6 +62,7 @@ class EdgeFiles:
                 logger.info("%s: this file system has no O_DIRECT; streams go through the page cache", array.folder)
         itemsize = array.dtype.itemsize
         self.num_bytes = array.length * itemsize
+        self._extent = file_extent(self.num_bytes, stop, itemsize)
         self.page_shift = (PAGE_BYTES // itemsize).bit_length() - 1
         self.chunk_pages = max(1, -(-array.chunk_length * itemsize // PAGE_BYTES))
 
@@ -82,8 +85,8 @@ class EdgeFiles:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """``fds, chunk_pages, num_bytes, checksums, page_shift`` for kernels."""
-        return self.fds, self.chunk_pages, self.num_bytes, self.checksums, self.page_shift
+        """``fds, chunk_pages, extent, checksums, page_shift`` for kernels."""
+        return self.fds, self.chunk_pages, self._extent, self.checksums, self.page_shift
 
     @property
     def stream_arguments(self) -> tuple[Any, ...]:
@@ -92,18 +95,21 @@ class EdgeFiles:
 
     def error(self, code: int) -> CorruptStoreError:
         """Return the message for what `read_pages` returned."""
-        if code <= CHECKSUM_FAILED:
-            page = CHECKSUM_FAILED - code
-            chunk = page // self.chunk_pages
-            offset = (page - chunk * self.chunk_pages) * PAGE_BYTES
+        if code <= RANGE_FAILED:
+            stop = int(self._extent[1])
             return CorruptStoreError(
-                f"{self.array.chunk_path(chunk)}: page at byte {offset} of {self.array.name} differs from its checksum; "
-                "run `oocgraph check`, then restore the store or build it again"
+                f"{self._place(RANGE_FAILED - code)} or one of the pages after it holds a number that is not below {stop:,}; {REMEDY}"
             )
+        if code <= CHECKSUM_FAILED:
+            return CorruptStoreError(f"{self._place(CHECKSUM_FAILED - code)} differs from its checksum; {REMEDY}")
         return CorruptStoreError(
             f"{self.array.folder}: a chunk of {self.array.name} cannot be read to its end; run `oocgraph check`, "
             "then restore the store or build it again"
         )
+
+    def _place(self, page: int) -> str:
+        chunk = page // self.chunk_pages
+        return f"{self.array.chunk_path(chunk)}: page at byte {(page - chunk * self.chunk_pages) * PAGE_BYTES} of {self.array.name}"
 
     def close(self) -> None:
         """Close the files."""

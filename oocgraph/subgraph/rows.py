@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.kernels import gather
+from oocgraph.kernels.rows import file_extent
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
@@ -123,7 +124,7 @@ class RowGatherer:
         row, begin, last_row, end = part
         files = self.source.files
         if files is None:
-            arguments = (_NO_FILES, 1, 0, _NO_CHECKSUMS, (PAGE_BYTES // out.itemsize).bit_length() - 1)
+            arguments = (_NO_FILES, 1, _NO_EXTENT, _NO_CHECKSUMS, (PAGE_BYTES // out.itemsize).bit_length() - 1)
         else:
             arguments = files.stream_arguments if self.stream else files.arguments
         num_bytes, error = gather.gather_rows(
@@ -147,4 +148,4 @@ class RowGatherer:
             num_bytes += window.nbytes
 
 
-_NO_FILES, _NO_CHECKSUMS = np.empty(0, np.int32), np.empty(0, np.uint32)
+_NO_FILES, _NO_EXTENT, _NO_CHECKSUMS = np.empty(0, np.int32), file_extent(0, 0, 4), np.empty(0, np.uint32)

@@ -281,8 +281,14 @@ def test_oracle_counts_pages_of_both_directions(tmp_path, cramped):
         assert i.bytes_read == 0 if not i.pull_pages else i.bytes_read >= 4096 * i.pull_pages - 4096
 
 
-@pytest.mark.parametrize("name", ["out/indices", "out/degrees/value", "out/planes/indices", "vertices/order"])
-def test_flipped_byte_in_what_is_loaded_is_found_when_asked(tmp_path, name):
+LOADED = ["out/indices", "out/degrees/value", "out/planes/indices"]
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [*((name, asked) for name in LOADED for asked in (False, True)), ("vertices/order", True), ("vertices/sorted_id", True)],
+)
+def test_flipped_byte_in_what_is_loaded_is_found_and_in_all_that_is_read_when_asked(tmp_path, name, asked):
     rng = np.random.default_rng(6)
     reference_build(rng.integers(0, 4000, 60_000), rng.integers(0, 4000, 60_000), tmp_path / "g")
     chunk = tmp_path / "g" / name / "c/0"
@@ -290,7 +296,7 @@ def test_flipped_byte_in_what_is_loaded_is_found_when_asked(tmp_path, name):
     raw[len(raw) // 2] ^= 64
     chunk.write_bytes(raw)
     with pytest.raises(CorruptStoreError, match=rf"{name}.*checksum"):
-        bfs(tmp_path / "g", 7, check_pages=True)
+        bfs(tmp_path / "g", 7, check_pages=asked).level.sum()
 
 
 def test_searches_of_one_runtime_in_several_threads_are_right(tmp_path, cramped):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.kernels import cpu, reference
+from oocgraph.kernels.rows import file_extent
 from tests.kernels.cases import make_case
 
 
@@ -25,7 +26,8 @@ def files(tmp_path):
             path.write_bytes(raw[i : i + size])
             opened.append(os.open(path, os.O_RDONLY))
         fds = np.array(opened[len(opened) - -(-max(1, len(raw)) // size) :], np.int32)
-        return fds, chunk_pages, len(raw), np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1
+        extent = file_extent(len(raw), 2**63, indices.dtype.itemsize)
+        return fds, chunk_pages, extent, np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1
 
     yield make
     for fd in opened:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oocgraph.kernels import gather, reference_gather
 from oocgraph.kernels.crc32c import page_checksums
-from oocgraph.kernels.rows import CHECKSUM_FAILED, READ_FAILED
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, file_extent
 
 SEEDS = st.integers(0, 2**32)
 
@@ -49,7 +49,7 @@ class Rows:
         return self.start, self.offset, self.i0, self.i1, self.e0, self.e1, self.resident
 
     @contextlib.contextmanager
-    def files(self, *, checked, bad_page=None, cut_bytes=0):
+    def files(self, *, checked, bad_page=None, cut_bytes=0, stop=2**63):
         """Open what kernels take of files: of a random chunk size, with a byte of one page changed or the last bytes missing."""
         chunk_pages = int(self.rng.integers(1, 4))
         raw = np.frombuffer(self.indices.tobytes(), np.uint8).copy()
@@ -63,7 +63,7 @@ class Rows:
                     file.write(raw[at : min(at + chunk_pages * 4096, raw.size - cut_bytes)].tobytes())
                     file.flush()
                     fds.append(os.dup(file.fileno()))
-            yield np.array(fds, np.int32), chunk_pages, raw.size, checksums, self.page_shift
+            yield np.array(fds, np.int32), chunk_pages, file_extent(raw.size, stop, self.indices.itemsize), checksums, self.page_shift
         finally:
             for fd in fds:
                 os.close(fd)
@@ -111,6 +111,21 @@ def test_truncated_file_is_an_error():
         rows.resident = rows.resident[:0]
         with rows.files(checked=False, cut_bytes=1) as files:
             assert [rows.gather(module, files, 0, 2)[1] for module in (reference_gather, gather)] == [READ_FAILED] * 2
+
+
+@given(SEEDS, st.integers(0, 2), st.integers(1, 6))
+@settings(deadline=None, max_examples=80)
+def test_number_above_the_bound_is_an_error(seed, gap_pages, scratch_pages):
+    """Wherever it is in the pages that are read; one number less, and all are allowed."""
+    rows = Rows(seed)
+    highest = int(rows.indices.max())
+    for stop in (highest + 1, highest):
+        with rows.files(checked=False, stop=stop) as files:
+            errors = [rows.gather(module, files, gap_pages, scratch_pages)[1] for module in (reference_gather, gather)]
+        at = np.flatnonzero(rows.indices >= stop) * rows.indices.itemsize // 4096
+        assert {error for error in errors if error} <= {RANGE_FAILED - page for last in at.tolist() for page in range(last + 1)}
+        if errors[0]:
+            assert errors[1]  # a page that only fills a gap between two reads may be noticed too
 
 
 @given(SEEDS, st.booleans(), st.integers(1, 5000))

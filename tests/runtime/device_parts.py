@@ -46,7 +46,8 @@ def cramped(planned, seed):
 def open_device_parts(store, num_partitions, device, *, cramp=None, check_pages=False):
     """Load every partition on one device, each with an equal share of it; `cramp` (a seed) keeps a random small part in memory."""
     dealing = deal(store, num_partitions)
-    loading = Loading(threads=1, io_threads=2, buffer_bytes=1 << 16, max_planes=None, check_pages=check_pages)
+    store = store.checked(check_pages)
+    loading = Loading(threads=1, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     share = Share(device.free_bytes() // num_partitions, device.free_bytes(), num_partitions)
     planned = DevicePartPlan.residency_in if cramp is None else cramped(DevicePartPlan.residency_in, cramp)
     plans = [DevicePartPlan(store, dealing, p, loading, device) for p in range(num_partitions)]

@@ -37,7 +37,7 @@ def cramped(planned, seed, whole=()):
 def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
     """Load every partition; `cramp` (a seed) keeps a random small part of planes and edges in memory, except in partitions `whole`."""
     dealing = deal(store, num_partitions)
-    loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None, check_pages=False)
+    loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     parts = []
     for p in range(num_partitions):
         plan = PartPlan(store, dealing, p, loading)
