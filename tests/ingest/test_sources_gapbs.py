@@ -58,7 +58,7 @@ def test_no_edges(tmp_path, n, directed):
 
 @pytest.mark.parametrize("directed", [True, False])
 def test_random_graph_for_any_block_size(tmp_path, directed):
-    matrix = scipy.sparse.random_array((60, 60), density=0.1, rng=np.random.default_rng(2)).tocoo()
+    matrix = scipy.sparse.random_array((60, 60), density=0.1, random_state=np.random.default_rng(2)).tocoo()
     edges = sorted({(int(min(u, v)), int(max(u, v))) for u, v in zip(matrix.row, matrix.col, strict=True)})
     source = open_source(write(tmp_path / "g.sg", edges, 60, directed=directed))
     for block_rows in (1, 7, 50, 10_000):

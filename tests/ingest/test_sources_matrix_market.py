@@ -36,7 +36,7 @@ def test_values_are_weights(tmp_path, field, dtype):
 
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])
 def test_what_scipy_writes(tmp_path, symmetry):
-    matrix = scipy.sparse.random_array((30, 30), density=0.2, rng=np.random.default_rng(1))
+    matrix = scipy.sparse.random_array((30, 30), density=0.2, random_state=np.random.default_rng(1))
     matrix = matrix + matrix.T if symmetry == "symmetric" else matrix
     scipy.io.mmwrite(tmp_path / "m.mtx", matrix, symmetry=symmetry)
     u, v, columns = read(open_source(tmp_path / "m.mtx"), 7)

@@ -125,7 +125,7 @@ def test_npz_of_one_edge_array(tmp_path):
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("compressed", [True, False])
 def test_npz_of_scipy(tmp_path, layout, compressed):
-    matrix = scipy.sparse.random_array((20, 20), density=0.1, rng=np.random.default_rng(1)).asformat(layout)
+    matrix = scipy.sparse.random_array((20, 20), density=0.1, random_state=np.random.default_rng(1)).asformat(layout)
     path = tmp_path / "m.npz"
     scipy.sparse.save_npz(path, matrix, compressed=compressed)
     source = open_source(path)

@@ -140,7 +140,7 @@ def test_empty_table():
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
 @pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
 def test_scipy_matrix(layout, make):
-    matrix = make(scipy.sparse.random_array((20, 20), density=0.1, rng=np.random.default_rng(1))).asformat(layout)
+    matrix = make(scipy.sparse.random_array((20, 20), density=0.1, random_state=np.random.default_rng(1))).asformat(layout)
     source = open_source(matrix)
     for block_rows in (1, 3, 1000):
         u, v, columns = read(source, block_rows)
