@@ -12,6 +12,7 @@ import dask.config
 import pytest
 
 from oocgraph.config import settings
+from tests.processes import PATIENCE_SECONDS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -100,5 +101,5 @@ with dask.config.set({"oocgraph.dashboard-address": None}), local_cluster(worker
 def test_file_named_in_dask_config_reaches_the_workers(name, said):
     """As the comment at its top says."""
     env = {**os.environ, "DASK_CONFIG": str(CONFIGS / name)}
-    done = subprocess.run([sys.executable, "-c", WORKERS], env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", WORKERS], env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     assert (done.returncode, done.stdout) == (0, said), done.stderr

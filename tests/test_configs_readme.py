@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.processes import PATIENCE_SECONDS
+
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
@@ -19,7 +21,9 @@ def test_commands_for_one_machine_run(tmp_path):
     scripts = re.findall(r"^```bash\n(.*?)^```$", (CONFIGS / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     assert scripts
     for script in scripts:
-        done = subprocess.run(["bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            ["bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+        )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
 
 

@@ -61,7 +61,7 @@ def test_signal_ends_everything_quietly(kron, where, send, code, message):
         stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, stdout, stderr) == (code, "", message)
         assert (len(children) >= 2) == (where == "search")
-        _, alive = psutil.wait_procs(children, timeout=PATIENCE_SECONDS)
+        _, alive = psutil.wait_procs(children, timeout=30)
         assert not alive
 
 

@@ -13,6 +13,7 @@ import pytest
 from distributed import LocalCluster
 
 from tests.commands.conftest import Outcome, remains
+from tests.processes import PATIENCE_SECONDS
 
 LOCAL = ["--cluster", "local", "--workers", 2, "--threads-per-worker", 1]
 
@@ -154,12 +155,16 @@ def test_without_cluster_options_nothing_of_a_cluster_is_imported(graph):
         "import sys; from oocgraph.cli import cli; "
         f"cli(['bfs', {str(graph)!r}, '--source', '3'], standalone_mode=False); assert 'distributed' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=PATIENCE_SECONDS)
 
 
 def dask(*arguments):
     done = subprocess.run(
-        [sys.executable, "-m", "dask", "oocgraph", *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "dask", "oocgraph", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

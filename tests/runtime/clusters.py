@@ -22,11 +22,9 @@ from oocgraph.runtime import holdings
 from oocgraph.runtime.part import bounds_of
 from oocgraph.runtime.part_load import PartPlan
 from oocgraph.runtime.scheduler import workers_of
+from tests.processes import PATIENCE_SECONDS as PATIENCE
 
 ROOT = Path(__file__).parents[2]
-
-PATIENCE = 60
-"""Seconds after which something hangs."""
 
 
 class Cluster:

@@ -16,6 +16,7 @@ from oocgraph.memory import default_budget_bytes
 from oocgraph.runtime import cluster
 from oocgraph.runtime.cluster import cuda_cluster, local_cluster, open_client
 from oocgraph.runtime.scheduler import workers_of
+from tests.processes import PATIENCE_SECONDS
 
 
 def running(pid):
@@ -135,7 +136,7 @@ with local_cluster(workers=1) as client:
 def test_killed_worker_is_told_only_to_those_who_asked(logs):
     """A worker that is killed comes back under its nanny; Dask's log of it is held back unless logging is configured."""
     env = {**os.environ, **({"DASK_LOGGING__DISTRIBUTED": logs} if logs else {})}
-    done = subprocess.run([sys.executable, "-c", KILL], env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", KILL], env=env, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     assert (done.returncode, done.stdout) == (0, "back\n"), done.stderr
     assert ("Restarting worker" in done.stderr) == bool(logs)
     assert logs or done.stderr == ""

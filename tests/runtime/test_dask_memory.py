@@ -18,6 +18,7 @@ from oocgraph.runtime.events import SEARCHES
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.worker import inventory
 from oocgraph.store.vertices import VertexIds
+from tests.processes import PATIENCE_SECONDS
 
 MEGABYTES = 1 << 20
 
@@ -140,7 +141,7 @@ def test_two_traversals_at_once_share_workers(graphs, client, process_cluster, n
         clients, stores = [client, other if num_clients == 2 else client], [graphs[0], graphs[num_graphs - 1]]
         runs = [pool.submit(searches, *pair, budget, results) for pair in zip(clients, stores, strict=True)]
         for run in runs:
-            run.result(timeout=120)
+            run.result(timeout=PATIENCE_SECONDS)
     assert len(results) == 6
     for store, source, result in results:
         assert (np.asarray(result.search.level) == expected(store, source)).all()
@@ -154,7 +155,7 @@ def test_a_graph_that_comes_shrinks_the_first_in_the_middle_of_its_search(graphs
     def progress(kind, *_):
         if kind == "level":
             began.set()
-            assert shrunk.wait(60)
+            assert shrunk.wait(PATIENCE_SECONDS)
 
     with (
         Budget(client, 75) as budget,
@@ -163,13 +164,13 @@ def test_a_graph_that_comes_shrinks_the_first_in_the_middle_of_its_search(graphs
     ):
         held = runtime.parts[0]["resident_bytes"]
         running = pool.submit(oocgraph.bfs, first, sources_of(first)[1], runtime=runtime, direction="alpha-beta", progress=progress)
-        assert began.wait(60)
+        assert began.wait(PATIENCE_SECONDS)
         try:
             with ClusterRuntime.open(second, client=client, memory_budget=budget.bytes) as other:
                 assert other.parts[0]["resident_bytes"] < held
                 assert all(len(said["parts"]) == 2 for said in client.run(inventory).values())
                 shrunk.set()
-                results = [running.result(timeout=60), oocgraph.bfs(second, sources_of(second)[1], runtime=other)]
+                results = [running.result(timeout=PATIENCE_SECONDS), oocgraph.bfs(second, sources_of(second)[1], runtime=other)]
         finally:
             shrunk.set()
     for store, result in zip(graphs, results, strict=True):

@@ -8,6 +8,7 @@ import pytest
 from distributed import get_worker
 
 from oocgraph.runtime.events import ALL, SEARCHES, Watch
+from tests.processes import PATIENCE_SECONDS
 
 
 class FakeClient:
@@ -92,5 +93,5 @@ def test_a_real_client(client):
 
     with Watch(client, "here") as watch:
         task = client.submit(log, pure=False)
-        assert [watch.queue.get(timeout=60)[1]["i"] for _ in range(50)] == list(range(50))
-        task.result(timeout=60)
+        assert [watch.queue.get(timeout=PATIENCE_SECONDS)[1]["i"] for _ in range(50)] == list(range(50))
+        task.result(timeout=PATIENCE_SECONDS)

@@ -17,7 +17,7 @@ from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.runtime.kill_fifty import RESIDENT, SOURCE, judge, killed_run, places
 
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kill
 
 NUM_KILLS = int(os.environ.get("OOCGRAPH_KILLS", "10"))
 """Kills over every iteration and phase, half of them under nannies; 50 takes four minutes."""

@@ -21,7 +21,7 @@ from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.runtime.kill_fifty import SOURCE, judge
 
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kill
 
 SECONDS = 15
 """Within which a search must have failed: workers without a nanny are waited for during five."""

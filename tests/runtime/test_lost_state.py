@@ -21,7 +21,7 @@ from tests.runtime import clusters
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.runtime.kill_fifty import SOURCE, judge
 
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kill
 
 TTL_SECONDS = 6
 """Silence of a worker after which the scheduler gives it up; Dask takes no less than ten heartbeats, 5 s, and by default 5 minutes."""

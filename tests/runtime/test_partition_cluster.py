@@ -19,6 +19,7 @@ from oocgraph.runtime import partition_steps as steps
 from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
+from tests.processes import PATIENCE_SECONDS
 from tests.reference_build import reference_build
 from tests.runtime.clusters import Cluster, in_background
 from tests.stores import random_edges
@@ -141,24 +142,24 @@ def test_interrupt_waits_for_the_block_at_work_and_no_longer(store, threads_clie
 
     def get_master(prop, v):
         at_work.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE_SECONDS)
         return 0
 
     monkeypatch.setitem(slow, "get_master", get_master)
     policy = Policy("slow", slow_master, lambda prop, s, d, a, b: a, compiled=False)
 
     def stop(name, done, total):
-        at_work.wait(30)
+        at_work.wait(PATIENCE_SECONDS)
         raise KeyboardInterrupt
 
     found = in_background(oocgraph.partition_graph, store, 2, policy, tmp_path / "p", threads_client, progress=stop)
-    assert at_work.wait(30)
+    assert at_work.wait(PATIENCE_SECONDS)
     [folder] = [path for path in tmp_path.iterdir() if path.name.startswith(".oocgraph")]
     assert not found.done()
     assert folder.exists()
     go_on.set()
     with pytest.raises(KeyboardInterrupt):
-        found.result(timeout=60)
+        found.result(timeout=PATIENCE_SECONDS)
     assert list(tmp_path.iterdir()) == []
     assert kept(threads_client) == []
 

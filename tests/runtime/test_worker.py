@@ -13,7 +13,7 @@ from oocgraph.partition.dealing import deal
 from oocgraph.runtime import holdings
 from oocgraph.runtime.part_load import PartPlan
 from oocgraph.runtime.specs import StateLostError
-from tests.processes import open_files
+from tests.processes import PATIENCE_SECONDS, open_files
 from tests.runtime.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 
@@ -132,20 +132,20 @@ def test_who_leaves_waits_for_the_step_that_runs_and_ends_it(graphs, tmp_path, m
     def hook(name, *_):
         if name == phase:
             reached.set()
-            assert go.wait(60)
+            assert go.wait(PATIENCE_SECONDS)
 
     monkeypatch.setattr(holdings, "phase_hook", hook)
     with ThreadPoolExecutor(2) as pool:
         step = pool.submit(steps.step)
-        assert reached.wait(60)
+        assert reached.wait(PATIENCE_SECONDS)
         left = pool.submit(getattr(holder, leave), steps.name if leave == "forget" else "lease")
         while not holder._left:
             assert not left.done()
         go.set()
-        left.result(timeout=60)
+        left.result(timeout=PATIENCE_SECONDS)
         if phase == "kernel":
             with pytest.raises(StateLostError):
-                step.result(timeout=60)
+                step.result(timeout=PATIENCE_SECONDS)
     assert holder.inventory()["searches"] == []
     holder.release("lease")
     assert holder.inventory() == NOTHING

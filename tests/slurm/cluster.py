@@ -18,13 +18,12 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.processes import free_ports
+from tests.processes import PATIENCE_SECONDS, free_ports
 
 PROGRAMS = {
     name: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") for name in ("munged", "slurmctld", "slurmd", "sbatch", "setpriv")
 }
 GPUS_PER_NODE = 2
-_START_SECONDS = 60
 
 # cred_expire: a requeued job may start that many seconds later; 120 by default, at least 5.
 _CONFIGURATION = """\
@@ -79,7 +78,7 @@ class SlurmCluster:
             cwd=cwd,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         if done.returncode:
@@ -95,20 +94,20 @@ class SlurmCluster:
         shown = self.command("scontrol", "--oneliner", "show", "job", job)
         return dict(word.split("=", 1) for word in shown.split() if "=" in word)
 
-    def wait(self, job, *states, timeout=120):
+    def wait(self, job, *states, timeout=PATIENCE_SECONDS):
         """Return the job once it is in one of the states (``COMPLETED``, ``RUNNING``, ...)."""
         return poll(
             lambda: (known := self.job(job))["JobState"] in states and known, timeout, lambda: f"job {job} to be {states}: {self.job(job)}"
         )
 
-    def wait_ended(self, job, timeout=120):
+    def wait_ended(self, job, timeout=PATIENCE_SECONDS):
         """Return the job once it is at its end, good or bad."""
         return self.wait(job, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", timeout=timeout)
 
     def cancel_all(self):
         """Cancel every job and wait until the nodes are empty."""
         self.command("scancel", "--user=root")
-        poll(lambda: not self.command("squeue", "--noheader"), 60, lambda: f"jobs to end: {self.command('squeue')}")
+        poll(lambda: not self.command("squeue", "--noheader"), PATIENCE_SECONDS, lambda: f"jobs to end: {self.command('squeue')}")
 
 
 def poll(condition, timeout, what):
@@ -142,8 +141,8 @@ def slurm_cluster(nodes=2):
         for number, daemon in enumerate(daemons):
             stack.enter_context(_daemon(daemon, folder / f"daemon{number}.log", cluster.environment))
             if number == 0:
-                poll((folder / "munge.socket").exists, _START_SECONDS, lambda: "munged")
-        poll(lambda: _num_idle(cluster) == nodes, _START_SECONDS, lambda: f"{nodes} idle nodes; {_logs(folder)}")
+                poll((folder / "munge.socket").exists, PATIENCE_SECONDS, lambda: "munged")
+        poll(lambda: _num_idle(cluster) == nodes, PATIENCE_SECONDS, lambda: f"{nodes} idle nodes; {_logs(folder)}")
         stack.callback(cluster.cancel_all)
         yield cluster
 

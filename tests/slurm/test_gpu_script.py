@@ -14,6 +14,7 @@ from distributed import Client
 import oocgraph
 from oocgraph.store.search_store import SearchStore
 from tests.fake_gpu.driver import build_driver, needs_fake_gpus
+from tests.processes import PATIENCE_SECONDS
 from tests.slurm.cluster import GPUS_PER_NODE
 from tests.slurm.conftest import SOURCE, on_this_machine
 from tests.slurm.outcome import assert_right, output
@@ -47,7 +48,7 @@ def test_gpus_of_a_job_of_slurm_cluster(slurm, configured, graph, levels, driver
     job = {"processes": 2, "cores": 2, "memory": "3GiB", "job_extra_directives": ["--gpus-per-node=2"]}
     with jobqueue.SLURMCluster(**job, **on_this_machine(tmp_path)) as cluster, Client(cluster) as client:
         cluster.scale(jobs=1)
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=PATIENCE_SECONDS)
         devices = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
         result = oocgraph.bfs(graph, SOURCE, client=client)
         assert np.array_equal(result.level.compute(), levels)

@@ -10,9 +10,9 @@ import pytest
 from oocgraph.errors import DeviceError
 from oocgraph.subgraph.staging import Stager, StagingFigures
 from tests.cuda_on_cpu.device import CpuDevice
-from tests.processes import own_threads
+from tests.processes import PATIENCE_SECONDS, own_threads
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = PATIENCE_SECONDS
 """Only a test that fails waits so long."""
 
 DEVICES = [pytest.param({}, id="immediate"), *[pytest.param({"seed": seed, "deferred": True}, id=f"deferred-{seed}") for seed in range(8)]]
