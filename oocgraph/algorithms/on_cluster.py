@@ -145,7 +145,6 @@ def _search(
         stored.finish(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
-    fields = stored.fields
     requested = outcome.figures.bytes_requested if outcome else 0
     names = ["num_hops", "num_epochs", "num_moves", "resumed_after_step"]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
@@ -153,10 +152,10 @@ def _search(
         sources=sources,
         parent=StoreOrder(stored, runtime.dealing, "parent"),
         level=StoreOrder(stored, runtime.dealing, "level"),
-        num_reached=int(fields["num_reached"]),
-        num_reached_edges=int(fields["num_reached_edges"]),
-        depth=int(fields["depth"]),
-        seconds=float(fields["seconds"]),
+        num_reached=int(stored.field("num_reached")),
+        num_reached_edges=int(stored.field("num_reached_edges")),
+        depth=int(stored.field("depth")),
+        seconds=float(stored.field("seconds")),
         bytes_requested=requested,
         bytes_read=max(requested, outcome.figures.device_bytes if outcome else 0),
         iterations=outcome.figures.iterations() if outcome else (),

@@ -19,7 +19,7 @@ from oocgraph.partition.dealing import Dealing
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.columns import read_at
 from oocgraph.store.search_store import SearchStore
-from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
+from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array, no_parent
 
 PIECE_VERTICES = 1 << 19
 """Vertices located and read at once: about 20 MB of positions."""
@@ -139,6 +139,13 @@ class StoreOrder:
 
     def _values(self, part: PlainArray, positions: Array) -> Array:
         values = read_at(part, positions)
+        if self.name == "parent":
+            known = values[values != no_parent(values.dtype)]
+            if known.size and not (int(known.min()) >= 0 and int(known.max()) < self.size):
+                raise CorruptStoreError(
+                    f"{part.folder / self.name}: names a parent that is none of {self.size:,} vertices; remove the result store and "
+                    "search again"
+                )
         if values.dtype == self.dtype:
             return values
         wide = values.astype(self.dtype)  # levels of one byte beside those of a partition that needed more

@@ -23,6 +23,7 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.driver import Driver, Outcome
@@ -35,6 +36,7 @@ from oocgraph.runtime.specs import GraphSpec, SearchSpec
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker import OocGraphPlugin
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.search_fields import damaged
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.types import Array, DeviceKind, Direction, Progress, ignore_progress
 
@@ -252,6 +254,8 @@ class ClusterRuntime:
         check_client(self.client)
         self.crew.check_open()
         few = Few(*result_store.fields.get("few", self.few))
+        if max(few) > QUEUE_CAPACITY:
+            raise damaged(result_store.path, "few")
         options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
         driver = Driver(self.crew, self.dealing, name, progress)
@@ -262,7 +266,7 @@ class ClusterRuntime:
             sources=sources,
             options=options,
             iterate=iterate,
-            epoch=int(result_store.fields["epoch"]),
+            epoch=int(result_store.field("epoch")),
             last_step=-1,
         )
         with self.searching:  # memory is reserved for one search at a time

@@ -200,11 +200,11 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
             "and its arrays: keep them, or name a folder with result_store=..."
         ) from error
     fingerprint = graph_fingerprint(store)
-    if search.fields["graph_fingerprint"] != fingerprint:
+    if search.field("graph_fingerprint") != fingerprint:
         raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built anew; search again")
     dealing = _dealing(store.url, fingerprint, search.num_partitions)
     level, parent = StoreOrder(search, dealing, "level"), StoreOrder(search, dealing, "parent")
-    return Join(ids, level, parent, ids.parse(search.fields["isolated_sources"]))
+    return Join(ids, level, parent, ids.parse(search.field("isolated_sources")))
 
 
 @lru_cache(maxsize=4)

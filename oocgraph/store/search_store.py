@@ -41,13 +41,11 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
+from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
 from oocgraph.store.search_log import Bounds, Record, read_records, search_write_error
 from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array
-
-SEARCH_FORMAT = 1
-SEARCH_KEY = "oocgraph_search"
 
 _LOG_NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.log")
 _LOG, _PARTS, _UNFINISHED = "log", "parts", "unfinished"
@@ -127,27 +125,24 @@ class SearchStore:
         place = Path(os.path.abspath(path))
         if not place.exists():
             raise StoreError(f"{place}: no such folder; a search is started there with `oocgraph bfs GRAPH --result-store {place}`")
-        try:
-            fields = json.loads((place / "zarr.json").read_text())["attributes"][SEARCH_KEY]
-            version, num_partitions, complete = (fields[key] for key in ("format", "num_partitions", "complete"))
-            sound = isinstance(version, int) and isinstance(num_partitions, int) and num_partitions > 0 and isinstance(complete, bool)
-        except PermissionError as error:
-            raise StoreError(f"{place}: no permission to read it; ask its owner, or choose another with --result-store") from error
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{place}: not the result store of a search; give the folder that --result-store named, "
-                "or remove this one and start the search again"
-            ) from error
-        if not sound:
-            raise StoreError(f"{place}: the attributes of this result store are damaged; remove it and start the search again")
-        if version > SEARCH_FORMAT:
-            raise StoreError(f"{place}: result format {version} is newer than format {SEARCH_FORMAT} of this oocgraph; upgrade oocgraph")
-        return cls(place, fields)
+        return cls(place, read_fields(place))
 
     @property
     def _durable(self) -> bool:
         """Whether its files are forced to disk: not those of a store that goes with its result."""
         return not self.fields.get("temporary", False)
+
+    def field(self, name: str) -> Any:
+        """Return one of `fields`.
+
+        Raises
+        ------
+        StoreError
+            It is missing.
+        """
+        if name not in self.fields:
+            raise damaged(self.path, name)
+        return self.fields[name]
 
     @property
     def num_partitions(self) -> int:
@@ -287,7 +282,8 @@ class SearchStore:
         staged = self.path / _UNFINISHED / f"{partition}-{uuid.uuid4().hex[:12]}"
         place = self.path / _PARTS / str(partition)
         try:
-            staged.mkdir(parents=True)
+            staged.parent.mkdir(exist_ok=True)  # and no more: a store that has been removed must not come back
+            staged.mkdir()
             for name, values in (("level", level), ("parent", parent)):
                 _write_array(staged, name, values)
             _write_group(staged, {})
@@ -328,13 +324,17 @@ class SearchStore:
         try:
             metadata = json.loads((folder / name / "zarr.json").read_text())
             length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-            dtype = np.dtype(metadata["data_type"]).newbyteorder("<")
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            dtype = next(
+                known for known in (_LEVEL_DTYPES if name == "level" else _PARENT_DTYPES) if known.__name__ == metadata["data_type"]
+            )
+            if not all(isinstance(one, int) and low <= one < 2**48 for one, low in ((length, 0), (chunk_length, 1))):
+                raise ValueError(f"{length} elements in chunks of {chunk_length}")
+        except (OSError, ValueError, LookupError, TypeError, StopIteration, RecursionError) as error:
             raise CorruptStoreError(
                 f"{folder / name}: the {name}s of partition {partition} are missing or damaged ({error}); "
                 "remove the result store and start the search again"
             ) from error
-        return PlainArray(folder, name, dtype, length, chunk_length)
+        return PlainArray(folder, name, np.dtype(dtype).newbyteorder("<"), length, chunk_length)
 
     def remove(self) -> None:
         """Remove the store and all that is in it.

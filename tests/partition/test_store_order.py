@@ -149,6 +149,15 @@ def test_levels_of_one_byte_beside_wide_ones_become_wide(tmp_path):
     assert level[1] == -1
 
 
+@pytest.mark.parametrize("wrong", [4, -1])
+def test_a_parent_that_is_no_vertex_is_refused(tmp_path, wrong):
+    """Ids are looked up by it."""
+    dealing = dealt([2, 2], [0, 1], 2)
+    store = write(tmp_path / "r", dealing, np.zeros(4, np.uint8), np.array([0, 1, wrong, 2**63 - 1]))
+    with pytest.raises(CorruptStoreError, match="parts/1/parent: names a parent that is none of 4 vertices"):
+        StoreOrder(store, dealing, "parent")[:]
+
+
 def test_another_dealing_is_refused(example):
     store, dealing, _ = example
     with pytest.raises(CorruptStoreError, match=r"partition 0 has .* but was dealt"):

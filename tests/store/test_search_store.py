@@ -240,6 +240,15 @@ def test_relative_path_is_made_absolute(tmp_path, monkeypatch):
         ({"format": "x"}, "damaged"),
         ({"num_partitions": 0}, "damaged"),
         ({"complete": None}, "damaged"),
+        ({"num_partitions": 10**9}, r"damaged \(num_partitions\)"),
+        ({"num_partitions": True}, "damaged"),
+        ({"epoch": "3"}, r"damaged \(epoch\)"),
+        ({"epoch": -2}, "damaged"),
+        ({"few": [1]}, r"damaged \(few\)"),
+        ({"few": [-1, 5]}, "damaged"),
+        ({"depth": 1.5}, "damaged"),
+        ({"seconds": float("inf")}, "damaged"),
+        ({"isolated_sources": "all"}, "damaged"),
     ],
 )
 def test_store_that_is_newer_or_damaged_does_not_open(store, changes, message):
@@ -259,6 +268,50 @@ def test_what_is_no_result_store_does_not_open(tmp_path):
             SearchStore.open(tmp_path / name)
     with pytest.raises(StoreError, match=r"no such folder; a search is started there with `oocgraph bfs"):
         SearchStore.open(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"attributes": {"oocgraph_search": 3}}', '{"attributes": {"oocgraph_search": {}}}', '{"attributes": []}', "\udcff"],
+    ids=["nested", "number", "empty", "list", "no text"],
+)
+def test_damaged_metadata_is_told(store, text):
+    (store.path / "zarr.json").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(StoreError, match=r"r\.zarr: not the result store of a search"):
+        SearchStore.open(store.path)
+
+
+def test_metadata_that_is_no_file_or_has_no_end_is_not_read(store):
+    path = store.path / "zarr.json"
+    os.truncate(path, 2**40)
+    with pytest.raises(StoreError, match="not the result store"):
+        SearchStore.open(store.path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="not the result store"):
+        SearchStore.open(store.path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": []}, {"shape": [-1]}, {"shape": ["5"]}, {"shape": [2**60]}, {"data_type": "float64"}, {"data_type": ["uint8"]},
+        {"chunk_grid": {"configuration": {"chunk_shape": [0]}}}, {"chunk_grid": None},
+    ],
+)  # fmt: skip
+def test_damaged_metadata_of_a_part_is_told(store, changes):
+    write_parts(store)
+    path = store.path / "parts" / "1" / "level" / "zarr.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(CorruptStoreError, match="levels of partition 1 are missing or damaged"):
+        store.part(1, "level")
+
+
+def test_a_part_that_comes_late_does_not_bring_a_removed_store_back(store):
+    store.remove()
+    with pytest.raises(OutputError):
+        write_parts(store)
+    assert not store.path.exists()
 
 
 def test_removed_store_is_gone(store):
