@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -309,3 +310,22 @@ def test_isolated_vertices_survive_export_and_build(tmp_path):
     export_graph(open_graph(tmp_path / "g"), tmp_path / "g.parquet")
     again = build_csr(tmp_path / "g.parquet", tmp_path / "h")
     assert (again.attributes.num_input_vertices, again.attributes.num_isolated) == (9, 6)
+
+
+def test_input_that_cannot_be_read_is_named_instead_of_the_output(small, tmp_path, monkeypatch):
+    """A chunk that belongs to somebody else: the message is about it."""
+    chunk = str(tmp_path / "in/g.zarr/out/indices/c/0")
+    really = os.open
+
+    def refuse(path, *arguments, **options):
+        if str(path) == chunk:
+            raise PermissionError(errno.EACCES, "Permission denied", chunk)
+        return really(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    for name in ("g.parquet", "g.npz", "g.sg"):
+        with pytest.raises(OocGraphError, match=r"g\.zarr/out/indices/c/0: .*Permission denied") as failed:
+            export_graph(small, tmp_path / name)
+        assert not isinstance(failed.value, OutputError)
+        assert name not in str(failed.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
