@@ -115,6 +115,22 @@ def require_proc() -> None:
         )
 
 
+MAX_THREADS = 4096
+"""More than any machine has cores for."""
+
+
+def check_threads(threads: Any) -> None:
+    """Refuse a number of threads that is none; None stands for all cores.
+
+    Raises
+    ------
+    OocGraphError
+        It is not a whole number from 1 to `MAX_THREADS`.
+    """
+    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MAX_THREADS):
+        raise OocGraphError(f"threads is {threads!r}; it must be 1 to {MAX_THREADS}, or None for all cores")
+
+
 def num_cores() -> int:
     """Return how many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

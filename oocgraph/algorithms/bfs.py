@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from oocgraph.arrays import DeviceKind
-from oocgraph.config import settings
+from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, device_bytes_read
 from oocgraph.plan import direction as rules
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
     from oocgraph.runtime.dask import ClusterRuntime
     from oocgraph.store.partitions import Partitions
+
+MAX_DEPTH_LIMIT = np.iinfo(np.int32).max - 1
+"""No level is larger."""
 
 FEW_PAGES = 64
 """Pages below which a pull is finished without counting what a push would read."""
@@ -132,6 +135,7 @@ def bfs(
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
     if runtime is not None and (device is not None or device_memory_budget is not None):
         raise OocGraphError("the runtime is on its device already; give device and device_memory_budget when it is opened (open_runtime)")
+    depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
     client = client or (current_client() if runtime is None else None)
     with watched(progress) as shown:
         if partition is not None:
@@ -231,9 +235,10 @@ def _check_arguments(
         raise OocGraphError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
     if direction not in get_args(Direction):
         raise OocGraphError(f"direction is {direction!r}; it must be one of {', '.join(get_args(Direction))}")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise OocGraphError(f"threads is {threads!r}; it must be 1 or more, or None for all cores")
+    check_threads(threads)
     if runtime is not None:
+        if not hasattr(runtime, "store"):
+            raise OocGraphError(f"runtime is {runtime!r}; give what open_runtime returns")
         url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
         if os.path.abspath(url) != os.path.abspath(runtime.store.url):
             raise OocGraphError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
@@ -258,7 +263,7 @@ def search(
 
 def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
     device_began, began = device_bytes_read(), time.perf_counter()
-    last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
+    last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
     state = runtime.start(sources)
     oracle_seconds, oracle_bytes = 0.0, 0
     while state.frontier_size and state.level < last_level:

@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
 from oocgraph.arrays import devices_choice
-from oocgraph.config import settings
+from oocgraph.config import check_threads, settings
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import Budget, effective_budget_bytes
@@ -109,8 +109,7 @@ def spmv(
     [21.0, 400.0]
     """
     ring = semiring_of(semiring)
-    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise OocGraphError(f"threads is {threads!r}; it must be 1 or more, or None for all cores")
+    check_threads(threads)
     if isinstance(graph_or_matrix, str | os.PathLike):
         graph_or_matrix = open_graph(graph_or_matrix)
     is_graph = isinstance(graph_or_matrix, CSRStore)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from oocgraph.config import settings
+from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_memory import returned_memory, written_bytes
@@ -187,6 +187,7 @@ def build_with_report(
     """Build as `build_csr` does, and tell what it took."""
     from oocgraph.ingest.sources import open_source
 
+    check_threads(threads)
     began, cpu_began, written = time.perf_counter(), time.process_time(), written_bytes()
     output_place(store, kind="graph store", overwrite=overwrite)
     edges: EdgeSource = source

@@ -19,7 +19,7 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from oocgraph.config import num_cores
+from oocgraph.config import check_threads, num_cores
 from oocgraph.errors import OutputError
 from oocgraph.ingest.export_parquet import write_parquet
 from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder
@@ -154,6 +154,7 @@ def export_graph(
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")
+    check_threads(threads)
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
     if path.suffix == ".sg" and store.attributes.num_input_vertices > MAX_SG_VERTICES:

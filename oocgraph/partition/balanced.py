@@ -24,6 +24,9 @@ from oocgraph.partition.placement import NumaNode, Place, place, topology
 from oocgraph.partition.stored import StoredMatrix
 from oocgraph.store.graph import CSRStore
 
+MAX_PARTS = 1 << 20
+"""More than there are cores or devices to take them."""
+
 SCAN_ENTRIES = 1 << 20
 """Entries of a COO matrix compared at once when its order is checked."""
 
@@ -65,8 +68,8 @@ def balanced_partition(
     >>> one.indices.tolist(), two.indices.tolist(), two.first_row_partial, two.indptr.tolist()
     ([0, 1], [2, 2], True, [0, 1, 2])
     """
-    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or parts < 1:
-        raise OocGraphError(f"parts is {parts!r}; it must be a whole number, 1 or more")
+    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= MAX_PARTS:
+        raise OocGraphError(f"parts is {parts!r}; it must be a whole number, 1 or more (and {MAX_PARTS} at most)")
     layout = _layout_of(matrix)
     start, total, parts = layout.start, layout.stop - layout.start, int(parts)
     if numa is None:

@@ -69,6 +69,9 @@ def check_size(scale: int, edge_factor: int) -> None:
     OocGraphError
         `scale` is not in 0 .. `MAX_SCALE`, or `edge_factor` is negative.
     """
+    for name, value in (("scale", scale), ("edge_factor", edge_factor)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise OocGraphError(f"{name} is {value!r}; give a whole number")
     if not 0 <= scale <= MAX_SCALE:
         raise OocGraphError(f"--scale (scale) is {scale}; it must be 0 to {MAX_SCALE} (the graph has 2**scale vertices)")
     if edge_factor < 0:

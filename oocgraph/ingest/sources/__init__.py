@@ -46,7 +46,9 @@ def open_source(
     InputError
         The input is missing, empty, of an unknown format, or its columns cannot be edges.
     """
-    request = Request(source_column, target_column, weight_column, tuple(edge_columns), num_vertices)
+    if isinstance(edge_columns, str):
+        raise InputError(f"edge_columns is {edge_columns!r}; give a list of names: [{edge_columns!r}]")
+    request = Request(source_column, target_column, weight_column, tuple(edge_columns or ()), num_vertices)
     if isinstance(source, str | os.PathLike):
         return _open_path(os.fspath(source), request)
     return _open_object(source, request)
