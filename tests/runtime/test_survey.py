@@ -183,7 +183,7 @@ def test_a_result_store_that_is_there_already(graph, client, tmp_path):
     (tmp_path / "r.zarr").mkdir()
     refused(OutputError, r"r\.zarr: exists already; go on with its search with --resume", graph, client, result_store=tmp_path / "r.zarr")
     refused(OutputError, "there is no folder", graph, client, result_store=tmp_path / "no" / "r.zarr")
-    refused(OutputError, "give a path, not a URL", graph, client, result_store="s3://bucket/r.zarr")
+    refused(OutputError, "local file systems only; give a path", graph, client, result_store="s3://bucket/r.zarr")
     refused(OocGraphError, "give one of them", graph, client, result_store=tmp_path / "a.zarr", resume=tmp_path / "b.zarr")
     assert list((tmp_path / "r.zarr").iterdir()) == []
 
