@@ -52,7 +52,7 @@ def _fuzz(folder: Path, options: argparse.Namespace) -> int:
         for failure in report.failures:
             print(failure.text)
     print(f"{report.num_cases} cases: " + ", ".join(f"{count} {name}" for name, count in sorted(report.statuses.items())))
-    print("  " + ", ".join(f"{count} {name}" for name, count in sorted(report.operations.items())))
+    print("  " + ", ".join(f"{count} {name} ({report.cpu_seconds[name]:.1f} s)" for name, count in sorted(report.operations.items())))
     for (kind, heading), failures in sorted(report.causes.items(), key=lambda one: (one[0][0], -len(one[1]))):
         print(f"{len(failures):5} {kind}: {heading} (seeds {' '.join(str(one.case.seed) for one in failures[:5])})")
     return 1 if report.failures else 0

@@ -78,6 +78,7 @@ class Report:
     num_cases: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     operations: Counter[str] = field(default_factory=Counter)
+    cpu_seconds: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
 
     @property
@@ -153,6 +154,7 @@ class Fuzzer:
         report.num_cases += 1
         report.statuses[outcome.status] += 1
         report.operations[case.operation.name] += 1
+        report.cpu_seconds[case.operation.name] += outcome.cpu_seconds
         found = self._judge(case, process, outcome)
         if found is not None:
             told = process.folder / "mutation"

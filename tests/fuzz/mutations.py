@@ -70,7 +70,7 @@ def damage(folder: Path, rng: np.random.Generator) -> str:
     files = files_of(folder)
     metadata = [file for file in files if file.name == "zarr.json"]
     data = [file for file in files if file.name != "zarr.json"]
-    file = _choice(rng, metadata if rng.random() < 0.25 or not data else data)
+    file = _choice(rng, metadata if metadata and (rng.random() < 0.25 or not data) else data)
     how = _choice(rng, [_flip_bits] * 6 + [_overwrite, _zero_page, _truncate, _extend, _remove, _replace])
     return f"{file.relative_to(folder)}: {how(file, rng, files)}"
 
@@ -149,6 +149,8 @@ def craft(folder: Path, rng: np.random.Generator) -> str:
 def _change_metadata(folder: Path, rng: np.random.Generator) -> str:
     """Change a value anywhere in a zarr.json, most often one of the attributes."""
     documents = [file for file in files_of(folder) if file.name == "zarr.json"]
+    if not documents:
+        return "no metadata"
     roots = [file for file in documents if "oocgraph" in file.read_text()]
     file = _choice(rng, roots if roots and rng.random() < 0.5 else documents)
     try:

@@ -51,6 +51,8 @@ class Outcome:
         Host memory beyond what was held when it began.
     is_out_of_memory
         It asked for more memory than there is.
+    cpu_seconds
+        Processor time that it took.
     """
 
     status: str
@@ -58,6 +60,7 @@ class Outcome:
     answer: Any = None
     growth_bytes: int = 0
     is_out_of_memory: bool = False
+    cpu_seconds: float = 0.0
 
 
 class Process:
@@ -82,9 +85,11 @@ class Process:
         """Sample its memory; return what became of it when it has ended."""
         self._peak = max(self._peak, host_bytes(self.pid))
         self._held = self._held or _held_at_first(self.folder)
-        pid, status, _ = os.wait4(self.pid, os.WNOHANG)
+        pid, status, used = os.wait4(self.pid, os.WNOHANG)
         if pid:
-            return self._outcome(status)
+            outcome = self._outcome(status)
+            outcome.cpu_seconds = used.ru_utime + used.ru_stime
+            return outcome
         if time.monotonic() - self._began > WALL_SECONDS:
             os.kill(self.pid, signal.SIGXCPU)  # writes its stack
             time.sleep(0.5)
