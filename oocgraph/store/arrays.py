@@ -157,7 +157,7 @@ class PlainArray(StoredArray):
         """
         path = self.chunk_path(chunk)
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)  # a pipe has no writer to wait for
         except FileNotFoundError as error:
             raise CorruptStoreError(f"{path}: this chunk of {self.name} is missing; restore the store or build it again") from error
         except OSError as error:

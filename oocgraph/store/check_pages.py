@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
+from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.codecs import max_stored_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
 from oocgraph.store.rows import map_bounded
 from oocgraph.types import PAGE_BYTES, Array
+
+MAX_BROKEN = 20
+"""Chunks that are not whole, after which no more are looked for: metadata may claim any number of them."""
 
 READ_BYTES = 4 << 20
 """Bytes compared at once."""
@@ -65,13 +69,16 @@ def check_array(store: CSRStore, name: str, num_threads: int) -> Iterator[Piece]
 
 
 def _chunk_files(array: PlainArray) -> tuple[list[int], list[str]]:
-    """Chunks whose file is whole, and what is wrong with the others."""
-    whole, broken = [], []
+    """Chunks whose file is whole, and what is wrong with the others; no further than enough of those."""
+    whole: list[int] = []
+    broken: list[str] = []
     for chunk in range(array.num_chunks):
+        if len(broken) > MAX_BROKEN:
+            break
         try:
             os.close(array.open_chunk(chunk))
             whole.append(chunk)
-        except CorruptStoreError as error:
+        except StoreError as error:
             broken.append(str(error))
     return whole, broken
 
@@ -88,7 +95,7 @@ def _check_plain(array: PlainArray, checksums: StoredArray, start: int) -> Piece
     try:
         raw = array.read(start, stop).view(np.uint8)
         bad, num_pages = _bad_pages(raw, checksums, start * itemsize)
-    except (CorruptStoreError, OSError) as error:
+    except (StoreError, OSError) as error:
         return Piece(0, 0, (f"{array.chunk_path(chunk)}: elements {start} to {stop} of {array.name} cannot be read ({error}); {_REMEDY}",))
     chunk_start = chunk * array.chunk_length * itemsize
     problems = [_bad_page(str(array.chunk_path(chunk)), array.name, page, page * PAGE_BYTES - chunk_start) for page in bad]
@@ -109,17 +116,23 @@ def _check_chunk(store: CSRStore, array: StoredArray, checksums: StoredArray, ch
     """Check a chunk as it is stored: compressed, or anywhere that Zarr reaches."""
     key = f"{array.name}/c/{chunk}"
     where = f"{store.url}/{key}"
-    raw = store.get(key)
+    chunk_bytes = array.chunk_length * array.dtype.itemsize
+    most = max_stored_bytes(chunk_bytes) if compressed else chunk_bytes
+    try:
+        raw = store.get(key, 0, most + 1)
+    except (OSError, RuntimeError, ValueError) as error:
+        return Piece(0, 0, (f"{where}: this chunk of {array.name} cannot be read ({error}); {_REMEDY}",))
     if raw is None:
         return Piece(0, 0, (f"{where}: this chunk of {array.name} is missing; {_REMEDY}",))
     stored = np.frombuffer(raw, np.uint8)
+    if stored.size > most:
+        return Piece(0, 0, (f"{where}: this chunk of {array.name} has more than {most} bytes; {_REMEDY}",))
     if compressed:
         if stored.size and page_checksums(stored, stored.size)[0] == checksums.read(chunk, chunk + 1)[0]:
             return Piece(stored.size, 1, ())
         return Piece(
             stored.size, 1, (f"{where}: chunk {chunk} of {array.name} ({stored.size} bytes) differs from its checksum; {_REMEDY}",)
         )
-    chunk_bytes = array.chunk_length * array.dtype.itemsize
     if stored.size != chunk_bytes:
         return Piece(0, 0, (f"{where}: this chunk of {array.name} has {stored.size} bytes instead of {chunk_bytes}; {_REMEDY}",))
     data = stored[: array.length * array.dtype.itemsize - chunk * chunk_bytes]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from oocgraph.types import Codec
+from oocgraph.types import PAGE_BYTES, Codec
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 HEADER_BYTES = 18
 """Bytes of a chunk that `decoded_bytes` looks at: the longest header of a zstd frame."""
+
+
+def max_stored_bytes(chunk_bytes: int) -> int:
+    """Return how many bytes a chunk of `chunk_bytes` may take when it is compressed: those of what cannot be compressed, with headers."""
+    return chunk_bytes + chunk_bytes // 16 + PAGE_BYTES
 
 
 def decoded_bytes(codec: Codec, header: bytes) -> int | None:

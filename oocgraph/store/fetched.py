@@ -11,10 +11,10 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import REMEDY, StoredArray
-from oocgraph.store.codecs import decode
+from oocgraph.store.codecs import decode, max_stored_bytes
 from oocgraph.store.metadata import ArrayShape
 from oocgraph.store.values import Rule
-from oocgraph.types import PAGE_BYTES, Array, Codec
+from oocgraph.types import Array, Codec
 
 Get = Callable[[str, int, int | None], bytes | None]
 """``get(key, start, stop)`` returns bytes of a file of the store, to its end where `stop` is None; None where there is no such file."""
@@ -81,7 +81,7 @@ class ZarrArray(StoredArray):
         key = f"{self.name}/c/{chunk}"
         try:
             chunk_bytes = self.chunk_length * self.dtype.itemsize
-            most = chunk_bytes + chunk_bytes // 16 + PAGE_BYTES  # of what cannot be compressed, with headers
+            most = max_stored_bytes(chunk_bytes)
             raw = self._get(key, 0, most + 1)
             if raw is None:
                 raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")

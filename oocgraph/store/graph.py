@@ -19,7 +19,7 @@ from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
 from oocgraph.store.fetched import RangeArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, GraphAttributes, plane_group
-from oocgraph.store.metadata import ArrayShape, parse_array, parse_json, read_json
+from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_json, read_json
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
@@ -167,7 +167,7 @@ class CSRStore:
         if self._folder is None:
             return _fetch(self._group.store_path / key, start, stop)
         try:
-            with (self._folder / key).open("rb") as file:
+            with open_file(self._folder / key) as file:
                 file.seek(start)
                 return file.read(-1 if stop is None else stop - start)
         except FileNotFoundError:

@@ -5,7 +5,11 @@ In: a ``zarr.json``. Out: what it says, if that is what oocgraph writes: where i
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import stat
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,17 +34,32 @@ class ArrayShape(NamedTuple):
     chunk_length: int
 
 
+def open_file(path: Path) -> BufferedReader:
+    """Open a file for reading; a pipe in its place is not waited for, and a device not read without end.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is no file.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no file", os.fspath(path))
+    return os.fdopen(fd, "rb")
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        It cannot be read, or is no file.
     ValueError
         It is too large, no JSON, nested too deeply, or no object.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return parse_json(file.read(MAX_METADATA_BYTES + 1))
 
 

@@ -7,7 +7,6 @@ writer asks here: stores, results, partitions, exports, edge lists.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Literal
 
 from oocgraph.errors import OutputError
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, RESULT_KEY
+from oocgraph.store.metadata import read_json
 from oocgraph.store.remains import behind_links, restore
 
 Kind = Literal["file", "graph store", "partitions", "result"]
@@ -91,6 +91,6 @@ def _is_a(place: Path, kind: Kind) -> bool:
     if kind == "file":
         return place.is_file()
     try:
-        return _KEYS[kind] in json.loads((place / "zarr.json").read_text())["attributes"]
+        return _KEYS[kind] in read_json(place / "zarr.json")["attributes"]
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -24,6 +24,7 @@ import google_crc32c
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OutputError
+from oocgraph.store.metadata import open_file
 from oocgraph.store.outputs import local_path, output_error
 from oocgraph.store.staging import Staging
 from oocgraph.types import Array
@@ -94,7 +95,7 @@ class RankCheckpoint:
             It is of another run.
         """
         try:
-            file = self.path.open("rb")
+            file = open_file(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:

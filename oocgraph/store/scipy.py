@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from oocgraph.config import num_cores
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.kernels.export import KEY_SHIFT, place, row_keys
+from oocgraph.store.arrays import REMEDY
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ORDER
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -30,17 +32,23 @@ def input_positions(store: CSRStore) -> Array:
     ------
     OocGraphError
         The input has more than 2**32 ids.
+    CorruptStoreError
+        ``vertices/order`` does not name every vertex once.
     """
     if store.attributes.num_input_vertices > 1 << KEY_SHIFT:
         raise OocGraphError(
             f"{store.url}: input order is for up to 2**32 vertices, not {store.attributes.num_input_vertices}; use order='store'"
         )
     position = np.empty(store.num_vertices, np.uint32)
+    is_known = np.zeros(store.num_vertices, np.bool_)
     start = 0
     for _, vertices in VertexIds(store).stored_blocks():
         here = np.flatnonzero(vertices >= 0)
         position[vertices[here]] = here + start
+        is_known[vertices[here]] = True
         start += vertices.size
+    if not is_known.all():
+        raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and not vertex {int(np.argmin(is_known))}; {REMEDY}")
     return position
 
 

@@ -39,6 +39,7 @@ from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
+from oocgraph.store.metadata import read_json
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
 from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
@@ -322,7 +323,7 @@ class SearchStore:
         """
         folder = self.path / _PARTS / str(partition)
         try:
-            metadata = json.loads((folder / name / "zarr.json").read_text())
+            metadata = read_json(folder / name / "zarr.json")
             length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
             dtype = next(
                 known for known in (_LEVEL_DTYPES if name == "level" else _PARENT_DTYPES) if known.__name__ == metadata["data_type"]

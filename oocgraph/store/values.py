@@ -69,6 +69,8 @@ class Offsets:
         """See `Rule.broken`."""
         if start == 0 and values[0] != 0:
             return 0, "must be 0"
+        if values[0] < 0:  # as the element before it may be, which was not read
+            return 0, "must not be negative"
         if start + values.size == length and values[-1] != self.stop:
             return values.size - 1, f"must be {self.stop:,}, the length of what it divides"
         at = _first_descent(values, before, strict=False)
