@@ -141,11 +141,12 @@ def bfs(
         if partition is not None:
             given = {
                 "runtime": runtime, "result_store": result_store, "resume": resume, "device_memory_budget": device_memory_budget,
-                "check_pages": check_pages or None, "direction": None if direction in ("auto", "push") else direction,
+                "direction": None if direction in ("auto", "push") else direction,
                 "device": None if (device or settings().device) in ("auto", "cpu") else device or settings().device,
             }  # fmt: skip
             return _over_partitions(
-                graph, source, sources, given, partition=partition, depth_limit=depth_limit, progress=shown, num_partitions=num_partitions,
+                open_graph(graph, check_pages=check_pages), source, sources, given, partition=partition, depth_limit=depth_limit,
+                progress=shown, num_partitions=num_partitions,
                 client=client, memory_budget=memory_budget, threads=threads,
             )  # fmt: skip
         if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):
@@ -159,7 +160,7 @@ def bfs(
         from oocgraph.algorithms.on_cluster import bfs_on_cluster
 
         return bfs_on_cluster(
-            open_graph(graph),
+            open_graph(graph, check_pages=check_pages),
             source if isinstance(source, (int, str, np.integer)) else sources,
             sources,
             client=client,
@@ -209,13 +210,12 @@ def _in_process(
     )
 
 
-def _over_partitions(graph: Any, source: Any, sources: list[Any], given: dict[str, Any], **options: Any) -> BFSResult:
+def _over_partitions(store: CSRStore, source: Any, sources: list[Any], given: dict[str, Any], **options: Any) -> BFSResult:
     """Search over partitions, which is top-down, on processors, and keeps no result store."""
     if refused := [f"{name}={value!r}" for name, value in given.items() if value is not None]:
         raise OocGraphError(f"a search over partitions takes no {refused[0]}; leave it out, or leave out partition")
     from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
 
-    store = open_graph(graph)
     return bfs_over_partitions(store, source if isinstance(source, (int, str, np.integer)) else sources, sources, **options)
 
 

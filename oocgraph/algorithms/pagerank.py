@@ -46,6 +46,7 @@ def pagerank(
     memory_budget: str | int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 5,
+    check_pages: bool = False,
     progress: ProgressOption = None,
 ) -> PageRankResult:
     """Rank of every vertex: where a walk that follows edges, and now and then starts anew, is found in the long run.
@@ -77,6 +78,8 @@ def pagerank(
     checkpoint
         Folder for the state of the run, written every `checkpoint_every` iterations and at the end. If it has one, the run goes on from
         it, and ends with the same ranks, to the last bit.
+    check_pages
+        Compare what is read of the store with its checksums.
     progress
         Called with ("iterations", done, most); True draws a bar.
 
@@ -114,7 +117,7 @@ def pagerank(
     [0.464, 0.05, 0.486]
     """
     check_arguments(damping, tol, max_iter, weights, precision, threads, checkpoint_every)
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=check_pages)
     knobs, start = settings(), perf_counter()
     limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
     column = chosen_column(store, weights)

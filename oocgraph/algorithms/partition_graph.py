@@ -50,6 +50,7 @@ def partition_graph(
     compiled: bool | None = None,
     threads: int | None = None,
     memory_budget: str | int | None = None,
+    check_pages: bool = False,
     overwrite: bool = False,
     progress: ProgressOption = None,
 ) -> Partitions:
@@ -81,6 +82,8 @@ def partition_graph(
         False: run the policy's functions as plain Python, hundreds of times slower. By default as the policy says.
     threads, memory_budget
         Compute threads, and bytes that the whole process may hold; on a cluster those of each worker.
+    check_pages
+        Compare what is read of the graph with its checksums.
     overwrite
         Replace partitions that exist, once the new ones are complete.
     progress
@@ -131,7 +134,7 @@ def partition_graph(
     parts, _ = partition_with_report(
         graph, num_partitions, policy, out, client, read=read, transpose=transpose, columns=columns, vertex_weight=vertex_weight,
         edge_weight=edge_weight, round_vertices=round_vertices, compiled=compiled, threads=threads, memory_budget=memory_budget,
-        overwrite=overwrite, progress=progress,
+        check_pages=check_pages, overwrite=overwrite, progress=progress,
     )  # fmt: skip
     return parts
 
@@ -152,12 +155,13 @@ def partition_with_report(
     compiled: bool | None = None,
     threads: int | None = None,
     memory_budget: str | int | None = None,
+    check_pages: bool = False,
     overwrite: bool = False,
     durable: bool = True,
     progress: ProgressOption = None,
 ) -> tuple[Partitions, dict[str, float]]:
     """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=check_pages)
     attributes, n = store.attributes, store.num_vertices
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
         raise OocGraphError(

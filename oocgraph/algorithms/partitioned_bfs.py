@@ -32,7 +32,6 @@ from oocgraph.partition.grid import DIMENSIONS, Dimension, grid_policy
 from oocgraph.result import BFSResult, Search
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.rows import BLOCK_ROWS
@@ -169,7 +168,7 @@ def _partitions(
     if not (isinstance(partition, str) and partition.lower() in DIMENSIONS):
         found = partition if isinstance(partition, Partitions) else open_partitions(partition)
         _check_same(found, store, num_partitions)
-        yield found
+        yield found.checked(store.check_pages or found.check_pages)
         return
     if not store.num_vertices:
         yield None
@@ -182,7 +181,7 @@ def _partitions(
             store, num_partitions, policy, staged.folder / "parts", client, columns=(), threads=threads, memory_budget=memory_budget,
             durable=False, progress=progress,
         )  # fmt: skip
-        yield parts
+        yield parts.checked(store.check_pages)
 
 
 def _num_workers(client: Any) -> int:
@@ -227,8 +226,7 @@ def reached_edges(store: CSRStore, found: Search, depth_limit: int | None) -> in
         entries += _entries_of(store, level, depth_limit)
     if store.attributes.directed:
         return entries
-    loops = store.read(SELF_LOOPS).astype(np.int64) if store.attributes.num_self_loops else np.empty(0, np.int64)
-    return int(entries + np.count_nonzero(level[loops] >= 0)) // 2
+    return (entries + store.count_self_loops(lambda vertices: level[vertices] >= 0)) // 2
 
 
 def _entries_of(store: CSRStore, level: Array, wanted: int) -> int:

@@ -45,6 +45,7 @@ def spmv(
     client: Client | None = None,
     device: DeviceKind | None = None,
     device_memory_budget: str | int | None = None,
+    check_pages: bool = False,
 ) -> Array:
     """Multiply a matrix and a vector: ``y_i = plus over j of times(A_ij, x_j)``.
 
@@ -75,6 +76,8 @@ def spmv(
         ``auto``: on GPUs if they can be used. By default as configured (``auto``). Workers of a cluster multiply on their processors.
     device_memory_budget
         Bytes of memory that may be held of each GPU; by default most of what is free. What is multiplied may be larger: it is streamed.
+    check_pages
+        Compare what is read of the store with its checksums.
 
     Returns
     -------
@@ -110,8 +113,8 @@ def spmv(
     """
     ring = semiring_of(semiring)
     check_threads(threads)
-    if isinstance(graph_or_matrix, str | os.PathLike):
-        graph_or_matrix = open_graph(graph_or_matrix)
+    if isinstance(graph_or_matrix, str | os.PathLike | CSRStore):
+        graph_or_matrix = open_graph(graph_or_matrix, check_pages=check_pages)
     is_graph = isinstance(graph_or_matrix, CSRStore)
     if weight is not None and not is_graph:
         raise OocGraphError(f"weight={weight!r} names an edge column of a graph; a matrix has values of its own")

@@ -55,7 +55,8 @@ def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, A
     specs = [
         ProductSpec(
             semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_vertices, num_lines=part.num_lines,
-            entries=(part.start, part.stop), url=url, transpose=operand.transpose, column=operand.column, **options,
+            entries=(part.start, part.stop), url=url, check_pages=store.check_pages, transpose=operand.transpose, column=operand.column,
+            **options,
         )
         for part in parts
     ]  # fmt: skip

@@ -9,6 +9,7 @@ import click
 
 from oocgraph.commands.clusters import Place, cluster_options
 from oocgraph.commands.common import (
+    check_pages_option,
     check_result_path,
     device_options,
     emit,
@@ -37,7 +38,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
-@click.option("--check-pages", is_flag=True, help="Compare every page read with its checksum.")
+@check_pages_option
 @click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
 @click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
 @overwrite_option
@@ -71,7 +72,7 @@ def bfs(
     from oocgraph.verify import verify_bfs
 
     place.check(in_process=("--partitions",) if partition is not None else ())
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=options["check_pages"])
     check_result_path(out, overwrite=overwrite)
     ids = VertexIds(store)
     source_ids = ids.parse(list(sources)).tolist()

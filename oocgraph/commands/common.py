@@ -29,6 +29,11 @@ def json_option(command: Command) -> Command:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
 
 
+def check_pages_option(command: Command) -> Command:
+    """Add ``--check-pages``."""
+    return click.option("--check-pages", is_flag=True, help="Compare everything that is read of GRAPH with its checksums.")(command)
+
+
 def memory_option(command: Command) -> Command:
     """Add ``--memory``, checked where it is given."""
     text = "Memory the process may hold, such as 640M or 2G.  [default: what the machine leaves]"

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from oocgraph.commands.common import (
+    check_pages_option,
     emit,
     json_option,
     memory_option,
@@ -24,6 +25,7 @@ from oocgraph.commands.common import (
 @click.option("--weight", metavar="NAME", help="Edge column that gives an .npz its values.  [default: the weight, else ones]")
 @memory_option
 @threads_option
+@check_pages_option
 @overwrite_option
 @json_option
 def export(graph: str, out: str, *, memory: str | None, as_json: bool, **options: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.common import (
+    check_pages_option,
     check_result_path,
     emit,
     json_option,
@@ -40,6 +41,7 @@ PRECISIONS = ["auto", "single", "double"]
 @click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
 @memory_option
 @threads_option
+@check_pages_option
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
 @click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
 @click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import emit, json_option, memory_option, note, overwrite_option, progress_bars, threads_option
+from oocgraph.commands.common import (
+    check_pages_option,
+    emit,
+    json_option,
+    memory_option,
+    note,
+    overwrite_option,
+    progress_bars,
+    threads_option,
+)
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
@@ -39,12 +48,13 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Prove that each edge is in one part, each vertex has one master, and mirrors are complete.")
 @memory_option
 @threads_option
+@check_pages_option
 @overwrite_option
 @client_options
 @json_option
 def partition(
     graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool, memory: str | None,
-    threads: int | None, overwrite: bool, place: Place, as_json: bool,
+    threads: int | None, check_pages: bool, overwrite: bool, place: Place, as_json: bool,
 ) -> None:  # fmt: skip
     """Cut the graph store GRAPH into partitions, in the folder OUT.
 
@@ -57,7 +67,7 @@ def partition(
     from oocgraph.store.graph import open_graph
 
     place.check()
-    store, chosen = open_graph(graph), policy_of(policy)
+    store, chosen = open_graph(graph, check_pages=check_pages), policy_of(policy)
     began = perf_counter()
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         made, phases = partition_with_report(

@@ -108,6 +108,7 @@ def export_graph(
     weight: str | None = None,
     memory_budget: str | int | None = None,
     threads: int | None = None,
+    check_pages: bool = False,
     overwrite: bool = False,
     progress: ProgressOption = None,
 ) -> ExportReport:
@@ -129,6 +130,8 @@ def export_graph(
         Bytes the whole process may hold; by default 1 GiB beside the interpreter, or less where the machine has less.
     threads
         Threads that read and sort; all usable processors when not given.
+    check_pages
+        Compare what is read of the store with its checksums.
     overwrite
         Replace a file at `out`.
     progress
@@ -150,7 +153,7 @@ def export_graph(
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
     beside `out`; Parquet holds the ids of all vertices.
     """
-    begin, path, store = time.perf_counter(), local_path(out), open_graph(store)
+    begin, path, store = time.perf_counter(), local_path(out), open_graph(store, check_pages=check_pages)
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")

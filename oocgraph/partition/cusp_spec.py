@@ -35,6 +35,8 @@ class CuspSpec:
     ----------
     url : str
         The graph.
+    check_pages : bool
+        Whether what is read of it is compared with its checksums.
     read : str
         What the rows are: sources (``out``) or destinations (``in``); the group of the parts' lists.
     group : str
@@ -55,6 +57,7 @@ class CuspSpec:
     """
 
     url: str
+    check_pages: bool
     read: Literal["out", "in"]
     group: Literal["out", "in"]
     num_partitions: int

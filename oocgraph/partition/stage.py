@@ -90,7 +90,7 @@ class Stage:
     """
 
     def __init__(self, spec: CuspSpec, *, threads: int, limit_bytes: int) -> None:
-        self.spec, self.threads, self.store = spec, threads, open_graph(spec.url)
+        self.spec, self.threads, self.store = spec, threads, open_graph(spec.url, check_pages=spec.check_pages)
         self.compiled: CompiledPolicy = compile_policy(spec.policy)
         self.master_dtype = master_dtype(spec.num_partitions)
         self.num_words = -(-self.store.num_vertices // 64)

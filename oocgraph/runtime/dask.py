@@ -104,8 +104,7 @@ class ClusterRuntime:
             ``cuda``, and a worker has no GPU that can be used.
         """
         began = time.perf_counter()
-        store = open_graph(graph)
-        store = store.checked(check_pages or store.check_pages)
+        store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
         n = max(1, store.num_vertices)
         if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):

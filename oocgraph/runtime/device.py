@@ -89,8 +89,7 @@ class DeviceRuntime(DeviceEngine):
         StoreError
             `graph` is not a store that can be read.
         """
-        store = open_graph(graph)
-        store = store.checked(check_pages or store.check_pages)
+        store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
         if device is None:
             device = device_choice("cuda").device

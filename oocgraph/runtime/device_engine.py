@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -28,8 +29,8 @@ from oocgraph.runtime.device_state import DeviceArrays, DeviceState
 from oocgraph.runtime.engine import COUNT_SHARE, SAMPLE_WORDS
 from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.staged import StagedEdges
+from oocgraph.runtime.state import are_marked
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import StagingFigures
 from oocgraph.traversal import DeviceFigures, Iteration
@@ -372,9 +373,8 @@ class DeviceEngine:
             return stored
         if not self.store.attributes.num_self_loops:
             return stored // 2
-        loops = self.store.read(SELF_LOOPS).astype(np.int64)
         visited = self.staged.download(state.arrays.visited)
-        return (stored + int(((visited[loops >> 6] >> (loops & 63).astype(np.uint64)) & np.uint64(1)).sum())) // 2
+        return (stored + self.store.count_self_loops(partial(are_marked, visited))) // 2
 
     # Errors.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,10 +24,9 @@ from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.oracle import PageOracle
 from oocgraph.runtime.resident import Adjacency, ResidentGraph
-from oocgraph.runtime.state import SearchState
+from oocgraph.runtime.state import SearchState, are_marked
 from oocgraph.runtime.windows import pull_windows, push_windows
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
 from oocgraph.subgraph.gather import Gatherer
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
@@ -265,9 +265,7 @@ class Engine:
         stored = self._count_edges(self.graph.push, state.reached)[1]
         if self.store.attributes.directed:
             return stored
-        loops = self.store.read(SELF_LOOPS).astype(np.int64) if self.store.attributes.num_self_loops else np.empty(0, np.int64)
-        reached = (state.reached[loops >> 6] >> (loops & 63).astype(np.uint64)) & np.uint64(1)
-        return (stored + int(reached.sum())) // 2
+        return (stored + self.store.count_self_loops(partial(are_marked, state.reached))) // 2
 
     # What differs between a whole graph and a partition.
 

@@ -135,7 +135,7 @@ class HeldParts:
     def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
         key = spec.graph
         if key not in self._dealings:
-            store = open_graph(spec.url).checked(spec.check_pages)
+            store = open_graph(spec.url, check_pages=spec.check_pages)
             if graph_fingerprint(store) != spec.fingerprint:
                 raise ClusterError(
                     f"worker {self.worker.address} sees another graph at {spec.url} than the client; "

@@ -83,8 +83,7 @@ class LocalRuntime(Engine):
         StoreError
             `graph` is not a store that can be read.
         """
-        store = open_graph(graph)
-        store = store.checked(check_pages or store.check_pages)
+        store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
         with watched(progress) as shown:
             warm.load_search_kernels(store.attributes.index_dtype, shown)

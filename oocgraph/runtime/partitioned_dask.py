@@ -127,6 +127,7 @@ class PartitionedClusterRuntime:
         spec = MembersSpec(
             url=os.path.abspath(store.url) if "://" not in store.url else store.url, fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
+            check_pages=partitions.check_pages,
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
         addresses = sorted(told)

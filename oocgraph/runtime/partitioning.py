@@ -125,6 +125,7 @@ def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Pa
     )  # fmt: skip
     return CuspSpec(
         url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+        check_pages=store.check_pages,
         read=choices.read,
         group=group,
         num_partitions=choices.num_partitions,

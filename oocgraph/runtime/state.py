@@ -16,6 +16,12 @@ from oocgraph.traversal import DeviceFigures
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
+def are_marked(bitmap: Array, vertices: Array) -> Array:
+    """Return whether the bits of vertices are set, as numbers that are 0 or not: (n,) uint64 of (n,) int64 and (num_words,) uint64."""
+    marked: Array = (bitmap[vertices >> 6] >> (vertices & 63).astype(np.uint64)) & np.uint64(1)
+    return marked
+
+
 class SearchProgress:
     """How far a search is, and the figures of its iterations; wherever its arrays are.
 

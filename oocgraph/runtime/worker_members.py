@@ -143,7 +143,7 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
     dtype = np.dtype(spec.dtype)
     try:
         held = MemberSet(
-            list(open_partitions(spec.partitions)), numbers, dtype=dtype, budget=budget, directed=spec.directed,
+            list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget, directed=spec.directed,
             threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
         )  # fmt: skip
     except BudgetError as error:

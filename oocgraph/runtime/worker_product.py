@@ -47,6 +47,8 @@ class ProductSpec:
         The part without its nonzeros and pointers: what the kernel is compiled for.
     url : str or None
         Of the graph; None: a matrix in memory, whose part is sent.
+    check_pages
+        Whether what is read of it is compared with its checksums.
     entries
         First nonzero of the part and the one behind its last.
     transpose, column
@@ -63,6 +65,7 @@ class ProductSpec:
     memory_budget: str | int | None
     entries: tuple[int, int]
     url: str | None = None
+    check_pages: bool = False
     transpose: bool = False
     column: str | None = None
     unread: Partial | None = None
@@ -135,7 +138,12 @@ def _stored(worker: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
     """Open the part of a stored graph, and charge what streaming it holds."""
     assert spec.url is not None
     return StoredProduct(
-        open_graph(spec.url), budget, transpose=spec.transpose, column=spec.column, threads=_threads(worker, spec), entries=spec.entries
+        open_graph(spec.url, check_pages=spec.check_pages),
+        budget,
+        transpose=spec.transpose,
+        column=spec.column,
+        threads=_threads(worker, spec),
+        entries=spec.entries,
     )
 
 
@@ -144,7 +152,7 @@ def _budget(worker: Any, spec: ProductSpec, x: Array | None = None, part: Any = 
     empty = np.empty(0, spec.dtype)
     part = spec.unread if part is None else part
     if spec.url is not None:
-        store = open_graph(spec.url)
+        store = open_graph(spec.url, check_pages=spec.check_pages)
         part = part_of(stored_matrix(store, transpose=spec.transpose, column=spec.column), spec.entries)
     assert part is not None
     load_kernel(part, empty if x is None else x, empty, spec.ring)

@@ -6,7 +6,7 @@ In: a path or URL. Out: `CSRStore`, which hands out `StoredArray` readers. Nothi
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
 from oocgraph.store.fetched import RangeArray, ZarrArray
-from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, GraphAttributes, plane_group
+from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_json, read_json
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
 from oocgraph.types import Array, Codec
+
+BLOCK_VERTICES = 1 << 16
+"""Vertices read at once where a list of them is streamed."""
 
 
 class CSRStore:
@@ -213,6 +216,14 @@ class CSRStore:
             raise CorruptStoreError(f"{self.url}: {name} must be the numbers of vertices with degree above 0, 1, ..., added up; {REMEDY}")
         return offsets
 
+    def count_self_loops(self, chosen: Callable[[Array], Array]) -> int:
+        """Count the stored self-loops of chosen vertices: ``chosen(vertices)`` tells of (n,) int64 store numbers, as they are streamed."""
+        if not self.attributes.num_self_loops:
+            return 0
+        loops = self.array(SELF_LOOPS)
+        blocks = (loops.read(a, min(loops.length, a + BLOCK_VERTICES)) for a in range(0, loops.length, BLOCK_VERTICES))
+        return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for block in blocks)
+
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
 
@@ -228,10 +239,12 @@ class CSRStore:
 
 
 def _reopen(url: str, storage_options: Mapping[str, Any] | None, check_pages: bool) -> CSRStore:
-    return open_graph(url, storage_options).checked(check_pages)
+    return open_graph(url, storage_options, check_pages=check_pages)
 
 
-def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> CSRStore:
+def open_graph(
+    url: CSRStore | str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, *, check_pages: bool = False
+) -> CSRStore:
     """Open a graph store.
 
     Parameters
@@ -240,6 +253,8 @@ def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[
         A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra). A store that is open is returned itself.
     storage_options
         Passed to the file system of a remote URL.
+    check_pages
+        Compare everything that is read with its checksum, whoever reads it. (A store that is open and compares goes on doing so.)
 
     Returns
     -------
@@ -251,12 +266,12 @@ def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[
         There is no store, it is not a graph store, it is incomplete, or of a newer format.
     """
     if isinstance(url, CSRStore):
-        return url
+        return url.checked(check_pages or url.check_pages)
     if not isinstance(url, str | os.PathLike):
         raise StoreError(f"a graph is a store or its path, not {type(url).__name__}; build one with build_csr, or open one with open_graph")
     text = os.fspath(url)
     if "://" in text and not text.startswith("file://"):
-        return _open_remote(text, storage_options)
+        return _open_remote(text, storage_options).checked(check_pages)
     folder = Path(text.removeprefix("file://"))
     if not folder.exists() and not restore(folder):
         raise StoreError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
@@ -271,7 +286,7 @@ def open_graph(url: CSRStore | str | os.PathLike[str], storage_options: Mapping[
         raise StoreError(f"{folder}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{folder}: not a graph store; build one with `oocgraph build {folder} OUT.zarr` if it is an edge list") from error
-    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, group=None)
+    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, group=None, check_pages=check_pages)
 
 
 def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStore:

@@ -191,10 +191,12 @@ class Partitions:
     url : str
         Where they are.
     attributes : PartitionsAttributes
+    check_pages : bool
+        Whether everything that is read of the parts is compared with its checksum.
     """
 
-    def __init__(self, url: str, attributes: PartitionsAttributes) -> None:
-        self.url, self.attributes = url, attributes
+    def __init__(self, url: str, attributes: PartitionsAttributes, *, check_pages: bool = False) -> None:
+        self.url, self.attributes, self.check_pages = url, attributes, check_pages
 
     def __repr__(self) -> str:
         a = self.attributes
@@ -203,8 +205,12 @@ class Partitions:
             f"edges of {a.graph!r}>"
         )
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return open_partitions, (self.url,)
+    def __reduce__(self) -> tuple[Any, tuple[str, bool]]:
+        return _reopen, (self.url, self.check_pages)
+
+    def checked(self, check_pages: bool = True) -> Partitions:
+        """Return the same partitions, of which everything that is read is compared with its checksum (or nothing is)."""
+        return Partitions(self.url, self.attributes, check_pages=check_pages)
 
     @property
     def num_partitions(self) -> int:
@@ -247,7 +253,7 @@ class Partitions:
         if not 0 <= p < self.num_partitions:
             raise IndexError(f"part {p} of {self!r}")
         try:
-            store = open_graph(Path(self.url) / part_name(p))
+            store = open_graph(Path(self.url) / part_name(p), check_pages=self.check_pages)
         except StoreError as error:
             raise StoreError(
                 f"{self.url}: part {p} of {self.num_partitions} is missing or damaged ({error}); partition the graph again"
@@ -260,6 +266,10 @@ class Partitions:
 
     def __iter__(self) -> Iterator[Part]:
         return (self[p] for p in range(self.num_partitions))
+
+
+def _reopen(url: str, check_pages: bool) -> Partitions:
+    return open_partitions(url).checked(check_pages)
 
 
 def open_partitions(url: str | os.PathLike[str]) -> Partitions:

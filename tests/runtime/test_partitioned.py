@@ -162,13 +162,16 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
 
 
 def test_parts_that_lie_are_refused(tmp_path):
-    """A neighbour that is no local vertex; in-lists of a directed graph."""
+    """In-lists of a directed graph; a neighbour that is no local vertex."""
     reference_build(np.arange(99), np.arange(1, 100), tmp_path / "g", directed=True)
     store = open_graph(tmp_path / "g")
     parts = cut_in_memory(2, *edges_of(store), np.zeros(100, int), np.zeros(99, int), "in")
     with pytest.raises(OocGraphError, match="follows the out-edges"):
         opened(store, parts)
-    parts = cut_1d(2, store.num_vertices, *edges_of(store))
-    parts[1].store.arrays["out/indices"][3] = 77
-    with pytest.raises(CorruptStoreError, match="part 1: a neighbour is 77"):
-        opened(store, parts)
+    stored = oocgraph.partition_graph(store, 2, "1D-vertex", tmp_path / "p", compiled=False)
+    file = stored[1].store.array("out/indices").chunk_path(0)
+    indices = np.fromfile(file, np.uint32)
+    indices[3] = 77
+    indices.tofile(file)
+    with pytest.raises(CorruptStoreError, match="element 3 of out/indices is 77, but must be at least 0 and below"):
+        opened(store, list(stored))
