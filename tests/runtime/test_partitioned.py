@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import oocgraph
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER, message_bytes
