@@ -28,6 +28,12 @@ DEFAULT_SHARE = 0.8
 CGROUP_SHARE = 0.85
 """Share of a control group's limit that may be promised: the rest holds mapped libraries and page cache."""
 
+SLACK_BYTES = 12 << 20
+"""Interpreter objects, thread stacks and allocator slack of a run, charged to the budget; measured 4 - 9 MiB."""
+
+SPARE_BYTES = 8 << 20
+"""What a refusal adds to the budget that it names: whoever asks again, this process or the next, holds a little more before it begins."""
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -141,6 +147,17 @@ def effective_budget_bytes(requested: str | int | None) -> int:
     return wanted if limit is None else min(wanted, int(CGROUP_SHARE * limit))
 
 
+def enough_memory(needed_bytes: int) -> str:
+    """Return the remedy of a refusal: the smallest budget that works, for a process that needs so many bytes in all.
+
+    Examples
+    --------
+    >>> enough_memory(59 << 20)
+    'set --memory (memory_budget) to at least 67M'
+    """
+    return f"set --memory (memory_budget) to at least {-(-(needed_bytes + SPARE_BYTES) >> 20)}M"
+
+
 @dataclass(slots=True)
 class Budget:
     """A promise about host memory: reservations by name that never exceed the limit.
@@ -151,6 +168,12 @@ class Budget:
         What the whole process may hold.
     baseline_bytes
         What it holds before the run (interpreter and imports).
+    reservations
+        Bytes held at once, by name.
+    alternatives
+        Bytes held at another time, when the reservations are released (a result that is written or checked), by name.
+    following_bytes
+        Bytes that what follows may need, and will check when more is known: a refusal names a budget for that, too.
 
     Examples
     --------
@@ -163,6 +186,8 @@ class Budget:
     limit_bytes: int
     baseline_bytes: int = field(default_factory=host_bytes)
     reservations: dict[str, int] = field(default_factory=dict)
+    alternatives: dict[str, int] = field(default_factory=dict)
+    following_bytes: int = 0
     _is_together: bool = field(default=False, init=False, repr=False)
 
     @property
@@ -179,6 +204,16 @@ class Budget:
     def available_bytes(self) -> int:
         """What may still be reserved."""
         return self.limit_bytes - self.promised_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """What the process will hold at another time, by the largest of the alternatives."""
+        return self.baseline_bytes + max(self.alternatives.values(), default=0)
+
+    @property
+    def named_bytes(self) -> int:
+        """What a refusal names at the least: what is held at another time, or follows."""
+        return max(self.least_bytes, self.baseline_bytes + self.following_bytes)
 
     def reserve(self, name: str, num_bytes: int) -> None:
         """Charge `num_bytes` to `name`.
@@ -209,7 +244,7 @@ class Budget:
         ...     budget.reserve("ids", 7 << 20)
         Traceback (most recent call last):
         oocgraph.errors.BudgetError: planes 40.0 MiB, ids 7.0 MiB need 47.0 MiB but only 30.0 MiB of the memory budget 50.0 MiB are left \
-(interpreter and imports 20.0 MiB); set --memory (memory_budget) to at least 67M
+(interpreter and imports 20.0 MiB); set --memory (memory_budget) to at least 75M
         """
         before, self._is_together = dict(self.reservations), True
         try:
@@ -222,15 +257,50 @@ class Budget:
             total = sum(more.values())
             parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
             self._refuse(f"{parts} {'needs' if len(more) == 1 else 'need'} {format_bytes(total)}", total)
+        try:
+            self.check_alternatives()
+        except BudgetError:
+            self.reservations = before
+            raise
+
+    def check_alternatives(self) -> None:
+        """Refuse what does not fit at another time.
+
+        Raises
+        ------
+        BudgetError
+            The largest of the alternatives does not fit.
+        """
+        if self.least_bytes > self.limit_bytes:
+            name, size = max(self.alternatives.items(), key=lambda one: one[1])
+            raise BudgetError(
+                f"{name} needs {format_bytes(size)} beside the interpreter and imports {format_bytes(self.baseline_bytes)}, but the memory "
+                f"budget is {format_bytes(self.limit_bytes)}; {enough_memory(self.named_bytes)}"
+            )
 
     def _refuse(self, what: str, num_bytes: int) -> None:
         held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())
-        need = self.promised_bytes + num_bytes
+        need = max(self.promised_bytes + num_bytes, self.named_bytes)
         raise BudgetError(
             f"{what} but only {format_bytes(max(0, self.available_bytes))} of the memory budget "
             f"{format_bytes(self.limit_bytes)} are left (interpreter and imports {format_bytes(self.baseline_bytes)}"
-            f"{', ' + held if held else ''}); set --memory (memory_budget) to at least {-(-need >> 20)}M"
+            f"{', ' + held if held else ''}); {enough_memory(need)}"
         )
+
+    def alternatively(self, name: str, num_bytes: int) -> None:
+        """Note what is held at another time, when the reservations are released; `together` refuses what does not fit.
+
+        Examples
+        --------
+        >>> budget = Budget(50 << 20, baseline_bytes=20 << 20)
+        >>> budget.alternatively("writing the result", 40 << 20)
+        >>> with budget.together():
+        ...     budget.reserve("planes", 10 << 20)
+        Traceback (most recent call last):
+        oocgraph.errors.BudgetError: writing the result needs 40.0 MiB beside the interpreter and imports 20.0 MiB, but the memory \
+budget is 50.0 MiB; set --memory (memory_budget) to at least 68M
+        """
+        self.alternatives[name] = num_bytes
 
     def release(self, name: str) -> None:
         """Give back what `name` holds."""

@@ -24,6 +24,9 @@ from oocgraph.types import Array
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
 
+TOP_VERTICES = 1 << 16
+"""Vertices looked at at once for those that rank highest."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankIteration:
@@ -165,6 +168,10 @@ class PageRankResult:
             start += block.rank.size
         return out
 
+    def block_vertices(self, most: int) -> int:
+        """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
+        return min(most, BLOCK_VERTICES)
+
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[RankBlock]:
         """Iterate over the whole result in blocks, without keeping it."""
         start = 0
@@ -254,7 +261,7 @@ class PageRankResult:
 
     def _find_top(self, count: int) -> list[tuple[Any, float]]:
         best: list[tuple[Any, float]] = []
-        for block in self.blocks() if count else ():
+        for block in self.blocks(TOP_VERTICES) if count else ():
             floor = best[-1][1] if len(best) == count else -np.inf
             (places,) = np.nonzero(block.rank > floor)
             places = places[np.argsort(-block.rank[places], kind="stable")[:count]]

@@ -228,7 +228,7 @@ class BFSResult:
 
     def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
         """Iterate over the whole result in blocks, without keeping it."""
-        for vertices, numbers in self.ids.stored_blocks(block_size or self._block_vertices):
+        for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
             yield self._join.block(vertices, numbers)
 
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -305,10 +305,9 @@ class BFSResult:
     def _join(self) -> Join:
         return Join(self.ids, self.search.level, self.search.parent, self.isolated_ids)
 
-    @property
-    def _block_vertices(self) -> int:
-        """Vertices joined at once when the result is streamed."""
-        return BLOCK_VERTICES
+    def block_vertices(self, most: int) -> int:
+        """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
+        return min(most, BLOCK_VERTICES)
 
     def _in_memory(self, *columns: Any) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""

@@ -27,18 +27,26 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.config import num_cores
+from oocgraph.allocator import returned_memory
+from oocgraph.config import num_cores, settings
 from oocgraph.errors import CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.result import BFSResult
+from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.rows import RowBlock, map_bounded, read_entries, row_blocks
+from oocgraph.store.libraries import load_libraries
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, read_entries, row_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, Array, no_parent
 
 BLOCK_BYTES = 4 << 20
 """Bytes of ``indices`` a thread holds: stays in a shared cache between the read and the scan."""
+
+FIXED_BYTES = 12 << 20
+"""Compiled rules, stacks of threads, ids of vertices that are told."""
 
 _VERTICES = 1 << 18
 """Vertices of one task of the first pass."""
@@ -79,6 +87,7 @@ def verify_search(
     *,
     depth_limit: int | None = None,
     threads: int | None = None,
+    memory_budget: str | int | None = None,
 ) -> Validation:
     """Judge parent and level in store order.
 
@@ -95,7 +104,9 @@ def verify_search(
     depth_limit
         The limit that the search was given.
     threads
-        All usable processors when not given.
+        At most so many; all usable processors when not given. Fewer work where the budget has no room for more.
+    memory_budget
+        Bytes that the whole process may hold, parent and level included; by default most of what the machine leaves.
 
     Returns
     -------
@@ -107,17 +118,22 @@ def verify_search(
         A rule is broken; the message names it and the vertices.
     CorruptStoreError
         The store cannot be read, or a neighbour is not a vertex.
+    BudgetError
+        The budget is too small for one thread; the message names the smallest that works.
 
     Notes
     -----
-    Peak host bytes beyond the inputs, for T threads: T x (num_vertices / 8 + 4 MiB) + 8 MiB.
+    Peak host bytes beyond the inputs, for T threads: T x (num_vertices / 8 + 4 MiB) + num_vertices / 8 + 21 MiB.
     128 M stored entries (kron22) take 0.15 s with two threads when cached, 521 M (kron24) 0.9 s.
     """
     begin = time.perf_counter()
-    num_threads = num_cores() if threads is None else threads
     tree = _Tree(store, parent, level, depth_limit)
-    num_reached, depth = tree.check_vertices(np.asarray(sources, np.int64), num_threads)
-    num_edges, num_loops = tree.check_edges(num_threads)
+    load_libraries(store)
+    load_kernels(tree.kernel_calls())
+    with returned_memory():
+        num_threads = _affordable(store, num_cores() if threads is None else threads, memory_budget)
+        num_reached, depth = tree.check_vertices(np.asarray(sources, np.int64), num_threads)
+        num_edges, num_loops = tree.check_edges(num_threads)
     directed = store.attributes.directed
     return Validation(
         num_reached=num_reached,
@@ -128,7 +144,30 @@ def verify_search(
     )
 
 
-def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, threads: int | None = None) -> Validation:
+def validation_bytes(store: CSRStore, num_threads: int = 1) -> int:
+    """Return what judging a search of `store` holds beside its parents and levels."""
+    return FIXED_BYTES + _shared_bytes(store) + num_threads * _thread_bytes(store)
+
+
+def _shared_bytes(store: CSRStore) -> int:
+    """Bytes that all threads share: marks of linked vertices put together, two blocks of row starts."""
+    return store.num_vertices // 8 + 2 * 9 * BLOCK_ROWS + decoded_bytes(store.array("out/indptr"))
+
+
+def _thread_bytes(store: CSRStore) -> int:
+    return store.num_vertices // 8 + BLOCK_BYTES + decoded_bytes(store.array("out/indices"))
+
+
+def _affordable(store: CSRStore, most: int, memory_budget: str | int | None) -> int:
+    """Return the number of threads that the budget has room for."""
+    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget.reserve("validation by one thread", validation_bytes(store))
+    return 1 + min(most - 1, budget.available_bytes // _thread_bytes(store))
+
+
+def verify_bfs(
+    graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, threads: int | None = None, memory_budget: str | int | None = None
+) -> Validation:
     """Judge the result of `oocgraph.bfs`: its tree, its levels and what it counts.
 
     Parameters
@@ -138,7 +177,9 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, t
     result
         A search of that graph.
     threads
-        All usable processors when not given.
+        At most so many; all usable processors when not given.
+    memory_budget
+        Bytes that the whole process may hold, the result included; by default most of what the machine leaves.
 
     Returns
     -------
@@ -148,6 +189,8 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, t
     ------
     ValidationError
         A rule is broken; the message names it and the vertices under their store numbers and user ids.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
 
     Notes
     -----
@@ -161,7 +204,9 @@ def verify_bfs(graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, t
         raise ValidationError(f"the search started from the vertices {search.sources}, but its sources are {numbers[numbers >= 0]}")
     if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
         raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
-    validation = verify_search(store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=threads)
+    validation = verify_search(
+        store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=threads, memory_budget=memory_budget
+    )
     for name in ("num_reached", "depth", "num_reached_edges"):
         told, counted = getattr(search, name), getattr(validation, name)
         if told != counted:
@@ -180,6 +225,17 @@ class _Tree:
         self.level = np.ascontiguousarray(level) if level.dtype == np.uint8 else np.ascontiguousarray(level).view(np.uint32)
         self.unreached = LEVEL_UNREACHED if level.dtype == np.uint8 else 2**32 - 1
         self.limit = _NO_LIMIT if depth_limit is None else depth_limit
+
+    def kernel_calls(self) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return what is called, with arguments of the types that it is called with."""
+        rows, none, directed = np.zeros(2, np.int64), no_parent(self.parent.dtype), self.store.attributes.directed
+        entries, bits = np.empty(0, self.store.array("out/indices").dtype.newbyteorder("=")), np.zeros(1, np.uint64)
+        held = self.parent, self.level, self.unreached, self.limit
+        return [
+            (rules.check_vertices, (self.parent, self.level, 0, 0, self.unreached, none, self.limit)),
+            (rules.check_directed if directed else rules.check_undirected, (rows, 0, 0, entries, *held, bits)),
+            (rules.find_unlinked, (bits, self.level, self.unreached)),
+        ]
 
     def check_vertices(self, sources: Array, num_threads: int) -> tuple[int, int]:
         """Rules 1 to 3; returns the number of reached vertices and the depth."""

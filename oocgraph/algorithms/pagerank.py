@@ -15,14 +15,16 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from oocgraph.algorithms.pagerank_arguments import charge_wanted, check_arguments, chosen_column, wanted_of
+from oocgraph.algorithms.pagerank_arguments import charge_wanted, check_arguments, chosen_column, result_bytes, wanted_of
+from oocgraph.allocator import returned_memory
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
-from oocgraph.memory import Budget, PeakSampler, device_bytes_read, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
 from oocgraph.pagerank_result import PageRankResult, RankIteration
 from oocgraph.progress import watched
 from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rank_checkpoint import RankCheckpoint
 from oocgraph.store.result_writer import write_ranks
 from oocgraph.store.search_store import column_fingerprint, graph_fingerprint
@@ -121,13 +123,17 @@ def pagerank(
     knobs, start = settings(), perf_counter()
     limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
     column = chosen_column(store, weights)
-    with watched(progress) as shown, PeakSampler() as sampler:
+    load_libraries(store)
+    with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         load_kernels(store, column, personalized=personalization is not None, precision=precision)
         budget = Budget(limit_bytes)
         trial = Budget(limit_bytes, budget.baseline_bytes)
+        trial.alternatively("the result, when it is written,", result_bytes(store, personalization))
         with trial.together():
+            trial.reserve("threads and compiled code", SLACK_BYTES)
             charge_wanted(store, personalization, trial)
             charge_ranking(store, trial, column=column, threads=threads or knobs.threads)
+        budget.reserve("threads and compiled code", SLACK_BYTES)
         charge_wanted(store, personalization, budget)
         wanted = wanted_of(store, personalization)
         saved = None if checkpoint is None else _open_checkpoint(checkpoint, store, damping, column, precision, wanted)

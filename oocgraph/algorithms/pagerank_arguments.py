@@ -11,10 +11,11 @@ from typing import Any, get_args
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.memory import Budget
+from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.runtime.ranking import Precision, Wanted
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
+from oocgraph.store.result_writer import writing_bytes
 from oocgraph.store.scipy import weight_column
 from oocgraph.types import Array
 
@@ -70,6 +71,12 @@ def charge_wanted(store: CSRStore, given: Any, budget: Budget) -> None:
     budget.reserve("vertex ids", BLOCK_BYTES)
     if given is not None:
         budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_vertices))
+
+
+def result_bytes(store: CSRStore, given: Any) -> int:
+    """Return what is held when the ranks are written: ranks, the personalization by input id, and what the writer takes."""
+    wanted = 0 if given is None else 8 * store.attributes.num_input_vertices
+    return 8 * store.num_vertices + wanted + SLACK_BYTES + writing_bytes(store)
 
 
 def wanted_of(store: CSRStore, given: Any) -> Wanted:

@@ -158,9 +158,13 @@ def partition_with_report(
     check_pages: bool = False,
     overwrite: bool = False,
     durable: bool = True,
+    following_bytes: int = 0,
     progress: ProgressOption = None,
 ) -> tuple[Partitions, dict[str, float]]:
-    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
+    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk.
+
+    `following_bytes` are what is done with the partitions then may need beside the interpreter: a refusal names a budget for both.
+    """
     store = open_graph(graph, check_pages=check_pages)
     attributes, n = store.attributes, store.num_vertices
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
@@ -183,6 +187,7 @@ def partition_with_report(
         round_vertices=int(round_vertices),
         threads=threads,
         memory_budget=memory_budget,
+        following_bytes=following_bytes,
     )
     output_place(out, kind="partitions", overwrite=overwrite)
     with watched(progress) as shown, _attended(client):

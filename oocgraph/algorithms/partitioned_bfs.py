@@ -28,10 +28,14 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
+from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.grid import DIMENSIONS, Dimension, grid_policy
 from oocgraph.result import BFSResult, Search
+from oocgraph.runtime.afterwards import allow_for_result
+from oocgraph.runtime.member_sizes import most_search_bytes
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.rows import BLOCK_ROWS
@@ -117,11 +121,15 @@ def open_partitioned(
     with _partitions(store, partition, num_partitions, client, memory_budget, threads, progress) as found:
         name = "none" if found is None else found.policy
         if client is None or found is None:
+            load_libraries(store)
             load_traverse_kernels(store.index_dtype.name, store.index_dtype.name, progress)  # before the budget looks at the process
             requested = memory_budget if memory_budget is not None else settings().memory_budget
+            budget = Budget(effective_budget_bytes(requested))
+            allow_for_result(budget, store)
+            budget.check_alternatives()
             runtime: Any = PartitionedRuntime(
                 [] if found is None else list(found), num_vertices=store.num_vertices, dtype=store.index_dtype,
-                directed=store.attributes.directed, budget=Budget(effective_budget_bytes(requested)),
+                directed=store.attributes.directed, budget=budget,
                 threads=threads or settings().threads, io_threads=settings().io_threads,
             )  # fmt: skip
             limit = runtime.budget.limit_bytes
@@ -180,8 +188,15 @@ def _partitions(
         parts, _ = partition_with_report(
             store, num_partitions, policy, staged.folder / "parts", client, columns=(), threads=threads, memory_budget=memory_budget,
             durable=False, progress=progress,
+            following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),
         )  # fmt: skip
         yield parts.checked(store.check_pages)
+
+
+def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -> int:
+    """Return what a search over partitions needs, in the process that has just made them, beside the interpreter, at the most."""
+    knobs, parts = settings(), max(1, min(num_partitions, store.num_vertices))
+    return COMPILER_BYTES + most_search_bytes(store, parts, threads=threads or knobs.threads, io_threads=knobs.io_threads)
 
 
 def _num_workers(client: Any) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 from oocgraph.algorithms.bfs import search
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
-from oocgraph.memory import Budget, effective_budget_bytes, parse_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, parse_bytes
 from oocgraph.partition.grid import DIMENSIONS, Dimension
 from oocgraph.partition.policies import grid_columns
 from oocgraph.plan.fitting import judge
@@ -119,11 +119,16 @@ def plan_bfs(
         raise OocGraphError(f"threads is {threads!r}; it must be a whole number, 1 or more")
     source, vertex = _source(store, source)
     with watched(progress) as shown:
-        level, num_reached, depth = _levels(store, vertex, shown)
+        counting = {
+            "levels and sets": VERTEX_BYTES * store.num_vertices,
+            "counts": COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2,
+            "threads and compiled code": SLACK_BYTES,
+        }
+        level, num_reached, depth = _levels(store, vertex, sum(counting.values()), shown)
         budget = Budget(effective_budget_bytes(settings().memory_budget))
         with budget.together():
-            budget.reserve("levels and sets", VERTEX_BYTES * store.num_vertices)
-            budget.reserve("counts", COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2)
+            for name, num_bytes in counting.items():
+                budget.reserve(name, num_bytes)
         with MeetingCounter(store, level, depth + 1, max_edges=max_edges, io_threads=settings().io_threads) as counter:
             del level
             found = _count(store, counter, numbers, threads, shown)
@@ -221,8 +226,8 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
     return name, best
 
 
-def _levels(store: CSRStore, vertex: int, progress: Progress) -> tuple[Array, int, int]:
+def _levels(store: CSRStore, vertex: int, following_bytes: int, progress: Progress) -> tuple[Array, int, int]:
     """Search: levels in store order, vertices reached, depth."""
-    with open_runtime(store, device="cpu", progress=progress) as runtime:
+    with open_runtime(store, device="cpu", following_bytes=following_bytes, progress=progress) as runtime:
         found = search(runtime, np.array([vertex]), progress=progress)
         return np.array(found.level), found.num_reached, found.depth

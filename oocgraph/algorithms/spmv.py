@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
+from oocgraph.allocator import returned_memory
 from oocgraph.arrays import devices_choice
 from oocgraph.config import check_threads, settings
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
+from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Array, DeviceKind
 
 if TYPE_CHECKING:
@@ -187,18 +189,21 @@ def is_on_device(matrix: Any) -> bool:
 def _of_graph(operand: GraphOperand, *, threads: int, limit_bytes: int) -> Array:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
+    load_libraries(store)
     empty = np.empty(0, operand.dtype)
     load_kernel(part_of(stored_matrix(store, transpose=operand.transpose, column=operand.column), None), empty, empty, ring)
     budget = Budget(limit_bytes)
     with budget.together():
         budget.reserve("vectors", operand.vector_bytes)
         budget.reserve("vertex ids", BLOCK_BYTES)
+        budget.reserve("threads and compiled code", SLACK_BYTES)
         product = StoredProduct(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
-    sums = ring.zeros(store.num_vertices, operand.dtype)
-    product.multiply(operand.in_store_order(), sums, ring)
-    if not ring.is_boolean and has_nan(sums):
-        refuse_nan(product.values(), operand.values_name)
-    return operand.in_input_order(sums)
+    with returned_memory():
+        sums = ring.zeros(store.num_vertices, operand.dtype)
+        product.multiply(operand.in_store_order(), sums, ring)
+        if not ring.is_boolean and has_nan(sums):
+            refuse_nan(product.values(), operand.values_name)
+        return operand.in_input_order(sums)
 
 
 def _of_matrix(operand: MatrixOperand, *, threads: int, limit_bytes: int) -> Array:

@@ -8,10 +8,10 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.verify import verify_bfs
 
 
-def broken_rule(store: CSRStore, result: BFSResult) -> str | None:
+def broken_rule(store: CSRStore, result: BFSResult, *, memory_budget: str | int | None = None) -> str | None:
     """Return the rule that `result` breaks, with the vertices; None when it is valid."""
     try:
-        verify_bfs(store, result)
+        verify_bfs(store, result, memory_budget=memory_budget)
     except ValidationError as error:
         return str(error)
     return None

@@ -199,7 +199,7 @@ def bench_bfs(
                 budget, planes, load_seconds = runtime.memory_budget, runtime.planes_resident, runtime.load_seconds
             del runtime
         peak_bytes = sampler.peak_bytes
-        searches = _validate_all(store, spool, times, progress)
+        searches = _validate_all(store, spool, times, progress, memory_budget)
     return BenchReport(
         url=store.url,
         seed=seed,
@@ -244,13 +244,14 @@ def _peer_seconds(peer: Peer | None, row: int, result: BFSResult) -> float | Non
 
 
 def _validate_all(
-    store: CSRStore, spool: ResultSpool, times: Sequence[tuple[float | None, float | None]], progress: Progress
-) -> tuple[Measured, ...]:
+    store: CSRStore, spool: ResultSpool, times: Sequence[tuple[float | None, float | None]], progress: Progress,
+    memory_budget: str | int | None,
+) -> tuple[Measured, ...]:  # fmt: skip
     searches = []
     for i, (first, second) in enumerate(times):
-        result = spool.take(i)
+        invalid = broken_rule(store, spool.take(i), memory_budget=memory_budget)  # of results one is in memory at a time
         searches.append(
-            Measured(result=result.summary(), invalid=broken_rule(store, result), peer_seconds=first, peer_degree_ordered_seconds=second)
+            Measured(result=spool.figures(i).summary(), invalid=invalid, peer_seconds=first, peer_degree_ordered_seconds=second)
         )
         progress("validating", i + 1, len(times))
     return tuple(searches)

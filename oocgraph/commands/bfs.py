@@ -91,7 +91,7 @@ def bfs(
     fields = {**result.summary(), "result_seconds": result_seconds, peak: sampler.peak_bytes}
     if validate:
         start = perf_counter()
-        verify_bfs(store, result)
+        verify_bfs(store, result, memory_budget=memory if client is None else None)
         fields |= {"valid": True, "validation_seconds": perf_counter() - start}
     emit(fields, as_json=as_json, title=repr(result))
     if not as_json:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def check(graph: str, *, whole: str | None, memory: str | None, threads: int | None, as_json: bool) -> None:
     """Check the structure and checksums of a graph store; a bad page is named.
 
-    Of what `oocgraph partition` wrote each part is checked so, and then compared with the graph, edge by edge, within --memory (a graph
-    store is streamed, which takes little).
+    Of what `oocgraph partition` wrote each part is checked so, and then compared with the graph, edge by edge. All of it is streamed,
+    within --memory.
     """
     from dataclasses import asdict
 
@@ -37,7 +37,7 @@ def check(graph: str, *, whole: str | None, memory: str | None, threads: int | N
         elif whole is not None:
             raise click.UsageError(f"--of names the graph of partitions, but {graph} is none; leave it out")
         else:
-            fields = asdict(check_store(open_graph(graph), threads=threads, progress=progress))
+            fields = asdict(check_store(open_graph(graph), threads=threads, memory_budget=memory, progress=progress))
     emit({"path": graph, "valid": True, **fields}, as_json=as_json, title=f"{graph}: sound")
 
 
@@ -47,11 +47,13 @@ def _check_partitions(
     """Check every part by itself, then all of them against the graph."""
     from dataclasses import asdict
 
-    from oocgraph.partition.check import check_partitions
+    from oocgraph.partition.check import check_partitions, most_check_bytes
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import open_graph
 
     store = open_graph(whole or partitions.attributes.graph)
-    reports = [check_store(part.store, threads=threads, progress=progress) for part in partitions]
+    following = most_check_bytes(store, len(partitions), partitions.attributes.read)
+    options: dict[str, Any] = {"threads": threads, "memory_budget": memory, "following_bytes": following, "progress": progress}
+    reports = [check_store(part.store, **options) for part in partitions]
     sums = {name: sum(getattr(report, name) for report in reports) for name in ("num_checksums", "checked_bytes")}
     return {**sums, **asdict(check_partitions(partitions, store, progress, memory_budget=memory))}

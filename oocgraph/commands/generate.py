@@ -75,7 +75,7 @@ def _write(
     if (out is None) == (edges is None):
         raise click.UsageError("give either OUT.zarr or --edges FILE")
     if edges is not None:
-        _write_edges(source, edges, overwrite=overwrite, as_json=as_json)
+        _write_edges(source, edges, memory=memory, overwrite=overwrite, as_json=as_json)
         return
     from oocgraph.commands.build import build_store
 
@@ -84,14 +84,14 @@ def _write(
     emit(fields, as_json=as_json, title=f"{out}: {source.description}")
 
 
-def _write_edges(source: GeneratedEdges, path: str, *, overwrite: bool, as_json: bool) -> None:
+def _write_edges(source: GeneratedEdges, path: str, *, memory: str | None, overwrite: bool, as_json: bool) -> None:
     from time import perf_counter
 
     from oocgraph.ingest.generators.edge_file import write_edges
 
     start = perf_counter()
     with progress_bars() as progress:
-        num_bytes = write_edges(source, path, overwrite=overwrite, progress=progress)
+        num_bytes = write_edges(source, path, overwrite=overwrite, memory_budget=memory, progress=progress)
     fields = {
         "path": path,
         "source": source.description,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -62,6 +63,7 @@ def partition(
     cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
     """
     from oocgraph.algorithms.partition_graph import partition_with_report
+    from oocgraph.errors import BudgetError
     from oocgraph.memory import PeakSampler
     from oocgraph.partition.report import report_of
     from oocgraph.store.graph import open_graph
@@ -73,6 +75,7 @@ def partition(
         made, phases = partition_with_report(
             store, parts, chosen, out, client, read=read, transpose=transpose, compiled=False if slow else None, threads=threads,
             memory_budget=memory, overwrite=overwrite, progress=progress,
+            following_bytes=0 if client is not None else _following_bytes(store, parts, read, threads, check=check, report=report),
         )  # fmt: skip
     seconds = perf_counter() - began
     peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
@@ -80,14 +83,29 @@ def partition(
     rows = found.pop("parts")
     fields = {"graph": graph, "partitions": out, **found, "seconds": seconds, "sync_seconds": phases["sync"]}
     fields |= {"edges_per_second": store.attributes.num_stored_edges / seconds, peak: sampler.peak_bytes}
-    with progress_bars() as progress:
-        if check:
-            fields |= _check(made, store, memory, progress)
-        if report:
-            fields |= _search(made, store, memory, threads)
+    try:
+        with progress_bars() as progress:
+            if check:
+                fields |= _check(made, store, memory, progress)
+            if report:
+                fields |= _search(made, store, memory, threads)
+    except BudgetError:
+        if not overwrite:
+            shutil.rmtree(out)  # what is refused leaves nothing behind
+        raise
     emit({**fields, "parts": rows}, as_json=as_json, title=repr(made))
     if not as_json and report:
         print_table(rows)
+
+
+def _following_bytes(store: CSRStore, parts: int, read: str, threads: int | None, *, check: bool, report: bool) -> int:
+    """Return what the check and the search after a partitioning need in the same process, at the most."""
+    from oocgraph.algorithms.partitioned_bfs import following_bytes
+    from oocgraph.partition.check import most_check_bytes
+    from oocgraph.partition.cusp_spec import COMPILER_BYTES
+
+    checking = COMPILER_BYTES + most_check_bytes(store, parts, read) if check else 0
+    return max(checking, following_bytes(store, parts, threads) if report else 0)
 
 
 def policy_of(text: str) -> str | Policy:

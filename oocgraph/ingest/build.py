@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from oocgraph.allocator import returned_memory
+from oocgraph.arrow import load_strings
 from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_memory import returned_memory, written_bytes
+from oocgraph.ingest.build_memory import written_bytes
 from oocgraph.ingest.build_plan import plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
@@ -28,6 +30,7 @@ from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Codec, Duplicates, ProgressOption, VertexOrder
@@ -212,6 +215,8 @@ def build_with_report(
     limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
         compile_kernels()
+        load_strings()
+        load_codecs(codec)
         budget = Budget(limit)
         num_workers = workers_for(threads or configured.threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned))

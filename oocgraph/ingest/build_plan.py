@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget, format_bytes
+from oocgraph.memory import Budget, enough_memory, format_bytes
 
 MAX_BINS = 256
 """Temporary files that one step writes to at once."""
@@ -36,8 +36,8 @@ READER_BYTES = 24 << 20
 WORKER_BYTES = 48 << 20
 """What a worker beyond the number of cores must find, or it is left out."""
 
-FIXED_BYTES = 48 << 20
-"""Compiled code, checksums, metadata, fragmentation of the heap."""
+FIXED_BYTES = 24 << 20
+"""Compiled code, checksums, metadata, fragmentation of the heap; not imports, which are loaded before memory is counted."""
 
 TEXT_COPIES = 16
 """Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
@@ -131,8 +131,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
         need = budget.promised_bytes + least
         raise BudgetError(
             f"the build needs {format_bytes(least)} beside the interpreter's {format_bytes(budget.baseline_bytes)}, "
-            f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; set --memory (memory_budget) to at "
-            f"least {-(-need >> 20)}M or use fewer threads"
+            f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; "
+            f"{enough_memory(need)} or use fewer threads"
         )
     budget.reserve("build", FIXED_BYTES + threads * READER_BYTES)
     free = budget.available_bytes

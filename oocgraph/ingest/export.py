@@ -19,14 +19,18 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from oocgraph.config import check_threads, num_cores
+from oocgraph.allocator import returned_memory
+from oocgraph.arrow import load_tables
+from oocgraph.config import check_threads, num_cores, settings
 from oocgraph.errors import OutputError
-from oocgraph.ingest.export_parquet import write_parquet
-from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder
+from oocgraph.ingest.export_parquet import charge_parquet, write_parquet
+from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder, charge_input_order, charge_store_order, row_keys_call
 from oocgraph.ingest.workers import Workers
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
 from oocgraph.store.outputs import local_path, output_place
 from oocgraph.store.scipy import weight_column
 from oocgraph.store.staging import Staging
@@ -166,10 +170,11 @@ def export_graph(
         )
     output_place(out, kind="file", overwrite=overwrite)
     column = weight_column(store, weight) if path.suffix == ".npz" else None
-    budget = Budget(effective_budget_bytes(memory_budget))
-    if memory_budget is None:
-        budget.limit_bytes = min(budget.limit_bytes, budget.baseline_bytes + DEFAULT_WORKING_BYTES + 8 * store.num_vertices)
-    with Staging(path, overwrite=overwrite) as staged, Workers(threads or num_cores()) as workers, watched(progress) as shown:
+    num_threads = threads or num_cores()
+    budget = _charged(store, path.suffix, order, column, memory_budget, num_threads)
+    with (
+        Staging(path, overwrite=overwrite) as staged, Workers(num_threads) as workers, watched(progress) as shown, returned_memory(),
+    ):  # fmt: skip
         job = Job(store, order, budget, workers, staged.folder / "scratch", shown)
         writers[path.suffix](job, staged.path, column)
         staged.publish()
@@ -183,6 +188,35 @@ def export_graph(
         seconds=time.perf_counter() - begin,
         sync_seconds=sync_seconds,
     )
+
+
+def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, memory_budget: str | int | None, num_threads: int) -> Budget:
+    """Return the budget of an export, charged with what it takes at the least.
+
+    Raises
+    ------
+    BudgetError
+        That does not fit.
+    """
+    load_libraries(store)
+    groups = ("out", "in") if suffix == ".sg" and store.attributes.directed else ("out",)
+    if suffix == ".parquet":
+        load_tables()
+    elif order == "input":
+        load_kernels([row_keys_call(store)])
+    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    with budget.together():
+        budget.reserve("threads and compiled code", SLACK_BYTES)
+        if suffix == ".parquet":
+            charge_parquet(store, budget=budget, num_threads=num_threads)
+        elif order == "input":
+            charge_input_order(store, groups, column, budget=budget, num_threads=num_threads)
+        else:
+            charge_store_order(store, column, budget=budget)
+    if memory_budget is None:
+        most = budget.promised_bytes + DEFAULT_WORKING_BYTES
+        budget.limit_bytes = min(budget.limit_bytes, most)
+    return budget
 
 
 def _parquet(job: Job, file: Path, _: str | None) -> None:
@@ -201,6 +235,7 @@ def _sg(job: Job, file: Path, _: str | None) -> None:
                 stream.write(np.array([a.num_stored_edges, rows.num_rows], "<i8").tobytes())
             _write(stream, rows.offsets())
             _write(stream, (neighbours.astype("<i4") for neighbours, _ in rows.entries(done)))
+            del rows  # one group's positions at a time
 
 
 def _npz(job: Job, file: Path, column: str | None) -> None:

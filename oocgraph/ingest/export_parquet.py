@@ -10,19 +10,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from oocgraph.arrow import from_numbers
 from oocgraph.errors import OutputError
 from oocgraph.ingest.workers import Workers
 from oocgraph.memory import Budget
-from oocgraph.store.columns import IntColumn, StringColumn
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, string_arrays
-from oocgraph.store.rows import RowBlock, row_blocks
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
 
 BLOCK_ENTRIES = 1 << 20
 """Stored entries of one table: a row group."""
 
 ENTRY_BYTES = 96
-"""Bytes of an entry on its way: row, neighbour, both ids, the table and its encoded pages."""
+"""Bytes of an entry on its way beside ids and columns: row, neighbour, what is kept, encoded pages."""
+
+WRITER_BYTES = 12 << 20
+"""What Arrow's writer holds beside tables."""
 
 MIN_BLOCK_ENTRIES = 1 << 14
 
@@ -34,8 +41,6 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
     ------
     OutputError
         An edge column is called source or target.
-    BudgetError
-        The ids of all vertices do not fit.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -43,8 +48,7 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
     a = store.attributes
     if clash := {"source", "target"} & set(a.columns):
         raise OutputError(f"the edge column {clash.pop()!r} has the name of a column of ids; export to .npz, or rename it at the build")
-    budget.reserve("ids of all vertices", _id_bytes(store))
-    ids = pa.array(_read_ids(store))
+    ids = _read_ids(store)
     categories = {name: StringColumn(store, f"columns/{name}") for name, kind in a.columns.items() if kind == "string"}
     texts = {name: column.read(0, column.length) for name, column in categories.items()}
     schema = pa.schema([("source", ids.type), ("target", ids.type), *((name, _column_type(store, name, texts)) for name in a.columns)])
@@ -54,15 +58,13 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
     def table(block: RowBlock) -> Any:
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)
         kept = slice(None) if a.directed else rows <= neighbours
-        columns = [ids.take(pa.array(rows[kept])), ids.take(pa.array(neighbours[kept]))]
+        columns = [ids.take(from_numbers(rows[kept])), ids.take(from_numbers(neighbours[kept]))]
         for name in a.columns:
-            values = pa.array(store.array(f"out/{name}").read(block.start, block.stop)[kept])
+            values = from_numbers(store.array(f"out/{name}").read(block.start, block.stop)[kept])
             columns.append(pa.DictionaryArray.from_arrays(values, texts[name]) if name in texts else values)
-        return block.num_entries, pa.table(columns, schema=schema)
+        return block.num_entries, pa.Table.from_arrays(columns, schema=schema)
 
-    copies = workers.num_threads + 2
-    budget.reserve("tables", copies * MIN_BLOCK_ENTRIES * ENTRY_BYTES)
-    block = min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + budget.available_bytes // (copies * ENTRY_BYTES))
+    block = min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + budget.available_bytes // _copies(workers.num_threads) // _entry_bytes(store))
     options = {"compression": "zstd", "compression_level": 1, "use_dictionary": list(texts) or False, "write_statistics": True}
     with pq.ParquetWriter(str(file), schema, **options) as writer:
         for num_entries, part in workers.ordered(table, row_blocks(store, "out", max_entries=block, whole_rows=False)):
@@ -71,16 +73,48 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
             done(num_entries)
 
 
+def charge_parquet(store: CSRStore, *, budget: Budget, num_threads: int) -> None:
+    """Reserve what `write_parquet` holds at the least; what it imports is loaded by then.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit.
+    """
+    a = store.attributes
+    texts = [f"columns/{name}" for name, kind in a.columns.items() if kind == "string"]
+    budget.reserve("ids of all vertices", _id_bytes(store) + sum(2 * _string_bytes(store, name) for name in texts))
+    chunks = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indices", "indptr", *a.columns))
+    budget.reserve("row starts", 3 * 8 * BLOCK_ROWS)
+    budget.reserve("tables", WRITER_BYTES + _copies(num_threads) * (MIN_BLOCK_ENTRIES * _entry_bytes(store) + chunks))
+
+
+def _copies(num_threads: int) -> int:
+    """Blocks that are held at once."""
+    return num_threads + 2
+
+
+def _entry_bytes(store: CSRStore) -> int:
+    """Bytes of an entry on its way: both ids and the columns as taken and as encoded."""
+    columns = sum(store.array(f"out/{name}").dtype.itemsize for name in store.attributes.columns)
+    return ENTRY_BYTES + 4 * (id_bytes(store, VERTEX_ID) + columns)
+
+
+def _string_bytes(store: CSRStore, name: str) -> int:
+    data, offsets = string_arrays(name)
+    return store.array(data).length + 8 * store.array(offsets).length
+
+
 def _id_bytes(store: CSRStore) -> int:
     if store.attributes.id_kind == "int64":
         return 8 * store.num_vertices
-    data, offsets = string_arrays(VERTEX_ID)
-    return 2 * (store.array(data).length + 8 * store.array(offsets).length)
+    return 2 * _string_bytes(store, VERTEX_ID)
 
 
 def _read_ids(store: CSRStore) -> Any:
     column = IntColumn(store, VERTEX_ID) if store.attributes.id_kind == "int64" else StringColumn(store, VERTEX_ID)
-    return column.read(0, column.length)
+    ids = column.read(0, column.length)
+    return from_numbers(ids) if isinstance(ids, np.ndarray) else ids
 
 
 def _column_type(store: CSRStore, name: str, texts: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ of rows, and each file is sorted; so memory stays bounded, and the disk moves ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,11 +20,14 @@ from oocgraph.ingest.key_bins import balanced_bins
 from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Workers
 from oocgraph.kernels.export import KEY_SHIFT, row_keys
-from oocgraph.memory import Budget, format_bytes
+from oocgraph.memory import Budget, enough_memory, format_bytes
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ORDER, SORTED_ID
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
-from oocgraph.store.scipy import input_positions, row_degrees
-from oocgraph.store.vertices import BLOCK_VERTICES, VertexIds
+from oocgraph.store.scipy import STREAM_VERTICES, input_positions, row_degrees
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 BIN_ENTRIES = 1 << 20
@@ -42,8 +45,17 @@ BLOCK_BYTES = 24
 BLOCK_ENTRIES = 1 << 20
 """Entries dealt at once."""
 
-_SAMPLE = 1 << 12
-"""Rows between two known sizes when rows are cut into ranges."""
+_SAMPLE = 16
+"""Rows between two known sizes when rows are cut into ranges: half a byte a row."""
+
+MIN_ENTRIES = 1 << 16
+"""Entries that each thread sorts, and deals, at the least."""
+
+_STREAM_BYTES = 128
+"""What an id takes while it is streamed; of strings beside the ids, of which eight copies are held."""
+
+SORTING = "dealing and sorting"
+"""Name of the reservation that blocks and files are sized by."""
 
 Done = Callable[[int], None]
 """Told how many entries were read."""
@@ -111,7 +123,7 @@ class InputOrder:
     column
         Edge column that travels along, or None.
     budget
-        Positions and degrees (4 bytes a vertex each) are charged to it, and the blocks and files are sized by what is left.
+        What `charge_input_order` has charged it with is used, and blocks and files are sized by what is left.
     workers
         Threads that deal and sort.
     scratch
@@ -120,23 +132,22 @@ class InputOrder:
     Raises
     ------
     BudgetError
-        Positions and degrees, or the largest range of rows, do not fit.
+        The largest range of rows does not fit.
     """
 
     def __init__(self, store: CSRStore, group: str, column: str | None, *, budget: Budget, workers: Workers, scratch: Path) -> None:
         self.store, self.group, self.column, self.workers = store, group, column, workers
         self.num_rows = store.attributes.num_input_vertices
-        if "vertex positions and degrees" not in budget.reservations:
-            budget.reserve("vertex positions and degrees", 8 * store.num_vertices)
         self._budget, self._scratch = budget, scratch
         self._position, self._degree = input_positions(store), row_degrees(store, group)
+        self._num_sorting = workers.num_threads
         self._sample = np.zeros(1, np.int64)  # entries before every _SAMPLE-th row
 
     def offsets(self) -> Iterator[Array]:
         """Blocks of the offsets; sizes of ranges of rows are noted on the way."""
         total, sample = 0, [np.zeros(1, np.int64)]
         yield np.zeros(1, np.int64)
-        for _, vertices in VertexIds(self.store).stored_blocks(BLOCK_VERTICES):
+        for _, vertices in VertexIds(self.store).stored_blocks(STREAM_VERTICES):
             degree = np.zeros(vertices.size, np.int64)
             known = vertices >= 0
             degree[known] = self._degree[vertices[known]]
@@ -150,7 +161,7 @@ class InputOrder:
         """Blocks of neighbours, a range of rows at a time."""
         files = self._deal(done)
         try:
-            yield from self.workers.ordered(lambda index: self._sorted(files, index), range(files.bins.num_bins))
+            yield from self.workers.ordered(lambda index: self._sorted(files, index), range(files.bins.num_bins), most=self._num_sorting)
         finally:
             files.close()
 
@@ -176,12 +187,13 @@ class InputOrder:
 
         self.workers.each(deal, row_blocks(self.store, self.group, max_entries=block, whole_rows=False))
         largest = int(files.counts.max(initial=0))
-        if largest > capacity:
-            need = self._budget.promised_bytes + (largest - capacity) * (ENTRY_BYTES + payload) * self.workers.num_threads
+        if largest > capacity * self.workers.num_threads:
+            need = self._budget.promised_bytes + largest * (ENTRY_BYTES + payload)
             raise BudgetError(
                 f"the largest of {num_bins} ranges of rows has {largest} entries, but the memory budget "
-                f"{format_bytes(self._budget.limit_bytes)} sorts {capacity}; set --memory (memory_budget) to at least {-(-need >> 20)}M"
+                f"{format_bytes(self._budget.limit_bytes)} sorts {capacity * self.workers.num_threads}; {enough_memory(need)}"
             )
+        self._num_sorting = min(self.workers.num_threads, capacity * self.workers.num_threads // max(1, largest))
         return files
 
     def _below(self, keys: Array) -> Array:
@@ -203,11 +215,63 @@ def _low_halves(keys: Array) -> Any:
     return keys.view(np.uint32)[::2]
 
 
+def charge_input_order(store: CSRStore, groups: Sequence[str], column: str | None, *, budget: Budget, num_threads: int) -> None:
+    """Reserve what `InputOrder` holds at the least, of one group after the other.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit.
+    """
+    dtypes = [] if column is None else [store.array(f"{groups[0]}/{column}").dtype]
+    payload = 2 * sum(dtype.itemsize for dtype in dtypes)
+    degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
+    budget.reserve(
+        "vertex positions and degrees", (4 + degree_bytes) * store.num_vertices + 8 * store.attributes.num_input_vertices // _SAMPLE
+    )
+    names = [f"{groups[0]}/indptr", ORDER, *(f"{group}/indices" for group in groups)]
+    budget.reserve(
+        "streams", stream_bytes(store) + BLOCK_ROWS * 24 + (num_threads + 1) * max(decoded_bytes(store.array(one)) for one in names)
+    )
+    budget.reserve(SORTING, max(_least_bytes(store, group, payload, num_threads) for group in groups))
+
+
+def charge_store_order(store: CSRStore, column: str | None, *, budget: Budget) -> None:
+    """Reserve what `StoreOrder` holds: blocks of entries as read and as written."""
+    arrays = [store.array(f"out/{name}") for name in ("indptr", "indices", *([] if column is None else [column]))]
+    budget.reserve("blocks", sum(4 * BLOCK_ENTRIES * array.dtype.itemsize + decoded_bytes(array) for array in arrays))
+
+
+def row_keys_call(store: CSRStore) -> tuple[Any, tuple[Any, ...]]:
+    """Return the kernel that makes keys, with arguments of the types that it is called with."""
+    entries = np.empty(0, store.array("out/indices").dtype.newbyteorder("="))
+    return row_keys, (np.zeros(1, np.int64), 0, 0, entries, np.empty(0, np.uint32), np.empty(0, np.uint64))
+
+
+def stream_bytes(store: CSRStore) -> int:
+    """Return what a stream of the ids holds."""
+    return STREAM_VERTICES * (_STREAM_BYTES + 8 * id_bytes(store, SORTED_ID))
+
+
+def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) -> int:
+    """Bytes without which entries cannot be dealt and sorted: a range of rows is an even share, and at most `_SAMPLE` rows more."""
+    share = store.attributes.num_stored_edges // MAX_BINS + MIN_ENTRIES
+    largest = share + _longest_rows(store, group)
+    each = MIN_ENTRIES * (ENTRY_BYTES + BLOCK_BYTES + 2 * payload)
+    return max(num_threads * each, largest * (ENTRY_BYTES + payload) + MIN_ENTRIES * (BLOCK_BYTES + payload) * num_threads)
+
+
+def _longest_rows(store: CSRStore, group: str) -> int:
+    """Entries of the `_SAMPLE` longest rows together."""
+    indptr, n, longest = store.array(f"{group}/indptr"), store.num_vertices, np.empty(0, np.int64)
+    for start in range(0, n, BLOCK_ROWS):
+        lengths = np.concatenate([longest, np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))])
+        longest = np.partition(lengths, max(0, lengths.size - _SAMPLE))[-_SAMPLE:]
+    return int(longest.sum())
+
+
 def _sizes(budget: Budget, num_threads: int, payload: int) -> tuple[int, int]:
-    """Entries of a temporary file at most, and of a block, by what is left of the budget."""
-    least = num_threads * (1 << 16) * (ENTRY_BYTES + BLOCK_BYTES + 2 * payload)
-    budget.reserve(f"sorting with {num_threads} threads", least)
-    free = (budget.available_bytes + least) // num_threads
-    budget.release(f"sorting with {num_threads} threads")
+    """Entries of a temporary file at most, and of a block, by what is left of the budget beside what is charged for sorting."""
+    free = (budget.available_bytes + budget.reservations[SORTING]) // num_threads
     block = min(BLOCK_ENTRIES, free // 3 // (BLOCK_BYTES + payload))
     return (free - block * (BLOCK_BYTES + payload)) // (ENTRY_BYTES + payload), block

@@ -63,13 +63,14 @@ class Workers:
         self._stopping = threading.Event()
         self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-build")
 
-    def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead."""
+    def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
+        """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead, or `most`."""
+        ahead = self.num_threads if most is None else most - 1
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
                 waiting.append(self._pool.submit(function, item))
-                if len(waiting) > self.num_threads:
+                if len(waiting) > ahead:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

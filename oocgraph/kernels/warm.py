@@ -1,30 +1,22 @@
 """Loads the compiled kernels of a search; where the disk cache is cold they are compiled first, in a process of its own.
 
-A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry.
 ``python -m oocgraph.kernels.warm uint32`` fills the cache, with a further ``parts`` for searches on a cluster and ``device`` for those
-that gather edges for a GPU. Kernels of products have one entry for each combination of dtypes: `load_kernel` fills the one that is missing.
+that gather edges for a GPU. Kernels with an entry for each combination of dtypes, as those of products, are loaded
+one by one (`oocgraph.kernels.load`).
 """
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import pickle
-import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from oocgraph.kernels import cpu, gather, partition
+from oocgraph.kernels.load import compile_elsewhere
 from oocgraph.kernels.rows import file_extent
 from oocgraph.types import Progress, ignore_progress
-
-logger = logging.getLogger(__name__)
 
 SEARCH_KERNELS = (
     "pull_heads", "sample_heads", "count_rows", "pull_tails", "pull_kept", "push_rows", "push_levels", "fill_cache", "count_edges",
@@ -35,9 +27,6 @@ SEARCH_KERNELS = (
 PART_KERNELS = (
     "scatter_bits", "gather_bits", "own_bits", "rank_words", "to_global", "take_marked", "put_marked", "take_runs"
 )  # fmt: skip
-
-KERNEL = "kernel"
-"""What this module is run with to compile one kernel, which it is told on its stdin."""
 
 DEVICE_KERNELS = ("cut_rows", "gather_rows", "copy_rows")
 
@@ -56,43 +45,9 @@ def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, 
     """Bring every kernel of a search (of a partition's part in one, of one on a device) into memory, compiling what is not cached."""
     if cache_is_cold(parts=parts, device=device):
         progress("compiling kernels (once)", 0, 1)
-        _compile_elsewhere(index_dtype, *(["parts"] if parts else []), *(["device"] if device else []))
+        compile_elsewhere("oocgraph.kernels.warm", index_dtype, *(["parts"] if parts else []), *(["device"] if device else []))
         progress("compiling kernels (once)", 1, 1)
     call_search_kernels(index_dtype, parts=parts, device=device)
-
-
-def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
-    """Bring one kernel into memory for arguments of these types; a process of its own compiles it where that is not cached."""
-    load_kernels([(kernel, arguments)])
-
-
-def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
-    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached."""
-    wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
-    wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
-    # numba tells by this alone whether a signature is cached: its public way to ask is to compile
-    cold = [(kernel.py_func, signature) for kernel, signature in wanted if kernel._cache.load_overload(signature, kernel.targetctx) is None]
-    if cold:
-        _compile_elsewhere(KERNEL, question=pickle.dumps([(one.__module__, one.__name__, signature) for one, signature in cold]))
-    for kernel, signature in wanted:
-        kernel.compile(signature)
-
-
-def compile_kernels(question: bytes) -> None:
-    """Compile what `load_kernels` asks for, in the process that it has started."""
-    for module, name, signature in pickle.loads(question):
-        getattr(importlib.import_module(module), name).compile(signature)
-
-
-def _compile_elsewhere(*arguments: str, question: bytes | None = None) -> None:
-    """Run this module in a process of its own."""
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-    command = [sys.executable, "-m", "oocgraph.kernels.warm", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, input=question, env=environment)
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip()[-500:]
-        logger.warning("compiling in this process instead of one of its own (which failed: %s)", last)
 
 
 def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool = False) -> None:
@@ -160,7 +115,4 @@ def _call_part_kernels(dtype: np.dtype[Any]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == KERNEL:
-        compile_kernels(sys.stdin.buffer.read())
-    else:
-        call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:], device="device" in sys.argv[2:])
+    call_search_kernels(sys.argv[1], parts="parts" in sys.argv[2:], device="device" in sys.argv[2:])

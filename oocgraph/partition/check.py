@@ -13,17 +13,23 @@ from itertools import pairwise
 
 import numpy as np
 
+from oocgraph.allocator import returned_memory
+from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError
-from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.store.arrays import StoredArray
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Part, Partitions
 from oocgraph.store.rows import RowBlock, row_blocks
 from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.types import Array, Progress, ignore_progress
 
 BLOCK_ENTRIES = 1 << 20
-"""Edges compared at once (or the longest list)."""
+"""Edges compared at once, at the most (or the longest list)."""
+
+MIN_BLOCK_ENTRIES = 1 << 16
+"""Edges compared at once, at the least (or the longest list)."""
 
 EDGE_BYTES = 120
 """Held of an edge that is compared: rows and neighbours of the parts and of the graph, their order, and copies in that order."""
@@ -72,14 +78,31 @@ def check_partitions(
 
     Notes
     -----
-    Host bytes: 8 for each local vertex of all parts, 2 for each vertex of the graph, and 120 for each edge of a block of a million, or of
-    the longest list; reserved before anything is compared.
+    Host bytes: 8 for each local vertex of all parts, 18 for each vertex of the graph, and 120 for each edge of a block (of 65,536, or of
+    the longest list, up to a million where the budget has room); reserved before anything is compared.
     """
     if partitions.attributes.graph_fingerprint != graph_fingerprint(store):
         raise CorruptStoreError(
             f"{partitions.url} are not partitions of {store.url}, but of {partitions.attributes.graph}; name that graph"
         )
-    Budget(effective_budget_bytes(memory_budget)).reserve("what is compared", _held_bytes(partitions, store))
+    load_libraries(store)
+    requested = memory_budget if memory_budget is not None else settings().memory_budget
+    local = sum(part.num_vertices + part.num_isolated + part.num_mirrors for part in partitions)
+    with returned_memory():
+        budget = Budget(effective_budget_bytes(requested))
+        budget.reserve("what is compared", _held_bytes(store, partitions.attributes.read, local))
+        block_entries = min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + budget.available_bytes // EDGE_BYTES)
+        return _check(partitions, store, block_entries, progress)
+
+
+def most_check_bytes(store: CSRStore, num_partitions: int, read: str) -> int:
+    """Return what checking any `num_partitions` partitions takes at the most: if all vertices, or all ends of edges, are proxies."""
+    n, m = store.num_vertices, store.attributes.num_stored_edges
+    return _held_bytes(store, read, 2 * min(num_partitions * n, n + 2 * m))
+
+
+def _check(partitions: Partitions, store: CSRStore, block_entries: int, progress: Progress) -> PartitionCheck:
+    """Check vertices, then edges."""
     num_masters, num_mirrors = 0, 0
     mastered = np.zeros(store.num_vertices, np.bool_)
     for part in partitions:
@@ -88,18 +111,19 @@ def check_partitions(
     if num_masters != store.num_vertices or not mastered.all():
         v = int(np.flatnonzero(~mastered)[0]) if not mastered.all() else -1
         raise CorruptStoreError(f"{partitions.url}: vertex {v} has no master; partition the graph again")
-    num_edges = _check_edges(partitions, store, progress)
+    num_edges = _check_edges(partitions, store, block_entries, progress)
     return PartitionCheck(num_edges, num_masters, num_mirrors)
 
 
-def _held_bytes(partitions: Partitions, store: CSRStore) -> int:
-    """Bytes that a check holds: numbers of local vertices, flags of vertices, and edges compared at once (or those of the longest list)."""
-    group = partitions.attributes.read if store.attributes.directed else "out"
+def _held_bytes(store: CSRStore, read: str, num_local: int) -> int:
+    """Bytes that a check holds at the least: of vertices their local numbers, flags and those of one part; edges compared at once."""
+    group = read if store.attributes.directed else "out"
     indptr = store.array(f"{group}/indptr")
     starts = range(0, store.num_vertices, PIECE_VERTICES)
     longest = max((int(np.diff(indptr.read(v, min(store.num_vertices, v + PIECE_VERTICES) + 1)).max()) for v in starts), default=0)
-    local = sum(part.num_vertices + part.num_isolated + part.num_mirrors for part in partitions)
-    return 8 * local + 2 * store.num_vertices + EDGE_BYTES * max(BLOCK_ENTRIES, longest) + 8 * PIECE_VERTICES
+    decoded = decoded_bytes(store.array(f"{group}/indices"))
+    edges = EDGE_BYTES * max(MIN_BLOCK_ENTRIES, longest) + decoded
+    return SLACK_BYTES + 8 * num_local + 18 * store.num_vertices + edges + 2 * 8 * PIECE_VERTICES
 
 
 def _check_vertices(partitions: Partitions, part: Part, mastered: Array) -> int:
@@ -152,13 +176,13 @@ class _PartRows:
         return np.repeat(self._numbers[low:high], np.diff(pointers)), self._all[neighbours]
 
 
-def _check_edges(partitions: Partitions, store: CSRStore, progress: Progress) -> int:
+def _check_edges(partitions: Partitions, store: CSRStore, block_entries: int, progress: Progress) -> int:
     """Compare the edges of all parts with those of the graph."""
     group = partitions.attributes.read if store.attributes.directed else "out"
     indices, total, compared = store.array(f"{group}/indices"), store.attributes.num_stored_edges, 0
     numbered = [(part, part.global_id()) for part in partitions]
     lists = [_PartRows(part, ids, *bounds) for part, ids in numbered for bounds in pairwise((0, part.num_masters, part.num_vertices))]
-    for block in row_blocks(store, group, max_entries=BLOCK_ENTRIES, whole_rows=True):
+    for block in row_blocks(store, group, max_entries=block_entries, whole_rows=True):
         found = [rows.edges(block) for rows in lists]
         rows, neighbours = (np.concatenate([one[k] for one in found]) for k in range(2))
         order = np.lexsort((neighbours, rows))

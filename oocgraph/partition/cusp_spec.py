@@ -12,7 +12,7 @@ from typing import Literal
 
 from oocgraph.partition.blocks import PIECE_ROWS, Blocks
 from oocgraph.partition.policy import CompiledPolicy, Policy
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import master_dtype
 from oocgraph.types import PAGE_BYTES
@@ -54,6 +54,8 @@ class CuspSpec:
         Of each worker; None: as many as it has.
     memory_budget : str, int or None
         Of each worker.
+    following_bytes : int
+        What follows in this process needs beside the interpreter, at the most: a refusal names a budget for that, too.
     """
 
     url: str
@@ -69,6 +71,7 @@ class CuspSpec:
     scratch: Path
     threads: int | None
     memory_budget: str | int | None
+    following_bytes: int = 0
 
 
 def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threads: int) -> dict[str, int]:
@@ -76,7 +79,7 @@ def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threa
     n, parts, blocks = store.num_vertices, spec.num_partitions, spec.blocks
     words = -(-n // 64)
     owner_bytes = master_dtype(parts).itemsize
-    chunks = sum(_decoded_bytes(store.array(f"{spec.group}/{name}")) for name in ("indices", "indptr", *spec.columns))
+    chunks = sum(decoded_bytes(store.array(f"{spec.group}/{name}")) for name in ("indices", "indptr", *spec.columns))
     row_bytes = 8 * (2 + parts) + owner_bytes
     groups = [group for group in ("out", "in") if needs_lookup(compiled, store.attributes.directed, group)]
     # bitmaps with their ranks, of all partitions while edges are inserted, or of one while it is numbered; a transpose comes after both
@@ -119,11 +122,6 @@ def _work_bytes(store: CSRStore, spec: CuspSpec) -> int:
 
 def _column_bytes(store: CSRStore, spec: CuspSpec) -> int:
     return sum(store.array(f"{spec.group}/{name}").dtype.itemsize for name in spec.columns)
-
-
-def _decoded_bytes(array: StoredArray) -> int:
-    """Bytes held beside the result where chunks are decoded as a whole."""
-    return 0 if isinstance(array, PlainArray) else 3 * array.chunk_length * array.dtype.itemsize
 
 
 def _lookup_bytes(store: CSRStore, group: str) -> int:

@@ -96,7 +96,8 @@ class Stage:
         self.num_words = -(-self.store.num_vertices // 64)
         charges = stage_bytes(self.store, spec, self.compiled, threads)
         compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
-        _reserve(Budget(limit_bytes), charges | compiler)  # before anything is read; once more when the compiler has taken what it needs
+        # before anything is read; once more when the compiler has taken what it needs
+        _reserve(Budget(limit_bytes, following_bytes=spec.following_bytes), charges | compiler)
         self.compiled = compile_policy(spec.policy, self.prop)
         columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)

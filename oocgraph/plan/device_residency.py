@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import format_bytes
+from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.plan.residency import ROAD_DEGREE, SKEWED
 from oocgraph.types import PAGE_BYTES
 
@@ -278,8 +278,8 @@ def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_availabl
     if host_least > host_available:
         raise BudgetError(
             f"the memory budget {format_bytes(host_limit)} is too small for a search on a GPU: page-locked staging takes "
-            f"{format_bytes(host_least)}, and {format_bytes(max(0, host_available))} are left; set --memory (memory_budget) to at least "
-            f"{-(-(host_limit + host_least - host_available) >> 20)}M"
+            f"{format_bytes(host_least)}, and {format_bytes(max(0, host_available))} are left; "
+            f"{enough_memory(host_limit + host_least - host_available)}"
         )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import format_bytes
+from oocgraph.memory import SLACK_BYTES, enough_memory, format_bytes
 from oocgraph.types import PAGE_BYTES
 
 SKEWED = 1.0
@@ -46,9 +46,6 @@ MAX_KEPT_BYTES = 64 << 20
 
 QUEUE_CAPACITY = 1 << 16
 """Edges that a frontier may have to be pushed by one thread, many levels a call."""
-
-SLACK_BYTES = 12 << 20
-"""Interpreter objects, thread stacks and allocator slack of a run, charged to the budget; measured 4 - 9 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +144,14 @@ def plan_residency(
     buffer_bytes: int,
     max_planes: int | None,
     shares: int = 1,
+    least_bytes: int = 0,
 ) -> Residency:
     """Divide `available_bytes`, which is one of several equal shares, among planes, rows and caches.
+
+    Parameters
+    ----------
+    least_bytes
+        What the process needs in any case at another time: a refusal names no less.
 
     Raises
     ------
@@ -177,7 +180,7 @@ def plan_residency(
             f"the memory budget {format_bytes(limit_bytes)} is too small: the state of {sizes.num_vertices:,} vertices takes "
             f"{format_bytes(state)}, staging for {io_threads} read threads and caches {format_bytes(staging + queues + minimum)}{others}, "
             f"and {format_bytes(limit_bytes - shares * available_bytes)} are in use already; "
-            f"set --memory (memory_budget) to at least {-(-need >> 20)}M"
+            f"{enough_memory(max(need, least_bytes))}"
         )
     share = ROAD_CACHE_SHARE if road else CACHE_SHARE
     slots = int(max(MIN_CACHE_SLOTS, min(MAX_CACHE_SLOTS, share * left // SLOT_BYTES)))

@@ -116,8 +116,8 @@ class DaskBFSResult(BFSResult):
             return da.compute(*columns)  # type: ignore[no-any-return]
         return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
 
-    @property
-    def _block_vertices(self) -> int:
+    def block_vertices(self, most: int) -> int:
+        """Return the vertices joined at once, whatever memory allows for: each block may read all of the result's files."""
         return min(MAX_STREAMED_VERTICES, max(BLOCK_VERTICES, -(-self.ids.num_ids // MAX_BLOCKS)))
 
     @cached_property

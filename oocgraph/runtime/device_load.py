@@ -14,9 +14,8 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
-from oocgraph.memory import Budget, format_bytes, page_cache_bytes, parse_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes, parse_bytes
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency
-from oocgraph.plan.residency import SLACK_BYTES
 from oocgraph.runtime import resident as host
 from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -89,6 +88,7 @@ def load_device_graph(
     checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if store.check_pages else 0
     at_least = "results, reading threads and page-locked staging"
     budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
+    budget.check_alternatives()
     budget.release(at_least)
     budget.reserve("results and reading threads", fixed + checksums)
     residency = plan_device_residency(

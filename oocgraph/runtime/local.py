@@ -19,11 +19,13 @@ from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.progress import watched
 from oocgraph.result import Iteration
+from oocgraph.runtime.afterwards import allow_for_result
 from oocgraph.runtime.engine import BUFFER_BYTES, Engine
 from oocgraph.runtime.oracle import PageOracle, oracle_bytes
 from oocgraph.runtime.resident import load_graph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
 from oocgraph.subgraph.extract import slice_cuts
 from oocgraph.types import Array, ProgressOption
 
@@ -57,6 +59,7 @@ class LocalRuntime(Engine):
         max_planes: int | None = None,
         check_pages: bool = False,
         oracle: bool = False,
+        following_bytes: int = 0,
         progress: ProgressOption = None,
     ) -> Self:
         """Check the budget and load what stays in memory.
@@ -75,6 +78,8 @@ class LocalRuntime(Engine):
             Compare whatever is read during searches with its checksum; what is loaded before them always is, unless it is compressed.
         oracle
             Count, in each iteration, the pages that push and pull would each read (`Iteration.push_pages`, ``pull_pages``). Slow.
+        following_bytes
+            What is done next needs so many bytes beside the interpreter, at the most: a refusal names a budget for both.
 
         Raises
         ------
@@ -85,10 +90,12 @@ class LocalRuntime(Engine):
         """
         store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
+        load_libraries(store)
         with watched(progress) as shown:
             warm.load_search_kernels(store.attributes.index_dtype, shown)
         limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
-        budget = Budget(limit)
+        budget = Budget(limit, following_bytes=following_bytes)
+        allow_for_result(budget, store)
         if oracle:
             budget.reserve("oracle", oracle_bytes(store))
         runtime = cls(

@@ -18,7 +18,12 @@ from oocgraph.runtime.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
 from oocgraph.runtime.meetings import Meetings
 from oocgraph.runtime.member import row_bytes, search_bytes
 from oocgraph.runtime.member_set import READ_AHEAD
+from oocgraph.store.graph import CSRStore
+from oocgraph.subgraph.rows import held_window_bytes
 from oocgraph.types import Array, index_dtype
+
+RESULT_BYTES = 48 << 20
+"""What a search over partitions holds beside what is counted: compiled kernels, threads, what the result is written with."""
 
 WORKER_BYTES = 160 << 20
 """A worker with its imports and kernels before it has loaded anything: 145 MiB (`oocgraph.runtime.cluster`) and what it runs."""
@@ -98,6 +103,28 @@ def worker_bytes(meetings: Meetings, columns: int, *, dtype: np.dtype[Any], thre
     largest = {max(range(len(parts)), key=lambda p: getattr(parts[p], name)) for name in ("num_edges", "num_mirrors", "num_vertices")}
     both = [_member_bytes(parts, p, counts, dtype, threads, io_threads) for p in largest]
     return WorkerBytes(WORKER_BYTES + max(one for one, _ in both), WORKER_BYTES + max(one for _, one in both))
+
+
+def most_search_bytes(store: CSRStore, num_partitions: int, *, threads: int, io_threads: int) -> int:
+    """Return what a search over any `num_partitions` partitions of `store`, in one process, takes at the most.
+
+    Every part has a proxy of every vertex, or of both ends of each of its edges; one may have all masters.
+    """
+    n, m, itemsize = store.num_vertices, store.attributes.num_stored_edges, store.index_dtype.itemsize
+    share = -(-n // num_partitions)
+    mirrors = min(n - share, -(-2 * m // num_partitions)) if num_partitions > 1 else 0
+    each = np.full((num_partitions, num_partitions), -(-mirrors // max(1, num_partitions - 1)), np.int64)
+    np.fill_diagonal(each, 0)
+    counts = MirrorCounts(each, each)
+    parts: Any = [SizedPart(p, share, mirrors, -(-m // num_partitions), num_isolated=share) for p in range(num_partitions)]
+    held = sum(
+        row_bytes(part, itemsize) + counts.address_bytes(part) + search_bytes(part, counts.num_copies(p), num_partitions, itemsize)
+        for p, part in enumerate(parts)
+    )
+    making = 8 * n + 21 * n + max(48 * n, 24 * num_partitions * mirrors + 16 * n)
+    windows = max(held_window_bytes(store.array(f"{group}/indices")) for group in store.attributes.stored_groups)
+    reading = (threads + READ_AHEAD + 1) * staging_bytes(8) + io_threads * (BUFFER_BYTES + windows)
+    return held + max(making, reading) + reading + (itemsize + 4) * n + RESULT_BYTES
 
 
 def _member_bytes(parts: Any, p: int, counts: MirrorCounts, dtype: np.dtype[Any], threads: int, io_threads: int) -> tuple[int, int]:

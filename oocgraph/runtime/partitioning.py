@@ -62,6 +62,8 @@ class Choices:
     threads : int or None
     memory_budget : str, int or None
         Of each worker.
+    following_bytes : int
+        As of `CuspSpec`.
     """
 
     num_partitions: int
@@ -74,6 +76,7 @@ class Choices:
     round_vertices: int
     threads: int | None
     memory_budget: str | int | None
+    following_bytes: int = 0
 
 
 def partition_store(
@@ -137,6 +140,7 @@ def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Pa
         scratch=scratch,
         threads=choices.threads,
         memory_budget=choices.memory_budget,
+        following_bytes=choices.following_bytes,
     )
 
 

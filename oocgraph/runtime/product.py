@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import spmv, warm
+from oocgraph.kernels import load, spmv
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
@@ -40,7 +40,7 @@ def num_private_vectors(parts: Sequence[Partial], threads: int) -> int:
 def load_kernel(part: Partial, x: Array, y: Array, semiring: Semiring) -> None:
     """Bring the kernel for parts like this one into memory, before memory is counted; compiled elsewhere if it is not cached."""
     kernel, arguments = _call(part.unread(), x, y[:0], y[:0], semiring)
-    warm.load_kernel(kernel, arguments)
+    load.load_kernel(kernel, arguments)
 
 
 def multiply(

@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
-from oocgraph.kernels import warm
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.partial import PartialCSR
@@ -319,4 +319,4 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
         calls.append((kernels.finish_rows, (ints, number, *common)))
     if values is not None:
         calls.append((kernels.add_weights, (False, ints, 0, 0, values, number, number)))
-    warm.load_kernels(calls)
+    load.load_kernels(calls)

@@ -125,7 +125,9 @@ def load_graph(
         io_threads=io_threads,
         buffer_bytes=buffer_bytes,
         max_planes=max_planes,
+        least_bytes=budget.named_bytes,
     )
+    budget.check_alternatives()
     for name, num_bytes in (
         ("vertex state", residency.vertex_bytes),
         ("planes", residency.plane_bytes),

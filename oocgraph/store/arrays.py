@@ -281,3 +281,12 @@ def aligned(length: int, dtype: np.dtype[Any]) -> Array:
     raw = np.empty(length * dtype.itemsize + PAGE_BYTES, np.uint8)
     start = -raw.ctypes.data % PAGE_BYTES
     return raw[start : start + length * dtype.itemsize].view(dtype)
+
+
+DECODED_COPIES = 3
+"""Times a chunk is held while Zarr decodes it: as stored, decoded, and what is taken of it."""
+
+
+def decoded_bytes(array: StoredArray) -> int:
+    """Bytes that one read holds beside its result where chunks are decoded as a whole."""
+    return 0 if isinstance(array, PlainArray) else DECODED_COPIES * array.chunk_length * array.dtype.itemsize

@@ -11,12 +11,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oocgraph.config import num_cores
+from oocgraph.allocator import returned_memory
+from oocgraph.config import num_cores, settings
 from oocgraph.errors import CorruptStoreError
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.progress import watched
-from oocgraph.store.check_pages import check_array
-from oocgraph.store.check_structure import check_structure, groups_of
+from oocgraph.store.check_pages import READ_BYTES, check_array
+from oocgraph.store.check_structure import check_structure, groups_of, kernel_calls, structure_bytes
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Progress, ProgressOption
 
 MAX_PROBLEMS = 20
@@ -48,7 +52,10 @@ class CheckReport:
     seconds: float
 
 
-def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, progress: ProgressOption = None) -> CheckReport:
+def check_store(
+    store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, memory_budget: str | int | None = None,
+    following_bytes: int = 0, progress: ProgressOption = None,
+) -> CheckReport:  # fmt: skip
     """Check that a store's bytes are those that were written, and that its arrays fit together.
 
     Parameters
@@ -56,7 +63,11 @@ def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None
     store
         An open graph, or where it is.
     threads
-        Threads that read and compare; all usable processors when not given.
+        Threads that read and compare, at most; all usable processors when not given. Fewer work where the budget has no room for more.
+    memory_budget
+        Bytes that the whole process may hold; by default most of what the machine leaves.
+    following_bytes
+        What is done next needs so many bytes beside the interpreter, at the most: a refusal names a budget for both.
     progress
         Called with ("checksums", arrays done, arrays) and ("structure", entries done, entries); True draws bars.
 
@@ -69,18 +80,36 @@ def check_store(store: CSRStore | str | os.PathLike[str], *, threads: int | None
     CorruptStoreError
         Something is wrong. The message names arrays, chunk files, page numbers and byte offsets, up to 20 problems. The
         structure is looked at only when all bytes are as they were written.
+    BudgetError
+        The budget is too small for one thread; the message names the smallest that works.
 
     Notes
     -----
-    Peak host bytes: one bit per vertex, and per thread 8 MiB, or a chunk of a compressed or remote store.
+    Peak host bytes: one bit per vertex, and per thread 10 MiB, or a chunk of a compressed or remote store.
     """
     begin = time.perf_counter()
     store = open_graph(store)
-    with watched(progress) as shown:
-        checks = _Checks(store, threads or num_cores(), shown)
+    with watched(progress) as shown, returned_memory():
+        num_threads = _affordable(store, threads or num_cores(), memory_budget, following_bytes)
+        checks = _Checks(store, num_threads, shown)
         _refuse(store, checks.pages())
         _refuse(store, checks.structure())
     return CheckReport(checks.num_arrays, checks.num_checksums, checks.checked_bytes, checks.num_entries, time.perf_counter() - begin)
+
+
+def _affordable(store: CSRStore, most: int, memory_budget: str | int | None, following_bytes: int) -> int:
+    """Load what is needed, and return the number of threads that the budget has room for."""
+    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget), baseline_bytes=0)
+    one, two = 2 * READ_BYTES, 4 * READ_BYTES
+    try:
+        load_libraries(store)
+        load_kernels(kernel_calls(store))
+        one, two = (structure_bytes(store, threads) + threads * 2 * READ_BYTES for threads in (1, 2))
+    except CorruptStoreError:
+        pass  # the check itself tells what is missing, with all else that is wrong; no structure is looked at then
+    budget.baseline_bytes, budget.following_bytes = host_bytes(), following_bytes
+    budget.reserve("the check by one thread", SLACK_BYTES + one)
+    return 1 + min(most - 1, budget.available_bytes // (two - one))
 
 
 def _refuse(store: CSRStore, problems: Iterator[str]) -> None:

@@ -15,7 +15,8 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
-from oocgraph.store.columns import Ids, IntColumn, StringColumn
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.columns import Ids, IntColumn, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.metadata import parse_json
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
@@ -23,8 +24,17 @@ from oocgraph.store.strings import string_buffers
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
-BLOCK_ENTRIES = 1 << 20
+BLOCK_ENTRIES = 1 << 18
 """Entries of ``indices`` looked at at once."""
+
+PIECE_ROWS = 1 << 16
+"""Vertices looked at at once."""
+
+ROW_BYTES, ID_COPIES = 64, 8
+"""What a vertex takes while it is looked at: numbers; and how often its id is held."""
+
+ENTRY_BYTES = 40
+"""What an entry takes while it is looked at: as read, its row, its place, its neighbour in a plane."""
 
 Done = Callable[[int], None]
 """Told how many entries of ``indices`` were looked at."""
@@ -51,6 +61,29 @@ def check_structure(store: CSRStore, num_threads: int, done: Done) -> Iterator[s
     yield from check_reverse(store, hashes)
     yield from check_ids(store)
     check_categories(store)
+
+
+def structure_bytes(store: CSRStore, num_threads: int) -> int:
+    """Return what `check_structure` holds: a bit for each vertex, a piece of vertices, row starts, a block of entries for each thread."""
+    group = groups_of(store)[0]
+    decoded = decoded_bytes(store.array(f"{group}/indices"))
+    vertices = PIECE_ROWS * (ROW_BYTES + ID_COPIES * id_bytes(store, layout.SORTED_ID))
+    return store.num_vertices // 8 + vertices + 3 * 8 * BLOCK_ROWS + (num_threads + 1) * (BLOCK_ENTRIES * ENTRY_BYTES + decoded)
+
+
+def kernel_calls(store: CSRStore) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Return the kernels of a check, with arguments of the types that they are called with."""
+    ints, bits = np.zeros(2, np.int64), np.zeros(1, np.uint64)
+    entries = np.empty(0, store.array(f"{groups_of(store)[0]}/indices").dtype.newbyteorder("="))
+    order = np.empty(0, store.array(layout.ORDER).dtype.newbyteorder("="))
+    calls = [
+        (kernels.check_rows, (ints, 0, 0, 0, entries, 0, 0)),
+        (kernels.mark, (order, bits, 0)),
+        (kernels.hash_pairs, (ints, ints)),
+    ]
+    if store.attributes.id_kind == "string":
+        calls.append((kernels.hash_strings, (np.frombuffer(b"", np.uint8), ints, ints)))
+    return calls
 
 
 def groups_of(store: CSRStore) -> tuple[str, ...]:
@@ -137,8 +170,8 @@ def check_degrees(store: CSRStore, group: str) -> Iterator[str]:
     value, first = store.degrees
     n = store.num_vertices
     indptr = store.array(f"{group}/indptr")
-    for start in range(0, n, BLOCK_ROWS):
-        degree = np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))
+    for start in range(0, n, PIECE_ROWS):
+        degree = np.diff(indptr.read(start, min(n, start + PIECE_ROWS) + 1))
         wanted = value[np.searchsorted(first, np.arange(start, start + degree.size), side="right") - 1]
         wrong = np.flatnonzero(degree != wanted)
         if wrong.size:
@@ -198,8 +231,8 @@ def _ascending(ids: Ids) -> Array:
 
 def _check_sorted(store: CSRStore) -> Iterator[str]:
     column, implied = _column(store, layout.SORTED_ID), store.attributes.implied_ids
-    for start in range(0, column.length, BLOCK_ROWS):
-        ids = column.read(max(0, start - 1), min(column.length, start + BLOCK_ROWS))
+    for start in range(0, column.length, PIECE_ROWS):
+        ids = column.read(max(0, start - 1), min(column.length, start + PIECE_ROWS))
         wrong = np.flatnonzero(~_ascending(ids))
         if wrong.size:
             yield f"{store.url}: {layout.SORTED_ID} must ascend, but does not after element {max(0, start - 1) + int(wrong[0])}"
@@ -213,8 +246,8 @@ def _check_sorted(store: CSRStore) -> Iterator[str]:
 def _check_order(store: CSRStore) -> Iterator[str]:
     order, n = store.array(layout.ORDER), store.num_vertices
     seen = np.zeros(-(-n // 64), np.uint64)
-    for start in range(0, n, BLOCK_ROWS):
-        values = order.read(start, min(n, start + BLOCK_ROWS))
+    for start in range(0, n, PIECE_ROWS):
+        values = order.read(start, min(n, start + PIECE_ROWS))
         at = kernels.mark(values, seen, n)
         if at >= 0:
             yield f"{store.url}: {layout.ORDER} must be a permutation, but element {start + at} is {values[at]}, out of range or met before"
@@ -227,8 +260,8 @@ def _check_vertex_ids(store: CSRStore) -> Iterator[str]:
     n = store.num_vertices
     first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
     sums = [0, 0]
-    for start in range(0, n, BLOCK_ROWS):
-        stop, lead = min(n, start + BLOCK_ROWS), int(start > 0)
+    for start in range(0, n, PIECE_ROWS):
+        stop, lead = min(n, start + PIECE_ROWS), int(start > 0)
         ids = by_vertex.read(start - lead, stop)
         wrong = np.setdiff1d(np.flatnonzero(~_ascending(ids)) + start - lead + 1, first)
         if wrong.size:
@@ -254,7 +287,7 @@ def _check_input_ids(store: CSRStore) -> Iterator[str]:
     if store.attributes.implied_ids is not None:
         return
     last: Ids = None
-    for ids, _ in VertexIds(store).stored_blocks():
+    for ids, _ in VertexIds(store).stored_blocks(PIECE_ROWS):
         if not np.all(_ascending(ids)) or (last is not None and not _ascending(_joined(last, ids[:1])).all()):
             yield f"{store.url}: {layout.ISOLATED_ID} does not ascend, or holds an id of {layout.SORTED_ID}"
             return

@@ -52,6 +52,14 @@ def read_at(array: StoredArray, positions: Array) -> Array:
     return out
 
 
+def id_bytes(store: CSRStore, name: str) -> int:
+    """Return the bytes of one id of a column: 8, or of strings their mean length, rounded up, and 8 of offsets."""
+    if store.attributes.id_kind == "int64":
+        return 8
+    data, offsets = (store.array(one).length for one in string_arrays(name))
+    return 8 + -(-data // max(1, offsets - 1))
+
+
 class Column(Protocol):
     """A stored column of ids."""
 

@@ -106,6 +106,11 @@ class CSRStore:
         """Group whose lists a pull walks: ``out`` of an undirected graph, ``in`` of a directed one."""
         return plane_group(self.attributes.directed)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether arrays are plain local files; otherwise Zarr reads them, chunk by chunk or range by range."""
+        return self._folder is not None and self.attributes.codec == "none"
+
     def __contains__(self, vertex: Any) -> bool:
         """Return whether `vertex` is an id of the input, isolated ones included."""
         from oocgraph.store.vertices import VertexIds

@@ -15,11 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.allocator import returned_memory
+from oocgraph.arrow import from_numbers, import_bytes, load_tables
 from oocgraph.errors import OutputError
 from oocgraph.join import Ids
+from oocgraph.memory import host_bytes
 from oocgraph.pagerank_result import PageRankResult
 from oocgraph.result import BFSResult
-from oocgraph.store.layout import RESULT_KEY, string_arrays
+from oocgraph.store.columns import id_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.outputs import Kind, local_path, output_place
 from oocgraph.store.staging import Staging
 from oocgraph.store.strings import string_buffers
@@ -27,6 +32,14 @@ from oocgraph.store.writer import ArrayWriter
 
 EXTENSIONS = (".zarr", ".parquet", ".csv")
 
+MIN_ROWS = 1 << 15
+"""Rows written at once at the least."""
+
+WRITER_BYTES = 20 << 20
+"""What writing a table holds beside its rows: Arrow's pages, compression, ranges of ids that are read (12 MiB)."""
+
+ROW_BYTES, ID_COPIES = 64, 8
+"""What a row takes: numbers, positions and encoded pages; and how often each of its ids is held, as read, joined, taken and encoded."""
 
 Result = BFSResult | PageRankResult
 
@@ -59,6 +72,22 @@ def write_ranks(result: PageRankResult, path: str | os.PathLike[str], *, overwri
     _write(result, path, _RANK_COLUMNS, "pagerank", overwrite=overwrite)
 
 
+def writing_bytes(store: CSRStore) -> int:
+    """Return what writing a result of `store` takes at the least, in any form, imports included, beside the result itself."""
+    return import_bytes() + WRITER_BYTES + MIN_ROWS * _row_bytes(store)
+
+
+def rows_within(result: Result) -> int:
+    """Return the rows that may be written at once, by what the budget of `result` leaves now."""
+    store: CSRStore = result.ids.store  # type: ignore[attr-defined]
+    free = result.memory_budget - host_bytes() - WRITER_BYTES
+    return result.block_vertices(max(MIN_ROWS, free // _row_bytes(store)))
+
+
+def _row_bytes(store: CSRStore) -> int:
+    return ROW_BYTES + ID_COPIES * id_bytes(store, SORTED_ID)
+
+
 def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Return where a result that is written to `path` will stand.
 
@@ -78,7 +107,9 @@ def _kind(extension: str) -> Kind:
 
 def _write(result: Result, path: str | os.PathLike[str], columns: dict[str, str], algorithm: str, *, overwrite: bool) -> None:
     result_place(path, overwrite=overwrite)
-    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged:
+    if Path(path).suffix != ".zarr":
+        load_tables()
+    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
         if staged.path.suffix == ".zarr":
             _write_zarr(result, staged.path, columns, algorithm)
         else:
@@ -120,7 +151,7 @@ def _write_zarr(result: Result, folder: Path, columns: dict[str, str], algorithm
         name: IdWriter(folder, name, result.ids.kind) if kind == _ID else ArrayWriter(folder, name, kind, "none")
         for name, kind in columns.items()
     }
-    for block in result.blocks():
+    for block in result.blocks(rows_within(result)):
         for name, writer in writers.items():
             writer.append(getattr(block, name))
     for writer in writers.values():
@@ -142,9 +173,13 @@ def _write_table(result: Result, file: Path, columns: dict[str, str]) -> None:
     types = {name: ids if kind == _ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in columns.items()}
     schema = pa.schema([("vertex" if name == "vertices" else name, kind) for name, kind in types.items()])
     csv = file.suffix == ".csv"
-    with pyarrow.csv.CSVWriter(str(file), schema) if csv else pq.ParquetWriter(str(file), schema, compression="zstd") as writer:
-        for block in result.blocks():
-            writer.write_table(pa.table([pa.array(getattr(block, name)) for name in columns], schema=schema))
+    few = [name for name, kind in columns.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
+    options = {"compression": "zstd", "use_dictionary": few}
+    with pyarrow.csv.CSVWriter(str(file), schema) if csv else pq.ParquetWriter(str(file), schema, **options) as writer:
+        for block in result.blocks(rows_within(result)):
+            values = [getattr(block, name) for name in columns]
+            arrays = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in values]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
 def _plain(value: Any) -> Any:

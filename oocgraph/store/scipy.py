@@ -25,6 +25,10 @@ BLOCK_ENTRIES = 1 << 20
 """Entries sorted at once: 8 MiB of keys stay in the cache."""
 
 
+STREAM_VERTICES = 1 << 16
+"""Ids streamed at once."""
+
+
 def input_positions(store: CSRStore) -> Array:
     """Position of each vertex among the input ids, ascending: (num_vertices,) uint32.
 
@@ -42,7 +46,7 @@ def input_positions(store: CSRStore) -> Array:
     position = np.empty(store.num_vertices, np.uint32)
     is_known = np.zeros(store.num_vertices, np.bool_)
     start = 0
-    for _, vertices in VertexIds(store).stored_blocks():
+    for _, vertices in VertexIds(store).stored_blocks(STREAM_VERTICES):
         here = np.flatnonzero(vertices >= 0)
         position[vertices[here]] = here + start
         is_known[vertices[here]] = True

@@ -252,9 +252,9 @@ class TestMemory:
             with pytest.raises(BudgetError, match=message) as refused:
                 spmv(store, x, memory_budget=host_bytes() + (4 << 20))
         smallest = int(re.search(r"at least (\d+)M", str(refused.value))[1])
-        spmv(store, x, memory_budget=f"{smallest + 8}M")
+        spmv(store, x, memory_budget=f"{smallest}M")
         with pytest.raises(BudgetError):
-            spmv(store, x, memory_budget=f"{smallest - 8}M")
+            spmv(store, x, memory_budget=f"{smallest - 24}M")
 
     def test_budget_that_a_matrix_does_not_fit(self):
         matrix = sp.csc_array((5_000_000, 10))

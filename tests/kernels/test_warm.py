@@ -81,11 +81,11 @@ PRODUCT_SCRIPT = """
 import json, logging, sys
 import numpy as np, scipy.sparse as sp
 from oocgraph import spmv
-from oocgraph.kernels import spmv as kernels, warm
+from oocgraph.kernels import spmv as kernels, load
 logging.basicConfig(level="WARNING")
 asked = []
-elsewhere = warm._compile_elsewhere
-warm._compile_elsewhere = lambda *arguments, **options: asked.append(arguments[0]) or elsewhere(*arguments, **options)
+elsewhere = load.compile_elsewhere
+load.compile_elsewhere = lambda *arguments, **options: asked.append(arguments[0]) or elsewhere(*arguments, **options)
 spmv(sys.argv[1], np.ones(200))
 matrix = sp.random_array((30, 20), density=0.2, format="csc")
 spmv(matrix, np.ones(20, np.float32))
@@ -107,7 +107,7 @@ def test_kernels_of_a_product_are_compiled_for_its_dtypes_elsewhere(tmp_path):
         done = subprocess.run(
             [sys.executable, "-c", PRODUCT_SCRIPT, str(tmp_path / "g")], check=True, capture_output=True, text=True, env=environment
         )
-        assert json.loads(done.stdout) == {"asked": ["kernel"] * num_asked, "compiled": []}, done.stderr
+        assert json.loads(done.stdout) == {"asked": ["oocgraph.kernels.load"] * num_asked, "compiled": []}, done.stderr
 
 
 BROKEN_SCRIPT = """

@@ -16,8 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.allocator import returned_memory
+from oocgraph.arrow import from_numbers, load_tables
+from oocgraph.config import settings
 from oocgraph.errors import OutputError
 from oocgraph.ingest.generators.generated import GeneratedEdges
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.store.outputs import local_path
 from oocgraph.store.staging import Staging
@@ -29,11 +33,17 @@ ROW_GROUP_EDGES = 4 << 20
 NUM_VERTICES_KEY = b"oocgraph.num_vertices"
 """Schema metadata of the Parquet file: its ids are 0 .. num_vertices - 1, isolated ones included."""
 
+BLOCK_BYTES, GROUP_BYTES = 128 << 20, 96 << 20
+"""What blocks of edges take, made ahead and in work; and a row group, as collected and as encoded."""
+
 _BLOCK_EDGES = 1 << 20
 _BLOCKS_AHEAD = 3
 
 
-def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwrite: bool = False, progress: ProgressOption = None) -> int:
+def write_edges(
+    source: GeneratedEdges, path: str | os.PathLike[str], *, overwrite: bool = False, memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> int:  # fmt: skip
     """Write the edges of a generator to ``FILE.parquet`` or ``FILE.npy``.
 
     Parameters
@@ -44,6 +54,8 @@ def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwri
         File to create; its extension chooses the format.
     overwrite
         Replace a file of that name.
+    memory_budget
+        Bytes that the whole process may hold; by default most of what the machine leaves.
     progress
         Called with ("writing edges", edges done, edges); True draws a bar.
 
@@ -56,16 +68,23 @@ def write_edges(source: GeneratedEdges, path: str | os.PathLike[str], *, overwri
     ------
     OutputError
         The file exists and `overwrite` is false, its extension is unknown, or it cannot be written.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
 
     Notes
     -----
-    Host memory: about 100 MB of blocks, whatever the number of edges.
+    Host memory: 128 MiB of blocks, and in Parquet 96 MiB of a row group, whatever the number of edges.
     """
     place = local_path(path)
     writers = {".parquet": _write_parquet, ".npy": _write_npy}
     if place.suffix not in writers:
         raise OutputError(f"{place}: unknown extension {place.suffix!r}; an edge list is written as .parquet or .npy")
-    with Staging(place, overwrite=overwrite) as staged, watched(progress) as shown:
+    if place.suffix == ".parquet":
+        load_tables()
+    source.edges(0, min(1, source.num_rows or 0))  # compiles, or loads, what makes edges
+    budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    budget.reserve("blocks of edges", BLOCK_BYTES + (GROUP_BYTES if place.suffix == ".parquet" else 0))
+    with returned_memory(), Staging(place, overwrite=overwrite) as staged, watched(progress) as shown:
         writers[place.suffix](source, staged.path, shown)
         staged.publish()
     return place.stat().st_size
@@ -115,7 +134,7 @@ def _write_parquet(source: GeneratedEdges, path: Path, progress: Progress) -> No
     pending: list[Any] = []
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False, write_statistics=True, store_schema=True) as writer:
         for src, dst in _blocks(source, progress):
-            pending.append(pa.record_batch([pa.array(src), pa.array(dst)], schema=schema))
+            pending.append(pa.RecordBatch.from_arrays([from_numbers(src), from_numbers(dst)], schema=schema))
             if sum(batch.num_rows for batch in pending) >= ROW_GROUP_EDGES:
                 writer.write_table(pa.Table.from_batches(pending), row_group_size=ROW_GROUP_EDGES)
                 pending = []

@@ -1,0 +1,50 @@
+"""Arrow beside NumPy: what it imports is loaded before memory is counted, and numbers become Arrow's without pandas.
+
+``pyarrow.array`` and ``to_numpy`` import pandas where it is installed (23 MiB), which a column of numbers does not need.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from oocgraph.types import Array
+
+IMPORT_BYTES = 12 << 20
+"""What importing Arrow's Parquet and CSV writers takes (10 MiB)."""
+
+
+def from_numbers(values: Array) -> Any:
+    """Return numbers as a pyarrow.Array, without a copy where Arrow has the same layout.
+
+    Examples
+    --------
+    >>> from_numbers(np.arange(3)).to_pylist(), from_numbers(np.array([True, False])).to_pylist()
+    ([0, 1, 2], [True, False])
+    """
+    import pyarrow as pa
+
+    native = values.dtype.newbyteorder("=")
+    raw = np.packbits(values, bitorder="little") if native == np.bool_ else np.ascontiguousarray(values, native)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(native), values.size, [None, pa.py_buffer(raw)])
+
+
+def load_strings() -> None:
+    """Import all that columns of strings need."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    pa.array([""], pa.large_string()).to_numpy(zero_copy_only=False)
+
+
+def load_tables() -> None:
+    """Import what writes Parquet and CSV."""
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401 - loaded for others
+
+
+def import_bytes() -> int:
+    """Bytes that importing what writes tables will take: none when it is loaded."""
+    return 0 if {"pyarrow.parquet", "pyarrow.csv"} <= sys.modules.keys() else IMPORT_BYTES

@@ -1,0 +1,55 @@
+"""Brings kernels into memory before memory is counted; a process of its own compiles those that are not in the disk cache.
+
+A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry. ``python -m oocgraph.kernels.load``
+is that process, which receives on its stdin what to compile.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+logger = logging.getLogger(__name__)
+
+
+def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
+    """Bring one kernel into memory for arguments of these types; a process of its own compiles it where that is not cached."""
+    load_kernels([(kernel, arguments)])
+
+
+def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
+    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached."""
+    wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
+    wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
+    # numba tells by this alone whether a signature is cached: its public way to ask is to compile
+    cold = [(kernel.py_func, signature) for kernel, signature in wanted if kernel._cache.load_overload(signature, kernel.targetctx) is None]
+    if cold:
+        question = pickle.dumps([(one.__module__, one.__name__, signature) for one, signature in cold])
+        compile_elsewhere("oocgraph.kernels.load", question=question)
+    for kernel, signature in wanted:
+        kernel.compile(signature)
+
+
+def compile_elsewhere(module: str, *arguments: str, question: bytes | None = None) -> None:
+    """Run a module that compiles, in a process of its own."""
+    package = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, input=question, env=environment)
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip()[-500:]
+        logger.warning("compiling in this process instead of one of its own (which failed: %s)", last)
+
+
+if __name__ == "__main__":
+    for name, kernel_name, types in pickle.loads(sys.stdin.buffer.read()):
+        getattr(importlib.import_module(name), kernel_name).compile(types)

@@ -1,0 +1,29 @@
+"""Libraries that reading a store needs, loaded before anybody counts memory: then they are part of what the process holds before a run."""
+
+from __future__ import annotations
+
+from oocgraph.arrow import load_strings
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ORDER
+from oocgraph.types import Codec
+
+
+def load_codecs(codec: Codec) -> None:
+    """Import what writes arrays that are compressed."""
+    if codec != "none":
+        import zarr.codecs  # noqa: F401 - loaded for others
+
+
+def load_libraries(store: CSRStore) -> None:
+    """Import Arrow for ids or columns that are strings, and Zarr with its codecs for arrays that are not plain local files.
+
+    Raises
+    ------
+    CorruptStoreError
+        The store cannot be read.
+    """
+    if "string" in (store.attributes.id_kind, *store.attributes.columns.values()):
+        load_strings()
+    if not store.is_plain:
+        order = store.array(ORDER)
+        order.read(0, min(1, order.length))
