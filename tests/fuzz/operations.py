@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import platform
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,6 +26,9 @@ from oocgraph.errors import OocGraphError
 from tests.fuzz.bases import CHECKPOINT, GRAPH, PARTS, QUIET_CLUSTER, SEARCH, Base
 
 Answer = dict[str, Any]
+
+HAS_SHIM = sys.platform == "linux" and platform.machine() == "x86_64" and shutil.which("g++") is not None
+"""Whether CUDA sources can be executed on the CPU here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,24 +446,30 @@ def command(call: Call) -> Answer:
     raise AssertionError(f"exit code {code}: {told}")
 
 
+def _where_taken(name: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether checksums are compared: where that is asked for, and the function of that name can be asked."""
+    function = attrgetter(name)(oocgraph)
+    return lambda options: bool(options.get("_check")) and "check_pages" in inspect.signature(function).parameters
+
+
 OPERATIONS = {
     operation.name: operation
     for operation in [
         Operation(bfs, _draw_bfs, kinds=("graph",), share=600),
-        Operation(bfs_on_device, _draw_bfs, share=60),
+        Operation(bfs_on_device, _draw_bfs, share=60 if HAS_SHIM else 0),
         Operation(bfs_over_partitions, _draw_grid, kinds=("graph", "partitions"), share=120, checks=lambda _: False),
         Operation(bfs_on_cluster, _draw_resumed, kinds=("graph",), share=2, checks=lambda _: False, needs_threads=True),
         Operation(resumed, _draw_resumed, kinds=("search",), share=100, checks=lambda _: False, needs_threads=True),
         Operation(verify, _draw_written, share=50),
         Operation(bfs_written, _draw_written, share=60),
-        Operation(spmv, _draw_product, share=250),
-        Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250),
-        Operation(export, _draw_export, share=250),
-        Operation(partition, _draw_partition, share=150),
-        Operation(read_parts, _draw_usual, kinds=("partitions",), share=120),
-        Operation(to_scipy, _draw_scipy, share=120),
+        Operation(spmv, _draw_product, share=250, checks=_where_taken("spmv")),
+        Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250, checks=_where_taken("pagerank")),
+        Operation(export, _draw_export, share=250, checks=_where_taken("export_graph")),
+        Operation(partition, _draw_partition, share=150, checks=_where_taken("partition_graph")),
+        Operation(read_parts, _draw_usual, kinds=("partitions",), share=120, checks=lambda _: False),
+        Operation(to_scipy, _draw_scipy, share=120, checks=_where_taken("CSRStore.to_scipy")),
         Operation(check, _draw_usual, share=200, checks=lambda _: True),
-        Operation(plan, _draw_usual, share=50),
+        Operation(plan, _draw_usual, share=50, checks=_where_taken("plan_bfs")),
         Operation(command, _draw_command, kinds=("graph", "partitions"), share=200, needs_threads=True),
     ]
 }
