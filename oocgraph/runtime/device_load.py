@@ -21,9 +21,9 @@ from oocgraph.runtime.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceG
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.subgraph.rows import held_window_bytes
-from oocgraph.types import PAGE_BYTES, Array
+from oocgraph.types import Array
 
 DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""
@@ -85,7 +85,7 @@ def load_device_graph(
     sizes = device_sizes(store, indices, lookups)
     windows = max(held_window_bytes(array) for array in indices)
     fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
-    checksums = sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if store.check_pages else 0
+    checksums = sum(checksum_bytes(array) for array in indices)
     at_least = "results, reading threads and page-locked staging"
     budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
     budget.check_alternatives()
@@ -125,7 +125,7 @@ def load_device_graph(
 
 def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> DeviceSizes:
     """Return what the plan needs to know of a whole graph; `lookups` are those of the groups without explicit row starts."""
-    sizes = host.graph_sizes(store, indices, lookups, check_pages=False)
+    sizes = host.graph_sizes(store, indices, lookups)
     return DeviceSizes(
         num_vertices=sizes.num_vertices,
         itemsize=sizes.itemsize,
@@ -152,9 +152,8 @@ def _load(
         read_into(loading, a, pinned[a : a + step], pool)
     rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
-        checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
         on_disk = (array.length - num_resident) * array.dtype.itemsize
-        files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+        files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
     return DeviceAdjacency(array, rows, *heads, resident, pinned, mapped, files, store.num_vertices)
 
 

@@ -115,7 +115,7 @@ class LocalEdges:
             self._edges = np.empty(num_slots << self._shift, self.dtype)
             self._slot_of = np.full(self.num_blocks, -1, np.int32)
             if isinstance(array, PlainArray):
-                self._files = EdgeFiles(array, np.empty(0, np.uint32), stream_direct=False)
+                self._files = EdgeFiles(array, stream_direct=False)
 
     @property
     def num_slots(self) -> int:

@@ -19,7 +19,8 @@ from oocgraph.memory import Budget, format_bytes
 from oocgraph.runtime.engine import BUFFER_BYTES
 from oocgraph.runtime.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
 from oocgraph.runtime.member import Member, MemberSearch, row_bytes, search_bytes
-from oocgraph.subgraph.gather import Gatherer
+from oocgraph.runtime.resident import for_loading
+from oocgraph.subgraph.gather import Gatherer, checksum_bytes
 from oocgraph.subgraph.rows import held_window_bytes
 
 SMALL_EDGES = 1 << 14
@@ -75,7 +76,9 @@ class MemberSet:
         blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
         self.num_blocks = sum(blocks)
         reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
-        self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, min(reading, self.num_blocks * BLOCK_BYTES))
+        least = min(reading, self.num_blocks * BLOCK_BYTES)
+        checksums = sum(map(checksum_bytes, arrays))
+        self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, least, checksums)
         addresses = [make_addresses(parts, part.index, group) for part in mine]
         self._gatherer: Gatherer | None = None
         slots = _shares(blocks, budget.available_bytes)
@@ -92,17 +95,19 @@ class MemberSet:
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="oocgraph-expand")
         try:
             for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True):
-                self._load(part, address, group, dtype, partial(self._edges, array, number))
+                whole = number == num_blocks(array.length, array.dtype.itemsize)
+                source = for_loading(part.store).array(array.name) if whole else array
+                self._load(part, address, group, dtype, partial(self._edges, source, number))
         except BaseException:
             self.close()
             raise
 
     def _charge(
         self, parts: Sequence[PartLike], mine: Sequence[PartLike], counts: MirrorCounts, budget: Budget, dtype: np.dtype[Any],
-        reserved_bytes: int, edge_bytes: int,
+        reserved_bytes: int, edge_bytes: int, held_checksums: int,
     ) -> None:  # fmt: skip
         """Reserve all that is held but the edges; refuse it if those, at the least, or what loading takes, do not fit beside it."""
-        rows = sum(row_bytes(part, dtype.itemsize) for part in mine)
+        rows = sum(row_bytes(part, dtype.itemsize) for part in mine) + held_checksums
         addresses = sum(counts.address_bytes(part) for part in mine)
         searches = sum(search_bytes(part, counts.num_copies(part.index), len(parts), dtype.itemsize) for part in mine)
         ids = max((8 * (part.num_vertices + part.num_isolated) for part in mine), default=0)

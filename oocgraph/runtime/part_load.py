@@ -64,7 +64,7 @@ class PartPlan:
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
-        of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {}, check_pages=self.checked)
+        of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
         n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
         lookup_bytes = 24 * self.lookup[1].size if self.lookup is not None else 0
         explicit = (n + 1 if not self.sorted or self.store.attributes.directed else 0) + (0 if self.sorted else self.num_owned + 1)
@@ -78,11 +78,6 @@ class PartPlan:
             checksum_bytes=of_graph.checksum_bytes,
             part_bytes=2 * words + lookup_bytes + self.dealing.num_bytes,
         )
-
-    @property
-    def checked(self) -> bool:
-        """Whether pages are compared as they are read."""
-        return self.store.check_pages and all(isinstance(array, PlainArray) for array in self.indices)
 
     def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1) -> Residency:
         """Divide `available_bytes`, which is one of several equal shares of what there is.
@@ -140,9 +135,8 @@ class PartPlan:
         resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
-            checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
             on_disk = (array.length - num_resident) * array.dtype.itemsize
-            files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+            files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
         heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
         return Adjacency(array, lookup, heads, resident, files, n)
 

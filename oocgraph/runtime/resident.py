@@ -18,7 +18,7 @@ from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array
 
 LOAD_BYTES = 4 << 20
@@ -113,11 +113,10 @@ def load_graph(
     groups = ["out", "in"] if store.attributes.directed else ["out"]
     verified = for_loading(store)
     indices = [store.array(f"{group}/indices") for group in groups]
-    plain = all(isinstance(array, PlainArray) for array in indices)
     lookups = {
         group: sorted_lookup(verified) for group in groups if group == store.pull_group and store.attributes.vertex_order == "degree"
     }
-    sizes = graph_sizes(store, indices, lookups, check_pages=store.check_pages and plain)
+    sizes = graph_sizes(store, indices, lookups)
     residency = plan_residency(
         sizes,
         available_bytes=budget.available_bytes,
@@ -146,9 +145,8 @@ def load_graph(
                 resident = read_parallel(verified.array(array.name), 0, num_resident, pool)
                 files = None
                 if num_resident < array.length and isinstance(array, PlainArray):
-                    checksums = store.read(f"checksums/{group}/indices") if store.check_pages else np.empty(0, np.uint32)
                     on_disk = (array.length - num_resident) * array.dtype.itemsize
-                    files = EdgeFiles(array, checksums, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
+                    files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(budget.limit_bytes))
                 adjacencies.append(Adjacency(array, lookup, heads, resident, files, store.num_vertices))
     except BaseException:
         for adjacency in adjacencies:
@@ -166,7 +164,7 @@ def for_loading(store: CSRStore) -> CSRStore:
     return store.checked(store.check_pages or store.attributes.codec == "none")
 
 
-def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any], *, check_pages: bool) -> GraphSizes:
+def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> GraphSizes:
     """Return what the residency plan needs to know of a graph; `lookups` names the group that has no explicit row starts."""
     n = store.num_vertices
     plane_edges: tuple[int, ...] = (0,)
@@ -185,7 +183,7 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
         indptr_bytes=8 * (n + 1) * (len(indices) - len(lookups)),
         plane_edges=plane_edges,
         skew=skew,
-        checksum_bytes=sum(4 * -(-array.length * array.dtype.itemsize // PAGE_BYTES) for array in indices) if check_pages else 0,
+        checksum_bytes=sum(checksum_bytes(array) for array in indices),
     )
 
 

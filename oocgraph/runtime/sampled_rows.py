@@ -69,8 +69,7 @@ class RowReader:
         self.store, self.group = store, group
         self._indptr, self._array = store.array(f"{group}/indptr"), store.array(f"{group}/indices")
         self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
-        none = np.empty(0, np.uint32)
-        self._files = EdgeFiles(self._array, none, stream_direct=False) if isinstance(self._array, PlainArray) else None
+        self._files = EdgeFiles(self._array, stream_direct=False) if isinstance(self._array, PlainArray) else None
         stored = None if self._files is not None else self._array
         self._source = EdgeSource(np.empty(0, store.index_dtype), self._files, stored)
         self._buffer = np.empty(PIECE_EDGES, store.index_dtype)

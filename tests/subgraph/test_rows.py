@@ -50,7 +50,7 @@ def source_of(store, kind, resident_share, *, stream_direct=False):
     elif kind == "windows":
         yield EdgeSource(resident, stored=store.array(NAME))
     else:
-        files = EdgeFiles(store.array(NAME), store.read(f"checksums/{NAME}"), stream_direct=stream_direct)
+        files = EdgeFiles(store.checked().array(NAME), stream_direct=stream_direct)
         try:
             yield EdgeSource(resident, files=files)
         finally:
