@@ -207,7 +207,7 @@ def test_damaged_stores_are_named(tree, tmp_path):
     indices, indptr = store.read("out/indices"), store.read("out/indptr")
     indices[int(indptr[number[0] + 1]) - 1] = 10**6
     bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/indices": indices})
-    with pytest.raises(CorruptStoreError, match="neighbour 1000000 of vertex"):
+    with pytest.raises(CorruptStoreError, match="of out/indices is 1000000, but must be at least 0 and below"):
         verify_search(bad, [number[0]], parent, level)
     if not store.attributes.directed:
         row = int(indptr[number[2]])
@@ -217,7 +217,7 @@ def test_damaged_stores_are_named(tree, tmp_path):
             verify_search(bad, [number[0]], parent, level)
     indptr[2] = 10**9
     bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"out/indptr": indptr})
-    with pytest.raises(CorruptStoreError, match="does not ascend"):
+    with pytest.raises(CorruptStoreError, match="of out/indptr is .*, but must"):
         verify_search(bad, [number[0]], parent, level)
 
 

@@ -130,11 +130,11 @@ def cut_blocks(
 
 
 def _cut(indptr: StoredSlice, start: int, stop: int, max_rows: int, max_entries: int) -> tuple[list[int], list[int]]:
-    """Return row and entry after each block of the rows ``start .. stop - 1``; none if their pointers do not ascend."""
+    """Return row and entry after each block of the rows ``start .. stop - 1``; none if their pointers change meanwhile."""
     rows, entries = list[int](), list[int]()
     for low in range(start, stop, PIECE_ROWS):
         part = indptr[low : min(stop, low + PIECE_ROWS) + 1].read()
-        if np.any(part[1:] < part[:-1]) or (entries and entries[-1] != part[0]):
+        if entries and entries[-1] != part[0]:
             return [], []
         at, last = 0, part.size - 1
         while at < last:

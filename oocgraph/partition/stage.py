@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, RowLookup, make_prop
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
 from oocgraph.memory import Budget, format_bytes, host_bytes
@@ -23,6 +22,7 @@ from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.partitions import MASTERS, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
+from oocgraph.store.rows import damaged_rows
 from oocgraph.types import Array
 
 
@@ -152,13 +152,10 @@ class Stage:
         first, stop, begin, end = (int(a[b + k]) for a in (blocks.first_row, blocks.first_entry) for k in (0, 1))
         pointers = self.buffer("indptr", stop - first + 1, np.int64)
         read_elements(indptr, first, pointers)
+        if pointers[0] != begin or pointers[-1] != end:  # the file has changed since the blocks were cut
+            raise damaged_rows(self.store, self.spec.group)
         entries = self.buffer("indices", end - begin if with_entries else 0, self.store.index_dtype)
         read_elements(indices, begin, entries)
-        if entries.size and (entries.max() >= self.store.num_vertices or entries.min() < 0):
-            raise CorruptStoreError(
-                f"{self.store.url}: among neighbours {begin} to {end - 1} of {self.spec.group}/indices one is not below "
-                f"{self.store.num_vertices:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"
-            )
         return Rows(b, first, begin, pointers, entries)
 
     def buffer(self, name: str, length: int, dtype: Any) -> Array:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
 from oocgraph.partition.balanced import balanced_partition, cut
@@ -171,7 +170,7 @@ def part_of(matrix: StoredMatrix, entries: tuple[int, int] | None) -> PartialCSR
 def read_piece(
     part: PartialCSR, buffers: dict[str, Array] | None, store: CSRStore, column: str | None, semiring: Semiring, *, direct: bool = False
 ) -> PartialCSR:  # fmt: skip
-    """Read a part of a stored matrix, into `buffers` where given (`direct`: around the page cache), and check what kernels trust.
+    """Read a part of a stored matrix, into `buffers` where given (`direct`: around the page cache).
 
     Raises
     ------
@@ -181,12 +180,6 @@ def read_piece(
         A value is NaN, in a semiring that would not hand it on.
     """
     loaded = part.load(buffers, direct=direct)
-    signed = loaded.indices.dtype.kind == "i"
-    if loaded.indices.size and (loaded.indices.max() >= part.shape[1] or (signed and loaded.indices.min() < 0)):
-        raise CorruptStoreError(
-            f"{store.url}: among neighbours {part.start} to {part.stop - 1} of {part.indices.array.name} one is not below "
-            f"{part.shape[1]:,}, the number of vertices; run `oocgraph check`, then restore the store or build it again"
-        )
     if semiring.is_boolean and loaded.values is not None:
         refuse_nan([(part.start, loaded.values)], f"{column} of {store.url}")  # sums hand a NaN on, this semiring does not
     return loaded

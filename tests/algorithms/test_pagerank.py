@@ -311,7 +311,7 @@ class TestEnd:
         wrong = store.read("in/indices")
         wrong[-1] = store.num_vertices
         damaged = rewrite(store.url, tmp_path / "d", arrays={"in/indices": wrong})
-        with pytest.raises(CorruptStoreError, match=r"is not below.*oocgraph check"):
+        with pytest.raises(CorruptStoreError, match=r"must be at least 0 and below 196.*oocgraph check"):
             pagerank(damaged)
 
 

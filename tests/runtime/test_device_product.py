@@ -176,7 +176,7 @@ class TestFailures:
         wrong = open_graph(tmp_path / "g").read("out/indices")
         wrong[-1] = 3
         given([CpuDevice()])
-        with pytest.raises(CorruptStoreError, match="one is not below 3"):
+        with pytest.raises(CorruptStoreError, match="must be at least 0 and below 3"):
             spmv(rewrite(tmp_path / "g", tmp_path / "d", arrays={"out/indices": wrong}), np.ones(5))
 
     @pytest.mark.parametrize("call", [1, 5, 20, 60])
