@@ -11,8 +11,8 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 from __future__ import annotations
 
 import logging
-import queue
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from oocgraph.config import settings
@@ -21,7 +21,7 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.partition.placement import NumaNode, topology_of_workers
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.product import is_by_row, put_rows
-from oocgraph.runtime.scheduler import scheduler_loss_told, scheduler_lost, workers_of
+from oocgraph.runtime.scheduler import fetch, scheduler_loss_told, scheduler_lost, workers_of
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_product import ProductSpec
@@ -150,15 +150,10 @@ class ClusterProduct:
 
     def _gather(self, tasks_: Sequence[tuple[Any, str]], use: Callable[[int, Any], None] | None = None) -> list[Any]:
         """Wait for tasks in order, fetch what each returns, and use or return it; the first failure in that order is raised."""
-        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for future, _ in tasks_:
-            future.add_done_callback(ended.put)
         found = []
         try:
             for i, (future, address) in enumerate(tasks_):
-                while not future.done():
-                    self._wait(ended)
-                result = self._result(future, address, ended)
+                result = self._result(future, address)
                 if use is None:
                     found.append(result)
                 else:
@@ -168,13 +163,6 @@ class ClusterProduct:
             for future, _ in tasks_:
                 future.release()
 
-    def _wait(self, ended: queue.SimpleQueue[Any]) -> None:
-        """Wait until something ends, or it is time to look who is still there."""
-        try:
-            ended.get(timeout=POLL_SECONDS)
-        except queue.Empty:
-            self._check_workers()
-
     def _check_workers(self) -> None:
         if self._client.status != "running":
             raise scheduler_lost(self._client)
@@ -182,19 +170,16 @@ class ClusterProduct:
         if lost := [address for address in self._addresses if address not in alive]:
             raise WorkerLostError(f"worker {lost[0]} was lost during a product")
 
-    def _result(self, future: Any, address: str, ended: queue.SimpleQueue[Any]) -> Any:
-        """Return what a task returned, or raise what it raised."""
-        if future.status == "error":
-            error = future.exception()
-            if isinstance(error, OocGraphError):
-                raise error
+    def _result(self, future: Any, address: str) -> Any:
+        """Wait for a task and return what it returned, or raise what it raised."""
+        try:
+            return fetch(self._client, future, meanwhile=self._check_workers, interval_seconds=POLL_SECONDS)
+        except OocGraphError:
+            raise
+        except Exception as error:
             self._check_workers()
-            raise ClusterError(f"a product failed on worker {address}: {error!r}") from error
-        seconds = POLL_SECONDS
-        while future.status == "finished":
-            try:
-                return future.result(timeout=seconds)
-            except TimeoutError:
-                self._check_workers()
-                seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
-        raise WorkerLostError(f"worker {address} was lost during a product")  # cancelled: what it was sent went with it
+            if isinstance(error, CancelledError):  # what the worker was sent went with it
+                raise WorkerLostError(f"worker {address} was lost during a product") from error
+            if future.status == "error":
+                raise ClusterError(f"a product failed on worker {address}: {error!r}") from error
+            raise

@@ -17,7 +17,7 @@ from typing import Any
 from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.events import Watch
-from oocgraph.runtime.scheduler import ask, scheduler_lost, workers_of
+from oocgraph.runtime.scheduler import ask, fetch, scheduler_lost, workers_of
 from oocgraph.runtime.specs import GraphSpec, StateLostError
 
 logger = logging.getLogger(__name__)
@@ -122,17 +122,14 @@ class Crew:
 
     def _result(self, future: Any, watch: Watch, addresses: set[str]) -> Any:
         """Fetch what a task has returned; until then its worker may go, and Dask would wait for another like it."""
-        seconds = POLL_SECONDS
-        while True:
-            try:
-                return future.result(timeout=seconds)
-            except TimeoutError:
-                self.next_event(watch, addresses)
-                seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
-            except Exception:
-                self.check_open()
-                self.raise_failure(future)
-                raise
+        try:
+            return fetch(self.client, future, meanwhile=lambda: self.next_event(watch, addresses), interval_seconds=POLL_SECONDS)
+        except WorkersLostError:
+            raise
+        except Exception:
+            self.check_open()
+            self.raise_failure(future)
+            raise
 
     def next_event(self, watch: Watch, addresses: set[str]) -> tuple[str, Any]:
         """Return what happens next; if the scheduler is lost, or one of the workers at `addresses`, that is an error."""

@@ -16,7 +16,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.runtime import partition_steps as steps
-from oocgraph.runtime.scheduler import ask, workers_of
+from oocgraph.runtime.scheduler import ask, fetch, workers_of
 from oocgraph.runtime.survey import check_client, clients_of, wait_for_worker
 from oocgraph.types import Progress
 
@@ -132,24 +132,17 @@ class OnCluster:
 
     def _result(self, future: Any, phase: str) -> Any:
         """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
-        seconds = POLL_SECONDS
-        while True:
-            try:
-                return future.result(timeout=seconds)
-            except OocGraphError:
+        try:
+            return fetch(self._client, future, meanwhile=self._check_workers, interval_seconds=POLL_SECONDS)
+        except OocGraphError:
+            raise
+        except Exception as error:
+            if future.status == "error" and type(error).__name__ != "KilledWorker":
                 raise
-            except Exception as error:
-                if isinstance(error, TimeoutError) and future.status in ("pending", "finished"):
-                    self._check_workers()
-                    if future.status == "finished":
-                        seconds *= 2  # Dask begins the transfer anew: as long as ever, and a large result would never be here
-                elif future.status == "error" and type(error).__name__ != "KilledWorker":
-                    raise
-                else:
-                    raise ClusterError(
-                        f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
-                        "(--worker-memory), and start it again: nothing was left behind"
-                    ) from error
+            raise ClusterError(
+                f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
+                "(--worker-memory), and start it again: nothing was left behind"
+            ) from error
 
     def _check_workers(self) -> None:
         """Wait for a worker if there is none.

@@ -17,8 +17,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,22 +75,58 @@ def ask(client: Client, method: Callable[..., Any], *arguments: Any, **options: 
         The client has lost the scheduler.
     """
 
+    def check_connection() -> None:
+        if client.status != "running":
+            raise scheduler_lost(client)
+
+    with scheduler_loss_told(client):
+        return _await(client, partial(method, *arguments, **options), check_connection, POLL_SECONDS)
+
+
+def fetch(client: Client, future: Any, *, meanwhile: Callable[[], Any], interval_seconds: float) -> Any:
+    """Wait for a task and return its result, however long the transfer takes.
+
+    Dask's ``future.result(timeout=...)`` begins the transfer again after each timeout, so a large result might never arrive, and a
+    timeout at the wrong moment reaches the caller as an ``UnboundLocalError``. Here the transfer begins once.
+
+    Parameters
+    ----------
+    client
+        Owner of the future.
+    future
+        A `distributed.Future`, of a task in any state.
+    meanwhile
+        Called between two waits; what it raises ends the transfer. It must notice lost workers, for whose tasks Dask waits for ever.
+    interval_seconds
+        Between two calls of `meanwhile`.
+
+    Raises
+    ------
+    ClusterError
+        The client has no connection to the scheduler.
+    concurrent.futures.CancelledError
+        The task was cancelled.
+    Exception
+        Whatever the task or `meanwhile` raises.
+    """
+    return _await(client, partial(client.gather, future), meanwhile, interval_seconds)
+
+
+def _await(client: Client, begin: Callable[[], Any], meanwhile: Callable[[], Any], interval_seconds: float) -> Any:
+    """Begin a call once on the client's event loop, where it returns a coroutine, and wait for its answer."""
+
     async def call() -> Any:
-        return await method(*arguments, **options)
+        return await begin()
 
     if client.status != "running":
         raise scheduler_lost(client)
     answer = asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
     try:
-        with scheduler_loss_told(client):
-            while True:
-                try:
-                    return answer.result(timeout=POLL_SECONDS)
-                except TimeoutError:
-                    if answer.done():
-                        raise
-                    if client.status != "running":
-                        raise scheduler_lost(client) from None
+        while not wait([answer], timeout=interval_seconds).done:
+            meanwhile()
+        return answer.result()
+    except asyncio.CancelledError as error:  # asyncio's form of the error of a cancelled task; no `except Exception` catches it
+        raise CancelledError(*error.args) from error
     finally:
         answer.cancel()
 
