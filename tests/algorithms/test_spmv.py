@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from oocgraph import BudgetError, CorruptStoreError, OocGraphError, build_csr, open_graph, spmv
 from oocgraph.algorithms import spmv as module
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
-from oocgraph.memory import Budget, PeakSampler, host_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, host_bytes
 from oocgraph.runtime import stored_product
 from oocgraph.runtime.stored_product import StoredProduct
 from oocgraph.store.vertices import VertexIds
@@ -240,7 +240,8 @@ class TestMemory:
         np.testing.assert_allclose(y, store.to_scipy() @ x)
         assert sampler.peak_bytes <= promised[-1][0]
         if codec == "none":
-            assert promised[-1][1] < 0.9 * 12 * store.attributes.num_stored_edges, "edges are not all in memory"
+            streamed = promised[-1][1] - SLACK_BYTES
+            assert streamed < 0.9 * 12 * store.attributes.num_stored_edges, "edges are not all in memory"
 
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
         x = np.ones(store.attributes.num_input_vertices)

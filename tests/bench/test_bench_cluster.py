@@ -154,7 +154,7 @@ def test_one_invalid_result_is_exit_code_1(kron, client, monkeypatch):
     """Of either side; the rules that are broken are told with the source, and the figures are printed all the same."""
     calls = []
 
-    def judge(_store, result):
+    def judge(_store, result, **_budget):
         calls.append(result)
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")

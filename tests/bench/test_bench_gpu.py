@@ -167,7 +167,7 @@ def test_invalid_results_are_told(kron, monkeypatch):
     """Each with its graph, case and source."""
     calls = []
 
-    def judge(_store, _result):
+    def judge(_store, _result, **_budget):
         calls.append(1)
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")
