@@ -60,7 +60,7 @@ def test_signal_ends_everything_quietly(kron, where, send, code, message):
             process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
         assert (process.returncode, stdout, stderr) == (code, "", message)
-        assert (len(children) >= 2) == (where == "search")
+        assert where == "start" or len(children) >= 2  # while it starts there may be workers already, or not yet
         _, alive = psutil.wait_procs(children, timeout=30)
         assert not alive
 

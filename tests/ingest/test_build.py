@@ -291,4 +291,4 @@ def test_report_counts_what_was_done(tmp_path):
     _, report = build_with_report(ArraySource(src, dst), tmp_path / "g", memory_budget="2G", threads=2)
     assert report.num_rows == 3000
     assert min(report.seconds, report.cpu_seconds, report.peak_host_bytes, report.vertex_bytes, report.written_bytes) > 0
-    assert list(report.phases) == ["read edges", "sort edges", "number vertices", "relabel", "write out"]
+    assert list(report.phases) == ["read edges", "sort edges", "number vertices", "relabel", "write out", "sync"]
