@@ -69,8 +69,8 @@ def _wrong_kind(a: GraphAttributes) -> str | None:
 
 
 def _wrong_number(a: GraphAttributes, max_planes: int) -> str | None:
-    if a.num_vertices > MAX_VERTICES or a.num_input_vertices > MAX_VERTICES or a.num_stored_edges > MAX_EDGES:
-        return f"{max(a.num_vertices, a.num_input_vertices)} vertices and {a.num_stored_edges} stored edges are more than a store holds"
+    if a.num_vertices > MAX_VERTICES or a.num_stored_edges > MAX_EDGES or a.num_input_vertices >= 2**63:  # isolated ids may be a range
+        return f"{a.num_vertices} vertices and {a.num_stored_edges} stored edges are more than a store holds"
     if a.num_vertices > MAX_UINT32_VERTICES and a.index_dtype == "uint32":
         return f"index_dtype is uint32, which {a.num_vertices} vertices are too many for"
     if a.num_planes > max_planes or (a.num_planes and a.vertex_order != "degree"):
