@@ -1,0 +1,25 @@
+"""The smallest budget that a refusal names works, whatever the graph, the command and its options: none is killed, none holds more."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.budget_draws import Draws, judge
+
+NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "20"))
+"""Draws; 200 before a release (`python -m tests.budget_draws 200` tells of each as it goes)."""
+
+
+@pytest.fixture(scope="module")
+def draws(tmp_path_factory):
+    return Draws(tmp_path_factory.mktemp("draws"), num_edges=1 << 16, seed=7)
+
+
+@pytest.mark.capped
+@pytest.mark.timeout(max(600, 30 * NUM_DRAWS))
+def test_the_smallest_budget_that_is_named_works_and_is_kept(draws):
+    """In the next process under a hard cap, in the same process, and without any budget under that cap."""
+    wrong = [f"{found.draw}: {found.wrong}" for found in (judge(draws.draw()) for _ in range(NUM_DRAWS)) if found.wrong]
+    assert not wrong, "\n".join(wrong)
