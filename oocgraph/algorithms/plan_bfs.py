@@ -55,6 +55,9 @@ LIST_BYTES = 12 * 8
 MAX_WORKERS = 1 << 13
 """Workers at most: the lengths of the lists of all pairs of them are held, 8 bytes each, a few times."""
 
+SEARCH_LEAVES_BYTES = 24 << 20
+"""What the search leaves behind in the process before the counts begin: levels, kernels, decoded chunks in the allocator (14 MiB)."""
+
 
 def plan_bfs(
     graph: CSRStore | str | os.PathLike[str],
@@ -124,7 +127,7 @@ def plan_bfs(
             "counts": COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2,
             "threads and compiled code": SLACK_BYTES,
         }
-        level, num_reached, depth = _levels(store, vertex, sum(counting.values()), shown)
+        level, num_reached, depth = _levels(store, vertex, sum(counting.values()) + SEARCH_LEAVES_BYTES, shown)
         budget = Budget(effective_budget_bytes(settings().memory_budget))
         with budget.together():
             for name, num_bytes in counting.items():

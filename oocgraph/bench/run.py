@@ -226,6 +226,7 @@ def _search_all(
         result = bfs(runtime.store, source, runtime=runtime, direction=direction)
         spool.put(result)
         times.append((_peer_seconds(peers.peer, row, result), _peer_seconds(peers.degree_ordered, vertex, result)))
+        del result  # or it would be held beside the next one
         progress("searching", i + 1, len(ids))
     return times
 

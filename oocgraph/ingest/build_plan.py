@@ -39,6 +39,9 @@ WORKER_BYTES = 48 << 20
 FIXED_BYTES = 24 << 20
 """Compiled code, checksums, metadata, fragmentation of the heap; not imports, which are loaded before memory is counted."""
 
+COMPRESSION_BYTES = 16 << 20
+"""What Zarr takes to write compressed arrays: its threads and event loop, chunks of 1 MiB as values and as stored (8 MiB)."""
+
 TEXT_COPIES = 16
 """Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
 
