@@ -20,7 +20,7 @@ from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.build_memory import written_bytes
-from oocgraph.ingest.build_plan import COMPRESSION_BYTES, plan_sizes, workers_for
+from oocgraph.ingest.build_plan import plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
@@ -218,10 +218,8 @@ def build_with_report(
         load_strings()
         load_codecs(codec)
         budget = Budget(limit)
-        if codec != "none":
-            budget.reserve("compression", COMPRESSION_BYTES)
         num_workers = workers_for(threads or configured.threads, budget.available_bytes)
-        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned))
+        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=codec != "none")
         with (
             StoreWriter(store, codec=codec, overwrite=overwrite) as writer,
             Folder(writer.scratch) as temporary,

@@ -110,7 +110,7 @@ def workers_for(threads: int, available_bytes: int) -> int:
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
-def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
+def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False) -> Sizes:
     """Divide what is left of `budget`.
 
     Parameters
@@ -121,6 +121,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
         Threads that will work.
     payload_bytes
         Bytes of the columns beside each edge.
+    compressed
+        Whether Zarr compresses the arrays.
 
     Raises
     ------
@@ -129,7 +131,8 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
     """
     per_row = ROW_BYTES + PAYLOAD_COPIES * payload_bytes
     per_record = RECORD_BYTES + PAYLOAD_COPIES * payload_bytes
-    least = FIXED_BYTES + threads * (READER_BYTES + MIN_BLOCK_ROWS * (per_row + per_record))
+    fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0)
+    least = fixed + threads * (READER_BYTES + MIN_BLOCK_ROWS * (per_row + per_record))
     if least > budget.available_bytes:
         need = budget.promised_bytes + least
         raise BudgetError(
@@ -137,7 +140,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int) -> Sizes:
             f"with {threads} threads, but the memory budget is {format_bytes(budget.limit_bytes)}; "
             f"{enough_memory(need)} or use fewer threads"
         )
-    budget.reserve("build", FIXED_BYTES + threads * READER_BYTES)
+    budget.reserve("build", fixed + threads * READER_BYTES)
     free = budget.available_bytes
     resident = int(VERTEX_SHARE * free)
     text = free // (threads * TEXT_COPIES)
