@@ -65,9 +65,12 @@ class StoredArray:
         CorruptStoreError
             They cannot be read or decoded, differ from their checksums, or are no values that this array may hold.
         """
-        values = self._fetch(start, max(start, stop)) if start < stop else np.empty(0, self.dtype)
-        self._check_values(start, values)
-        return values
+        if start >= stop:
+            return np.empty(0, self.dtype)
+        lead = int(self._follows_unread(start))  # what an ordered value is compared with comes with it, in one read
+        values = self._fetch(start - lead, stop)
+        self._check_values(start, values[lead:], int(values[0]) if lead else None)
+        return values[lead:]
 
     def without_rule(self) -> Self:
         """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
@@ -83,12 +86,15 @@ class StoredArray:
         """Return elements as they are stored; there is at least one."""
         raise NotImplementedError
 
-    def _check_values(self, start: int, values: Array) -> None:
-        """Refuse values that break the rule of the array."""
+    def _follows_unread(self, start: int) -> bool:
+        """Whether an element is compared with the one before it, and that is not the one that was read last."""
+        return self.rule is not None and self.rule.ordered and start > 0 and self._last[0] != start - 1
+
+    def _check_values(self, start: int, values: Array, before: int | None = None) -> None:
+        """Refuse values that break the rule of the array; `before` is the element before them, where it has just been read."""
         if self.rule is None or not values.size:
             return
-        before = None
-        if self.rule.ordered and start:
+        if self.rule.ordered and start and before is None:
             position, value = self._last
             before = value if position == start - 1 else int(self._fetch(start - 1, start)[0])
         broken = self.rule.broken(values, start, self.length, before)

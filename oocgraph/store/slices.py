@@ -13,6 +13,7 @@ import numpy as np
 
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
+from oocgraph.store.values import Below, Offsets
 from oocgraph.types import PAGE_BYTES, Array
 
 
@@ -32,6 +33,8 @@ class StoredSlice:
         self.array, self.start, self.stop = array, start, array.length if stop is None else stop
         self._page_length = array.chunk_length if isinstance(array, ZarrArray) else max(1, PAGE_BYTES // array.dtype.itemsize)
         self._page = lru_cache(maxsize=2)(self._read_page)
+        self._unruled, rule = array.without_rule(), array.rule
+        self._highest = rule.stop if isinstance(rule, Offsets) else rule.stop - 1 if isinstance(rule, Below) else None
 
     def __repr__(self) -> str:
         return f"<StoredSlice {self.array.name}[{self.start}:{self.stop}], {self.dtype}, on disk>"
@@ -69,7 +72,10 @@ class StoredSlice:
         if not 0 <= key < self.size:
             raise IndexError(f"{key} is outside of {self!r}")
         page, at = divmod(self.start + int(key), self._page_length)
-        return int(self._page(page)[at])
+        value = int(self._page(page)[at])
+        if self._highest is not None and not 0 <= value <= self._highest:
+            self.array.read(self.start + int(key), self.start + int(key) + 1)  # which says what is wrong with it
+        return value
 
     def read(self, out: Array | None = None, *, direct: bool = False) -> Array:
         """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it.
@@ -84,4 +90,5 @@ class StoredSlice:
 
     def _read_page(self, page: int) -> Array:
         start = page * self._page_length
-        return self.array.read(start, min(self.array.length, start + self._page_length))
+        # its order is left to who reads a range: comparing whole pages for single elements made a product of scale 22 a tenth slower
+        return self._unruled.read(start, min(self.array.length, start + self._page_length))
