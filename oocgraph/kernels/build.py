@@ -271,7 +271,7 @@ def compile_kernels() -> None:
     ids, counts = np.zeros(1, np.int64), np.zeros(2, np.int64)
     small, numbers, flags = np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
     count_bins(keys, zero, zero, small, small.copy(), counts)
-    scatter(keys, small, counts.copy(), keys.copy())
+    scatter(keys, small, counts * 0, keys.copy())
     for high in (flags, small):
         pack_keys(keys, keys, counts * 0, numbers, high)
         unpack_keys(numbers, high, zero, keys.copy())

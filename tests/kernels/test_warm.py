@@ -125,3 +125,10 @@ def test_where_no_process_can_be_started_a_kernel_is_compiled_here_and_that_is_l
     done = subprocess.run([sys.executable, "-c", BROKEN_SCRIPT], check=True, capture_output=True, text=True, env=environment)
     assert done.stdout == "[1.0, 1.0, 1.0]\n"
     assert "compiling in this process" in done.stderr
+
+
+def test_what_compiles_the_build_stays_within_its_arrays(tmp_path):
+    """Their contents do not matter, but a write behind one of them would be somebody else's memory."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    script = "from oocgraph.kernels.build import compile_kernels; compile_kernels()"
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
