@@ -32,7 +32,7 @@ SLACK_BYTES = 12 << 20
 """Interpreter objects, thread stacks and allocator slack of a run, charged to the budget; measured 4 - 9 MiB."""
 
 SPARE_BYTES = 8 << 20
-"""What a refusal adds to the budget that it names: whoever asks again, this process or the next, holds a little more before it begins."""
+"""Bytes that a refusal adds to the budget it names, because the process that tries again holds a little more before the run begins."""
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 

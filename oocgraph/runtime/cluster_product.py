@@ -55,7 +55,7 @@ def find_workers(client: Any, url: str | None, fingerprint: str | None) -> tuple
 
 
 def with_other_workers(client: Any, multiply: Callable[[], Array]) -> Array:
-    """Make a product; anew if a worker is lost or stays silent, with those that are there then.
+    """Compute a product; if a worker is lost or stays silent, compute it again with the remaining ones.
 
     Raises
     ------

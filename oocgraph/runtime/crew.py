@@ -79,7 +79,7 @@ class Crew:
             return
         try:
             ask(self.client, self.client.run, call, name, on_error="ignore")
-        except ClusterError as error:  # the scheduler has just gone, and this must not hide what is told of that
+        except ClusterError as error:  # the scheduler has just gone, and this must not hide the message about it
             logger.info("workers were not told to drop %s: %s", name, error)
 
     def acquire(self, partitions: Iterable[int], watch: Watch) -> None:

@@ -28,13 +28,13 @@ BLOCK_ENTRIES = 1 << 18
 """Entries of ``indices`` looked at at once."""
 
 PIECE_ROWS = 1 << 16
-"""Vertices looked at at once."""
+"""Vertices of a block."""
 
 ROW_BYTES, ID_COPIES = 64, 8
-"""What a vertex takes while it is looked at: numbers; and how often its id is held."""
+"""Bytes for each vertex of a block: its numbers, and the copies of its id."""
 
 ENTRY_BYTES = 40
-"""What an entry takes while it is looked at: as read, its row, its place, its neighbour in a plane."""
+"""Bytes for each entry of a block: the entry, its row, its position, and its neighbour in a plane."""
 
 Done = Callable[[int], None]
 """Told how many entries of ``indices`` were looked at."""

@@ -15,7 +15,7 @@ def max_stored_bytes(chunk_bytes: int) -> int:
 
 
 def decoded_bytes(codec: Codec, header: bytes) -> int | None:
-    """Return how many bytes a chunk decodes to, by its own header; None where that cannot be told.
+    """Return how many bytes a chunk decodes to, by its own header; None if the header does not say.
 
     Parameters
     ----------

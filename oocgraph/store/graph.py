@@ -259,7 +259,7 @@ def open_graph(
     storage_options
         Passed to the file system of a remote URL.
     check_pages
-        Compare everything that is read with its checksum, whoever reads it. (A store that is open and compares goes on doing so.)
+        Compare everything that is read with its checksum, in every function. (An open store that does so continues to.)
 
     Returns
     -------
