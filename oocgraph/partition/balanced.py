@@ -3,7 +3,7 @@
 In: a matrix in CSR, CSC or sorted COO: of SciPy, of CuPy (told by their attributes, never imported), or a store's
 (`oocgraph.partition.stored`); or a part of one, which its worker cuts again. Out: a list of parts (`oocgraph.partition.partial`), slices of
 the matrix's own arrays.
-Where a part begins is found by bisection of the pointers, O(log m) elements each.
+Where parts begin is found by bisection of the pointers, O(log m) elements each; where a store's are cut into many parts, by one pass.
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, algorithms 2, 4 and 6; placement: section 4.2.
 """
@@ -23,6 +23,7 @@ from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialC
 from oocgraph.partition.placement import NumaNode, Place, place, topology
 from oocgraph.partition.stored import StoredMatrix
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.slices import StoredSlice
 
 MAX_PARTS = 1 << 20
 """More than there are cores or devices to take them."""
@@ -133,6 +134,18 @@ def merge(partials: Sequence[Any]) -> Any:
     return first.make((values, np.concatenate([part.indices for part in loaded]), pointers), shape=first.shape)
 
 
+Begin = tuple[int, bool]
+"""The line that holds a nonzero, and whether that line begins before it."""
+
+
+def _find(pointers: Any, entries: Sequence[int]) -> list[Begin]:
+    """Return where nonzeros are: ascending ones, of which none is before the first line."""
+    if isinstance(pointers, StoredSlice):
+        return list(zip(*pointers.last_at_most(entries), strict=True))
+    lines = [bisect_right(pointers, e) - 1 for e in entries]
+    return [(line, bool(pointers[line] < e)) for line, e in zip(lines, entries, strict=True)]
+
+
 class _Compressed:
     """How CSR and CSC are cut."""
 
@@ -143,10 +156,9 @@ class _Compressed:
         self.stop_line = int(matrix.shape[0 if matrix.format == "csr" else 1])
         self.stop, self.values, self.make = int(matrix.indptr[self.stop_line]), matrix.data, getattr(matrix, "make", type(matrix))
 
-    def find(self, e: int) -> tuple[int, bool]:
-        """Return the line that holds nonzero `e`, and whether it begins before."""
-        line = bisect_right(self.matrix.indptr, e, 0, self.stop_line + 1) - 1
-        return line, bool(self.matrix.indptr[line] < e)
+    def find(self, entries: Sequence[int]) -> list[Begin]:
+        """Return where nonzeros are, which ascend."""
+        return _find(self.matrix.indptr[: self.stop_line + 1], entries)
 
     def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
         """Return what a part holds of the arrays."""
@@ -171,11 +183,11 @@ class _Coordinates:
         self.lines = matrix.row if self.by == "row" else matrix.col
         self.stop_line = int(matrix.shape[0 if self.by == "row" else 1])
 
-    def find(self, e: int) -> tuple[int, bool]:
-        """Return the line that holds nonzero `e`, and whether it begins before."""
-        if e == self.stop:
-            return self.stop_line, False
-        return int(self.lines[e]), bool(self.lines[e - 1] == self.lines[e])
+    def find(self, entries: Sequence[int]) -> list[Begin]:
+        """Return where nonzeros are, which ascend."""
+        return [
+            (self.stop_line, False) if e == self.stop else (int(self.lines[e]), bool(self.lines[e - 1] == self.lines[e])) for e in entries
+        ]
 
     def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
         """Return what a part holds of the arrays."""
@@ -190,16 +202,16 @@ class _Again:
         self.start, self.stop, self.stop_line = part.start, part.stop, part.stop_line
         self.begin = part.first_line, part.first_line_partial
 
-    def find(self, e: int) -> tuple[int, bool]:
-        """Return the line that holds nonzero `e`, and whether it begins before."""
+    def find(self, entries: Sequence[int]) -> list[Begin]:
+        """Return where nonzeros are, which ascend."""
         part = self.matrix
         if not isinstance(part, PartialCOO):
-            line = bisect_right(part.pointers, e, 0, part.num_lines + 1) - 1
-            return part.first_line + line, bool(part.pointers[line] < e)
-        if e == self.stop:
-            return self.stop_line, False
+            return [(part.first_line + line, partial) for line, partial in _find(part.pointers, entries)]
         lines = part.rows if part.by == "row" else part.columns
-        return int(lines[e - self.start]), bool(lines[e - self.start - 1] == lines[e - self.start])
+        return [
+            (self.stop_line, False) if at == lines.size else (int(lines[at]), bool(lines[at - 1] == lines[at]))
+            for at in (e - self.start for e in entries)
+        ]
 
     def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
         """Return what a part of the part holds of the arrays."""
@@ -226,7 +238,8 @@ def _layout_of(matrix: Any) -> _Compressed | _Coordinates | _Again:
 
 def _cut(layout: _Compressed | _Coordinates | _Again, bounds: Sequence[int]) -> list[Any]:
     """Make the parts between consecutive bounds."""
-    points = [layout.begin if e == layout.start else layout.find(e) for e in bounds[:-1]] + [(layout.stop_line, False)]
+    at_start = sum(e == layout.start for e in bounds[:-1])
+    points = [layout.begin] * at_start + layout.find(bounds[at_start:-1]) + [(layout.stop_line, False)]
     shape, values, zero = (int(layout.matrix.shape[0]), int(layout.matrix.shape[1])), layout.values, layout.start
     return [
         layout.kind(

@@ -26,7 +26,7 @@ def tiny_sizes(monkeypatch):
     """Blocks of a few edges, bins of a few records, and no room for vertex arrays: every external path is taken."""
 
     def shrink(capacity=7, block_rows=5, resident_ids=0):
-        def plan(budget, threads, payload_bytes):
+        def plan(budget, threads, payload_bytes, *, compressed):
             return build_plan.Sizes(threads, block_rows, capacity, resident_ids, 40)
 
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", plan)
@@ -88,7 +88,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
     used = np.unique(np.concatenate([src, dst]))
     options = {"directed": directed, "keep_self_loops": keep}
     reference_build(src, dst, tmp_path / "a", **options)
-    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_: build_plan.Sizes(2, 1 << 7, 50, resident, text_bytes))
+    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_plan.Sizes(2, 1 << 7, 50, resident, text_bytes))
     text = [pa.array([names[i] for i in side], pa.large_string()) for side in (src, dst)]
     graph = build_csr(ArraySource(*text, id_kind="string"), tmp_path / "b", **options, overwrite=True)
     plain = open_graph(tmp_path / "a")
@@ -226,7 +226,7 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
     for number, (capacity, block_rows, resident_ids, threads) in enumerate(runs):
         order = rng.permutation(src.size) if number else np.arange(src.size)
         sizes = build_plan.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity)
-        monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, sizes=sizes: sizes)
+        monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, sizes=sizes, **__: sizes)
         side = {name: column[order] for name, column in values.items()}
         kind = "string" if ids == "string" else "int64"
         source = ArraySource(

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.partition.balanced import balanced_partition, cut, merge
 from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
 from oocgraph.partition.stored import StoredMatrix
@@ -234,3 +234,35 @@ def test_slices_of_stored_arrays(tmp_path):
     for wrong in (slice(None, None, 2), array.size, -1):
         with pytest.raises(IndexError):
             whole[wrong]
+
+
+@pytest.mark.parametrize("lookups", [True, False])
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_values_are_found_among_ascending_elements(tmp_path, monkeypatch, codec, lookups):
+    """One by one, or in a stream of blocks; of a range of the array too."""
+    reference_build(*random_edges(3), tmp_path / "g", directed=True)
+    indptr = StoredSlice(rewrite(tmp_path / "g", tmp_path / "h", codec=codec).array("out/indptr"))
+    monkeypatch.setattr("oocgraph.store.slices.STREAMED_PAGES", 0 if lookups else 1 << 30)
+    monkeypatch.setattr("oocgraph.store.slices.STREAMED_ELEMENTS", 3)
+    monkeypatch.setattr(indptr, "_page_length", 2)
+    for first, stop in ((0, len(indptr)), (5, len(indptr)), (5, 11), (4, 5)):
+        elements = indptr[first:stop].read()
+        values = list(range(int(elements[0]), int(elements[-1]) + 3))
+        positions, below = indptr[first:stop].last_at_most(values)
+        expected = np.searchsorted(elements, values, side="right") - 1
+        assert positions == expected.tolist()
+        assert below == (elements[expected] < values).tolist()
+    assert indptr.last_at_most([]) == ([], [])
+
+
+@pytest.mark.parametrize("lookups", [True, False])
+def test_pointers_that_no_cut_can_be_found_among_are_refused(tmp_path, monkeypatch, lookups):
+    """The first row would begin behind the nonzero that is looked for: the search must not go on before the array."""
+    reference_build(*random_edges(3), tmp_path / "g", directed=True)
+    path = tmp_path / "g" / "out" / "indptr" / "c" / "0"
+    pointers = np.fromfile(path, np.int64)
+    pointers[0] = pointers[-1]
+    pointers.tofile(path)
+    monkeypatch.setattr("oocgraph.store.slices.STREAMED_PAGES", 0 if lookups else 1 << 30)
+    with pytest.raises(CorruptStoreError, match=r"out/indptr/c/0: element 0 of out/indptr is \d+, but must be at most \d+; run"):
+        balanced_partition(open_graph(tmp_path / "g", check_pages=False), 5)

@@ -40,7 +40,7 @@ class Drawn:
         self.ids = np.sort(rng.choice(10 * n, n, replace=False))
         used = np.unique(np.concatenate(ends))
         self.store = oocgraph.build_csr(
-            (self.ids[ends[0]], self.ids[ends[1]]), folder / "graph.zarr", directed=directed, memory_budget="1G",
+            (self.ids[ends[0]], self.ids[ends[1]]), folder / "graph.zarr", directed=directed,
             vertex_order=str(rng.choice(["degree", "original"])), duplicates=str(rng.choice(["drop", "keep"])),
             keep_self_loops=bool(rng.integers(2)),
         )  # fmt: skip
