@@ -19,6 +19,7 @@ from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.ingest.relabel import entry_bits
 from oocgraph.kernels.build import fill_planes, split_rows
 from oocgraph.store import layout
+from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array, index_dtype
 
 
@@ -66,7 +67,7 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
     plane_files = _PlaneFiles(job, num_planes)
     indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
     columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
-    loops = []
+    self_loops: ArrayWriter | None = None
     num_loops = 0
     for done, block in enumerate(job.workers.ordered(rows, parts)):
         indices.append(block.indices)
@@ -75,12 +76,11 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
         indptr.append(block.indptr)
         plane_files.append(block)
         num_loops += block.num_loops
-        if block.loops.size:
-            loops.append(block.loops)
+        if block.num_loops and group == "out":  # they ascend, as the rows do
+            self_loops = self_loops or job.writer.create(layout.SELF_LOOPS, dtype)
+            self_loops.append(block.loops)
         job.progress(f"write {group}", done + 1, len(parts))
     indptr.append(np.array([num_entries]))
-    if group == "out" and loops:
-        job.writer.write(layout.SELF_LOOPS, np.sort(np.concatenate(loops)))
     if with_planes:
         job.writer.write(f"{group}/degrees/value", classes.value)
         job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])
