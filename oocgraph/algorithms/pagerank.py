@@ -51,7 +51,7 @@ def pagerank(
     check_pages: bool = False,
     progress: ProgressOption = None,
 ) -> PageRankResult:
-    """Rank of every vertex: where a walk that follows edges, and now and then starts anew, is found in the long run.
+    """Rank of every vertex: where a walk that follows edges, and now and then starts again, is found in the long run.
 
     Parameters
     ----------

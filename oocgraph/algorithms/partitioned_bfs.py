@@ -223,7 +223,7 @@ def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | N
     if partitions.attributes.graph_fingerprint != graph_fingerprint(store):
         raise StoreError(
             f"{partitions.url} holds partitions of another graph ({partitions.attributes.graph}, {partitions.num_vertices:,} vertices) "
-            f"than {store.url} ({store.num_vertices:,} vertices), or of one that was built anew since; partition it again"
+            f"than {store.url} ({store.num_vertices:,} vertices), or of one that was built again since; partition it again"
         )
     if num_partitions not in (None, partitions.num_partitions):
         raise OocGraphError(

@@ -64,7 +64,7 @@ def start(name: str, dask_worker: Any = None) -> None:
 
 
 def stop(name: str, dask_worker: Any = None) -> tuple[int, int, int] | None:
-    """Return the fields of `WorkerProbe`; None when this worker has been started anew."""
+    """Return the fields of `WorkerProbe`; None when this worker has been started again."""
     if name not in _running:
         return None
     sampler, num_messages, num_bytes = _running.pop(name)

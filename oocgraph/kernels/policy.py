@@ -3,7 +3,7 @@
 In: `get_master` and `get_edge_owner`, either Python functions or compiled ones. Out: `assign_masters` over a range of vertices and
 `edge_owners` over a block of rows. The loops are written once: plain Python runs the same lines that are compiled.
 
-They are compiled anew in every process (functions of a user cannot be kept in numba's cache folder), so they hold nothing but the loop;
+They are compiled again in every process (functions of a user cannot be kept in numba's cache folder), so they hold nothing but the loop;
 which trailing arguments a function takes is a constant of the closure, and the calls that do not apply are removed before compilation.
 
 `at` (3 int64) says where a loop is, so that an exception of the user's code can be told with its vertex or edge; a status of 1 means that

@@ -70,7 +70,7 @@ def with_other_workers(client: Any, multiply: Callable[[], Array]) -> Array:
         except WorkerLostError as lost:
             if attempt == ATTEMPTS:
                 raise ClusterError(f"{lost}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs") from lost
-            logger.warning("%s; the product is made anew", lost)
+            logger.warning("%s; the product is made again", lost)
     raise AssertionError("unreachable")
 
 

@@ -1,7 +1,7 @@
 """The workers that hold a graph's partitions: which holds what, tasks that only one of them may run, and what to do when one is lost.
 
 In: a client, a `GraphSpec`, a first placement. Out: a `Crew`, whose `next_event` raises `WorkersLostError` as soon as a worker goes that
-matters; `place_anew` then gives its partitions to others. Steps of searches are in `oocgraph.runtime.driver`.
+matters; `place_again` then gives its partitions to others. Steps of searches are in `oocgraph.runtime.driver`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NO_NANNY_SECONDS = 5.0
 """How long a lost worker is waited for that no nanny restarts."""
 
 MAX_IDLE_EPOCHS = 8
-"""Placements in a row without a step taken, after which something is wrong that placing anew does not mend."""
+"""Placements in a row without a step taken, after which something is wrong that placing them again does not mend."""
 
 
 class WorkersLostError(ClusterError):
-    """A worker that holds a partition has gone; the driver places its partitions anew."""
+    """A worker that holds a partition has gone; the driver places its partitions again."""
 
 
 class Crew:
@@ -178,7 +178,7 @@ class Crew:
         for future in futures:
             future.release()
 
-    def place_anew(self, watch: Watch) -> None:
+    def place_again(self, watch: Watch) -> None:
         """Give the partitions of lost workers to others, loading what those do not hold.
 
         Raises
@@ -204,7 +204,7 @@ class Crew:
                     if attempts < MAX_IDLE_EPOCHS:
                         continue
                     raise ClusterError(
-                        f"partitions were placed anew {attempts} times, in vain: {error}; look at the workers' logs"
+                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' logs"
                     ) from error
                 except BudgetError as error:
                     refused = error

@@ -153,7 +153,7 @@ class ClusterRuntime:
         try:
             self.crew.acquire(range(self.spec.num_partitions), watch)
         except WorkersLostError:
-            self.crew.place_anew(watch)
+            self.crew.place_again(watch)
         self._check_device_is_used()
 
     def __enter__(self) -> Self:

@@ -201,7 +201,7 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
         ) from error
     fingerprint = graph_fingerprint(store)
     if search.field("graph_fingerprint") != fingerprint:
-        raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built anew; search again")
+        raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built again; search again")
     dealing = _dealing(store.url, fingerprint, search.num_partitions)
     level, parent = StoreOrder(search, dealing, "level"), StoreOrder(search, dealing, "parent")
     return Join(ids, level, parent, ids.parse(search.field("isolated_sources")))

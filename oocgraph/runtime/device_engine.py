@@ -119,7 +119,7 @@ class DeviceEngine:
         self.begin(state)
 
     def begin(self, state: OnDevice) -> None:
-        """Begin counters and figures anew; what is found follows with whoever finds first: a pull overwrites it, a push adds to it."""
+        """Reset counters and figures; what is found follows with whoever finds first: a pull overwrites it, a push adds to it."""
         with self.naming(state):
             self.kernels.reset()
             self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
@@ -292,7 +292,7 @@ class DeviceEngine:
     # Figures.
 
     def measure(self, state: DeviceState) -> None:
-        """Count anew what has been reached, and the frontier if there is one."""
+        """Count again what has been reached, and the frontier if there is one."""
         self.kernels.reset()
         self.kernels.count_edges(self.graph.pull.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
         counts = self.measure_frontier(state) if state.frontier_size else self.kernels.read().tolist()
@@ -383,7 +383,7 @@ class DeviceEngine:
         """Name partition and level in what goes wrong; after a device has failed, nothing is asked of it any more."""
         self.lifetime.check()
         if self._failed is not None:
-            raise DeviceError(f"the device failed in an earlier search ({self._failed}); open the graph anew")
+            raise DeviceError(f"the device failed in an earlier search ({self._failed}); open the graph again")
         try:
             yield
         except (CorruptStoreError, DeviceError) as error:

@@ -133,7 +133,7 @@ class DevicePartRuntime(PartRuntime):
             yield on_device
 
     def _upload(self, state: SearchState) -> None:
-        """Bring frontier and visited bits to the device, and begin counters and what is found anew."""
+        """Bring frontier and visited bits to the device, and begin counters and what is found again."""
         with self._moving(state) as on_device:
             self.gpu.staged.upload(state.frontier, self._arrays.frontier)
             self.gpu.staged.upload(state.visited, self._arrays.visited)

@@ -2,7 +2,7 @@
 
 In: a `Crew` that holds the graph, a `SearchSpec`, a result store. Out: an `Outcome`. A step depends on the steps before of all
 partitions, so an iteration costs one hop of the scheduler; several are submitted ahead, and steps after the end do nothing. When a
-worker is lost the driver drops what it had submitted and begins a new *epoch*: the partitions are placed anew, and each makes its
+worker is lost the driver drops what it had submitted and begins a new *epoch*: the partitions are placed again, and each makes its
 state again from the logs, which is also how a search is resumed after everything was lost.
 """
 
@@ -50,7 +50,7 @@ class Outcome:
     num_hops
         Steps taken, each one hop of the scheduler.
     num_epochs
-        1, and one more for each time that partitions were placed anew.
+        1, and one more for each time that partitions were placed again.
     num_moves
         Partitions that went to another worker.
     resumed_after_step
@@ -121,7 +121,7 @@ class Driver:
             except WorkersLostError as error:
                 if idle >= MAX_IDLE_EPOCHS:
                     raise ClusterError(f"the search does not get on after {idle} attempts: {error}; look at the workers' logs") from error
-                self.crew.place_anew(watch)
+                self.crew.place_again(watch)
                 idle, before = idle + 1, last_step
                 last_step = store.last_step(self.bounds)
                 idle = idle if last_step == before else 0

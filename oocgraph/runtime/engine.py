@@ -278,7 +278,7 @@ class Engine:
         raise NotImplementedError
 
     def measure(self, state: SearchState) -> None:
-        """Count anew what has been reached."""
+        """Count again what has been reached."""
         raise NotImplementedError
 
     # Below: how the steps are spread over threads.

@@ -145,7 +145,7 @@ class HeldParts:
         return self._dealings[key]
 
     def _shrink(self, residencies: dict[Any, Residency]) -> None:
-        """Load what is here anew with less."""
+        """Load what is here again, with less."""
         for key, residency in residencies.items():
             part = self._parts[key]
             with part.lock:

@@ -1,7 +1,7 @@
 """Searches in this process: one partition, the whole graph.
 
 In: a store, a budget. Out: a `LocalRuntime`, loaded once, on which `oocgraph.algorithms.bfs` runs any number of searches.
-Notes on memory: what is charged to the budget is in `plan.residency`; a search allocates its parents and levels anew
+Notes on memory: what is charged to the budget is in `plan.residency`; a search allocates new parents and levels
 because the result keeps them.
 """
 
@@ -173,7 +173,7 @@ class LocalRuntime(Engine):
         state.record(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
 
     def measure(self, state: SearchState) -> None:
-        """Count anew what has been reached."""
+        """Count again what has been reached."""
         state.num_reached, edges = self._count_edges(self.graph.pull, state.visited)
         state.unvisited_edges = self.graph.pull.num_edges - edges
 

@@ -166,7 +166,7 @@ class PartRuntime(Engine):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has to be loaded anew before any step can be taken."""
+        """Whether it has to be loaded again before any step can be taken."""
         return False
 
     # The state of a search.
@@ -204,7 +204,7 @@ class PartRuntime(Engine):
             if any(record.level != records[0].level for record in records) or records[0].level < level:
                 raise CorruptStoreError(
                     f"the logs of the search do not fit each other: partitions are at different levels after step {records[0].step}; "
-                    "start the search anew"
+                    "start the search again"
                 )
             level = state.level = records[0].level
             state.widen_if_needed()
@@ -260,7 +260,7 @@ class PartRuntime(Engine):
         if (~state.visited).any():
             raise CorruptStoreError(
                 f"the logs of the search do not fit the graph {self.store.url}: a vertex of level {state.level} has no neighbour at the "
-                "level above; start the search anew"
+                "level above; start the search again"
             )
         state.visited[:] = visited
 
@@ -383,7 +383,7 @@ class PartRuntime(Engine):
         return figures
 
     def measure(self, state: SearchState) -> None:
-        """Count anew what has been reached."""
+        """Count again what has been reached."""
         assert isinstance(state, PartState)
         state.num_reached, edges = self._count_edges(self.graph.push, state.reached)
         state.unvisited_edges = self.graph.push.num_edges - edges

@@ -3,7 +3,7 @@
 In: a client, partitions that every worker sees. Out: `PartitionedClusterRuntime`, loaded once, that runs any number of searches. There may
 be more members than workers. A *hop* is one step of every member; it depends on what all have told in the hop before, and several hops
 are submitted ahead (steps after the end do nothing). An iteration is two hops, or one where nothing is broadcast
-(`oocgraph.runtime.worker_members`). Nothing is logged: when a worker is lost, its members are placed anew and the search begins again.
+(`oocgraph.runtime.worker_members`). Nothing is logged: when a worker is lost, its members are placed again and the search begins again.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class PartitionedClusterRuntime:
                 try:
                     self.crew.acquire(range(spec.num_partitions), self._watch)
                 except WorkersLostError:
-                    self.crew.place_anew(self._watch)
+                    self.crew.place_again(self._watch)
         except BaseException:
             self.close()
             raise
@@ -188,8 +188,8 @@ class PartitionedClusterRuntime:
                         raise ClusterError(
                             f"{lost}, as others in {ATTEMPTS - 1} attempts before; look at the workers' logs and search again"
                         ) from lost
-                    logger.warning("%s; its members are placed anew and the search begins again", lost)
-                    self.crew.place_anew(self._watch)
+                    logger.warning("%s; its members are placed again and the search begins again", lost)
+                    self.crew.place_again(self._watch)
                 finally:
                     self.crew.tell_all(tasks.forget, name)
         raise AssertionError("unreachable")

@@ -79,7 +79,7 @@ class SearchSpec:
     iterate
         Finds one level: `oocgraph.algorithms.bfs.iterate`.
     epoch
-        How often the search has been placed on workers anew.
+        How often the search has been placed on workers again.
     last_step
         Last step that every partition has logged; -1 at the start.
     """

@@ -131,7 +131,7 @@ class StoredProduct:
         multiply(self.parts, x, y, semiring, threads=threads, visit=visit, first_row=self.part.first_line)
 
     def values(self) -> Iterator[tuple[int, Array]]:
-        """Iterate over the values of all edges, read anew: first position and values of each piece."""
+        """Iterate over the values of all edges, read again: first position and values of each piece."""
         for part in self.parts:
             if part.values is not None:
                 yield part.start, part.values.read()

@@ -75,7 +75,7 @@ class WorkerDevice:
 
     @contextmanager
     def naming(self) -> Iterator[None]:
-        """Name the worker in what goes wrong with its device, which is then opened anew for who comes next."""
+        """Name the worker in what goes wrong with its device, which is then opened again for who comes next."""
         try:
             yield
         except (DeviceError, MissingDependencyError) as error:

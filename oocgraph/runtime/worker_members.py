@@ -134,7 +134,7 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
     there = plugin.held.get(lease)
     if there is not None and set(there.held.members) >= set(numbers):
         return [_figures(there, p, worker.address) for p in numbers]
-    if there is not None:  # another worker was lost: all are loaded anew, to be charged together
+    if there is not None:  # another worker was lost: all are loaded again, to be charged together
         numbers = sorted({*numbers, *there.held.members})
         plugin.held.pop(lease).close()
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget

@@ -49,7 +49,7 @@ def open_file(path: Path) -> BufferedReader:
     return os.fdopen(fd, "rb")
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, max_bytes: int = MAX_METADATA_BYTES) -> dict[str, Any]:
     """Return the object in a file.
 
     Raises
@@ -60,10 +60,10 @@ def read_json(path: Path) -> dict[str, Any]:
         It is too large, no JSON, nested too deeply, or no object.
     """
     with open_file(path) as file:
-        return parse_json(file.read(MAX_METADATA_BYTES + 1))
+        return parse_json(file.read(max_bytes + 1), max_bytes)
 
 
-def parse_json(text: bytes) -> dict[str, Any]:
+def parse_json(text: bytes, max_bytes: int = MAX_METADATA_BYTES) -> dict[str, Any]:
     """Return the object that a text is.
 
     Raises
@@ -71,8 +71,8 @@ def parse_json(text: bytes) -> dict[str, Any]:
     ValueError
         It is too large, no JSON, nested too deeply, or no object.
     """
-    if len(text) > MAX_METADATA_BYTES:
-        raise ValueError(f"it is larger than {MAX_METADATA_BYTES} bytes")
+    if len(text) > max_bytes:
+        raise ValueError(f"it is larger than {max_bytes} bytes")
     try:
         stored = json.loads(text)
     except RecursionError as error:

@@ -117,7 +117,7 @@ class RankCheckpoint:
 
     @property
     def _remedy(self) -> str:
-        return f"remove {self.folder} to begin anew, or name another folder with --checkpoint (checkpoint=)"
+        return f"remove {self.folder} to start over, or name another folder with --checkpoint (checkpoint=)"
 
     def _read_header(self, file: BinaryIO) -> dict[str, Any]:
         """Return the header of a state, which is of this run."""

@@ -6,13 +6,13 @@ write to the folder can write any JSON there, and a disk may have changed it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from oocgraph.errors import StoreError
+from oocgraph.store.metadata import read_json
 
 SEARCH_FORMAT = 1
 SEARCH_KEY = "oocgraph_search"
@@ -70,11 +70,11 @@ def read_fields(place: Path) -> dict[str, Any]:
         It is something else, damaged, or of a newer format.
     """
     try:
-        fields = _read_json(place / "zarr.json")["attributes"][SEARCH_KEY]
+        fields = read_json(place / "zarr.json", MAX_BYTES)["attributes"][SEARCH_KEY]
         wrong = next((name for name in _NEEDED if name not in fields), None)
     except PermissionError as error:
         raise StoreError(f"{place}: no permission to read it; ask its owner, or choose another with --result-store") from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise _no_result_store(place) from error
     if not isinstance(fields, dict) or wrong is not None:
         raise _no_result_store(place)
@@ -97,12 +97,3 @@ def _no_result_store(place: Path) -> StoreError:
         f"{place}: not the result store of a search; give the folder that --result-store named, "
         "or remove this one and start the search again"
     )
-
-
-def _read_json(path: Path) -> Any:
-    """Read a file of JSON; a pipe is not waited for, and a file of any size not read."""
-    if path.exists() and not path.is_file():
-        raise ValueError("not a file")
-    if path.stat().st_size > MAX_BYTES:
-        raise ValueError("too large")
-    return json.loads(path.read_text())

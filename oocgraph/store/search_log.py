@@ -222,7 +222,7 @@ class _WrongRecordError(Exception):
 
 
 def _encode(record: Record) -> list[Array]:
-    """Return the header and the arrays of a record as bytes; only the header is made anew."""
+    """Return the header and the arrays of a record as bytes; only the header is made again."""
     index = record.parent.dtype.newbyteorder("<")
     if _INDEX_DTYPES.get(index.itemsize) != index:
         raise ValueError(f"parents are {index}; an index dtype is uint32 or int64")

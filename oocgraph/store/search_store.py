@@ -9,7 +9,7 @@ group, in a folder that every worker sees under the same name::
       parts/<partition>/parent          store numbers, index dtype (its maximum: none)
       unfinished/                       parts being written
 
-An epoch begins whenever partitions are placed anew: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
+An epoch begins whenever partitions are placed again: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
 worker that was only thought lost writes where nobody minds. Which vertices a step finds does not depend on who finds
 them, so any whole record of a step will do; the newest epoch's is preferred.
 

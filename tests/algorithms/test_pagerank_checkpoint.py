@@ -107,7 +107,7 @@ def test_damaged_checkpoint_is_refused(store, tmp_path, at):
     raw = bytearray(file.read_bytes())
     raw[at] ^= 4
     file.write_bytes(raw)
-    with pytest.raises(CorruptStoreError, match=r"pagerank.state: this checkpoint is damaged.*remove .*/c to begin anew"):
+    with pytest.raises(CorruptStoreError, match=r"pagerank.state: this checkpoint is damaged.*remove .*/c to start over"):
         pagerank(store, checkpoint=tmp_path / "c")
 
 

@@ -101,7 +101,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
     reference_build(np.arange(9), np.arange(1, 10), tmp_path / "g")
     reference_build(np.arange(8), np.arange(1, 9), tmp_path / "h")
     parts = partition_graph(tmp_path / "h", 2, "EEC", tmp_path / "parts")
-    with pytest.raises(StoreError, match=r"another graph .*, or of one that was built anew since"):
+    with pytest.raises(StoreError, match=r"another graph .*, or of one that was built again since"):
         oocgraph.bfs(tmp_path / "g", 0, partition=parts)
     with pytest.raises(OocGraphError, match="has 2 partitions, not 3"):
         oocgraph.bfs(tmp_path / "h", 0, partition=parts, num_partitions=3)

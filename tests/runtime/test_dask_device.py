@@ -81,7 +81,7 @@ def test_two_clients_and_more_partitions_than_workers(devices_client, small):
 
 
 def test_a_device_that_is_lost_ends_the_search_not_the_worker(devices_client, small):
-    """The message names worker, partition and level; the next search finds a device that was opened anew."""
+    """The message names worker, partition and level; the next search finds a device that was opened again."""
     client, (store, expected) = devices_client, small
     with ClusterRuntime.open(store, client=client) as runtime:
         lost = runtime.placement[1]
@@ -93,7 +93,7 @@ def test_a_device_that_is_lost_ends_the_search_not_the_worker(devices_client, sm
 
 
 def test_a_worker_that_is_killed(tmp_path, small):
-    """Its partition goes to the other, whose own is loaded anew with less of the device; its state comes from the logs."""
+    """Its partition goes to the other, whose own is loaded again with less of the device; its state comes from the logs."""
     store, expected = small
     with Cluster(tmp_path, workers=2) as cluster:
         with_shim(cluster.client)

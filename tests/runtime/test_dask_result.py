@@ -253,7 +253,7 @@ def test_a_graph_built_anew_is_noticed(tmp_path):
     result = on_cluster(store, result_of(store, source), tmp_path / "result.zarr")
     shutil.rmtree(tmp_path / "g.zarr")
     reference_build([1, 2], [2, 3], tmp_path / "g.zarr", implied=(0, 2500))
-    with pytest.raises(StoreError, match="built anew; search again"):
+    with pytest.raises(StoreError, match="built again; search again"):
         result.level.compute()
 
 

@@ -120,7 +120,7 @@ def test_two_in_one_search(three):
 
 @alone
 def test_two_at_once(three):
-    """Both have to be placed anew, together."""
+    """Both have to be placed again, together."""
     cluster, runtime, search = three
     *victims, last = runtime.placement
     with Trap(cluster.client, "kernel", 2, workers=[last]) as trap:

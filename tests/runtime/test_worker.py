@@ -190,7 +190,7 @@ def test_a_graph_that_cannot_be_loaded_anew_is_not_held(graphs, tmp_path, monkey
 
 
 def test_another_graph_under_the_same_path_is_refused(graphs):
-    """It may have been built anew since the client asked."""
+    """It may have been built again since the client asked."""
     holder = worker()
     with pytest.raises(ClusterError, match="sees another graph at"):
         holder.acquire("lease", replace(graph_spec(graphs[0]), fingerprint="another"), [0])

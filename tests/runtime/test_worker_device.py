@@ -76,7 +76,7 @@ def test_steps_on_two_workers_with_devices(small, tmp_path, shim):
 
 
 def test_a_partition_that_moves_here_gets_its_share_of_the_device(graph, tmp_path, shim):
-    """The one that was here is loaded anew with less, in the middle of a search, and both keep to the budget."""
+    """The one that was here is loaded again with less, in the middle of a search, and both keep to the budget."""
     spec = graph_spec(graph, 2, device_memory_budget="18M")
     first, second = worker(), worker()
     first.acquire("lease", spec, [0])
@@ -187,7 +187,7 @@ def test_two_searches_of_two_clients_interleave(small, tmp_path, shim):
 
 
 def test_a_device_that_is_lost(small, tmp_path, shim):
-    """The step names worker, partition and level; who asks next gets the partition on a device that is opened anew."""
+    """The step names worker, partition and level; who asks next gets the partition on a device that is opened again."""
     holder, spec = worker(), graph_spec(small)
     for lease in ("a", "b"):
         holder.acquire(lease, spec, [0])

@@ -1,7 +1,7 @@
 """What every module of this package returns, and what a caller may ask of it.
 
 A format module opens its input, reads only what describes it (a footer, a header) and returns a `Source`: the facts of
-`EdgeSource` and a function that makes the streams. Each stream opens the input anew, so it may be read any number of times.
+`EdgeSource` and a function that makes the streams. Each stream opens the input again, so it may be read any number of times.
 """
 
 from __future__ import annotations
