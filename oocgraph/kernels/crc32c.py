@@ -13,6 +13,7 @@ polynomial using CRC32 instruction", Intel 2011 (three streams; differs from the
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numba as nb
@@ -20,6 +21,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 from oocgraph.kernels.intrinsics import crc32_byte, crc32_word, prefetch
+from oocgraph.kernels.load import load_kernel
 from oocgraph.types import PAGE_BYTES, Array
 
 _POLYNOMIAL = 0x82F63B78  # reflected: bit 31 is the coefficient of 1
@@ -146,5 +148,18 @@ def page_checksums(data: Array, page_bytes: int) -> Array:
     '0xe3069283'
     """
     out = np.empty(-(-data.size // page_bytes), np.uint32)
-    _pages(data, page_bytes, out)
+    _load_pages()
+    _pages(_readonly(data), page_bytes, out)
     return out
+
+
+@cache
+def _load_pages() -> None:
+    load_kernel(_pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32)))
+
+
+def _readonly(data: Array) -> Array:
+    """Return a view that may not be written to: one kernel serves all arrays."""
+    view = data.view()
+    view.flags.writeable = False
+    return view

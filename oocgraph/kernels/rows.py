@@ -16,6 +16,7 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
 from oocgraph.kernels.intrinsics import pread
+from oocgraph.kernels.sound import highest
 from oocgraph.types import Array
 
 READ_FAILED = -1
@@ -67,20 +68,6 @@ def vertex_of_edge(indptr: Any, first: Any, edge: Any, value: Any, e: Any) -> An
     while value[c] == 0 and c > 0:
         c -= 1
     return first[c] + (e - edge[c]) // value[c]
-
-
-@nb.njit(nogil=True, cache=True)
-def highest(buffer: Any, num_bytes: Any, itemsize: Any) -> Any:
-    """Return the largest of the unsigned numbers of 4 or 8 bytes at the start of `buffer`: what is negative is large. uint64."""
-    if itemsize == 4:
-        narrow, most = buffer[: num_bytes // 4 * 4].view(np.uint32), np.uint32(0)
-        for i in range(narrow.size):
-            most = max(most, narrow[i])
-        return np.uint64(most)
-    wide, top = buffer[: num_bytes // 8 * 8].view(np.uint64), np.uint64(0)
-    for i in range(wide.size):
-        top = max(top, wide[i])
-    return top
 
 
 @nb.njit(nogil=True, cache=True)

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
-from oocgraph.store.values import Rule
+from oocgraph.store.values import Below, Rule
 from oocgraph.types import PAGE_BYTES, Array
 
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
@@ -199,11 +199,35 @@ class PlainArray(StoredArray):
         `direct` leaves them out of the page cache, where that can be done: if `out` is of `aligned`, pages are whole and in one chunk, and
         the file system can. What is read once in a long cycle only drives other pages out, and costs a copy.
         """
+        if not direct and self._read_sound(start, out):
+            return
         if not (direct and self._read_directly(start, out)):
             self._read_files(start, out)
         if self.checksums is not None and out.size:
             self._check_pages(start, out)
         self._check_values(start, out)
+
+    def _read_sound(self, start: int, out: Array) -> bool:
+        """Read whole pages of one chunk of an array that has a bound and checksums, and check them as they come; return whether that did.
+
+        (Three passes over 4 MiB, through caches that do not hold them, take a third longer than reading does.)
+        """
+        itemsize, stop = self.dtype.itemsize, start + out.size
+        chunk, first = divmod(start, self.chunk_length)
+        if self.checksums is None or not isinstance(self.rule, Below) or not out.size or stop > self.length or itemsize not in (4, 8):
+            return False
+        if first * itemsize % PAGE_BYTES or (out.nbytes % PAGE_BYTES and stop != self.length) or first + out.size > self.chunk_length:
+            return False
+        from oocgraph.kernels.sound import load_read_sound, read_sound  # with numba, which takes half a second: at first use
+
+        load_read_sound()
+        page = start * itemsize // PAGE_BYTES
+        checksums = self.checksums.read(page, page + -(-out.nbytes // PAGE_BYTES)).astype(np.uint32, copy=False)
+        fd = self.open_chunk(chunk)
+        try:
+            return bool(read_sound(fd, first * itemsize, out.view(np.uint8), checksums, np.uint64(self.rule.stop), itemsize))
+        finally:
+            os.close(fd)
 
     def _fetch(self, start: int, stop: int) -> Array:
         if stop - start > self.chunk_length:

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from oocgraph import CorruptStoreError, open_graph
+from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.kernels.sound import READ_BYTES, read_sound
 from oocgraph.runtime.resident import for_loading, read_parallel
 from tests.reference_build import reference_build
 
@@ -49,3 +51,43 @@ def test_a_byte_that_differs_is_found_wherever_it_is(store, edge, count):
     message = re.escape(f"page at byte {edge // PAGE_EDGES * 4096} of out/indices differs")
     with pytest.raises(CorruptStoreError, match=message):
         load(store, 0, count)
+
+
+@pytest.mark.parametrize("count", [PAGE_EDGES, 1500, 5000])
+def test_a_number_that_is_too_large_is_found_though_its_checksum_is_right(store, count):
+    """Also where the pages are checked as they are read."""
+    array = store.array("out/indices")
+    raw = np.fromfile(array.chunk_path(0), np.uint32)
+    raw[700] = 5000
+    raw.tofile(array.chunk_path(0))
+    checksums = store.array("checksums/out/indices")
+    page_checksums(raw.view(np.uint8), 4096).tofile(checksums.chunk_path(0))
+    with pytest.raises(CorruptStoreError, match="element 700 of out/indices is 5000, but must be at least 0 and below 5,000"):
+        load(store, 0, count)
+
+
+@pytest.mark.parametrize("num_bytes", [4, 4096, 4100, READ_BYTES, READ_BYTES + 4, 3 * READ_BYTES - 8192, 3 * READ_BYTES - 4])
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_pages_are_checked_as_they_are_read(tmp_path, num_bytes, itemsize):
+    """From any page of a file; what is short, differs, or is too large is told apart from what is sound."""
+    num_bytes = -(-num_bytes // itemsize) * itemsize
+    numbers = np.random.default_rng(1).integers(0, 1000, num_bytes // itemsize).astype(f"u{itemsize}")
+    numbers[-1] = 1000
+    raw = numbers.view(np.uint8)
+    checksums = page_checksums(raw, 4096)
+    (tmp_path / "f").write_bytes(b"x" * 8192 + raw.tobytes())
+
+    def read(checksums=checksums, stop=1001, offset=8192):
+        out = np.zeros(num_bytes, np.uint8)
+        with open(tmp_path / "f", "rb") as file:
+            sound = read_sound(file.fileno(), offset, out, checksums, np.uint64(stop), itemsize)
+        assert not sound or out.tobytes() == raw.tobytes()
+        return sound
+
+    assert read()
+    assert not read(stop=1000)
+    assert not read(offset=8192 + itemsize)
+    for page in {0, checksums.size // 2, checksums.size - 1}:
+        wrong = checksums.copy()
+        wrong[page] ^= 1
+        assert not read(wrong)
