@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.spmv import spmv
+from oocgraph.allocator import returned_memory
 from oocgraph.bench.gpu_rates import empty_page_cache
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
@@ -173,16 +174,13 @@ def bench_spmv(
     import scipy.sparse  # noqa: F401 - loaded before memory is counted
 
     load_libraries(store)
-    in_memory = {
-        "the matrix": store.attributes.num_stored_edges * (8 + 2 * 8),  # values; indices twice while they are converted
-        "vectors": 8 * 8 * store.num_vertices,
-        "threads and compiled code": SLACK_BYTES,
-    }
-    streamed = _stream(store, num_rounds, threads, limit_bytes, sum(in_memory.values()), progress)
+    ring, empty = semiring_of("plus_times"), np.empty(0)
+    load_kernel(part_of(stored_matrix(store, transpose=False, column=None), None), empty, empty, ring)
     budget = Budget(limit_bytes)
-    with budget.together():
-        for name, num_bytes in in_memory.items():
-            budget.reserve(name, num_bytes)
+    matrix_bytes = store.attributes.num_stored_edges * (8 + 2 * 8)  # values; indices twice while they are converted
+    budget.alternatively("the matrix, vectors and threads of products in memory", matrix_bytes + 64 * store.num_vertices + SLACK_BYTES)
+    with returned_memory():
+        streamed = _stream(store, num_rounds, threads, budget, progress)
     with PeakSampler() as sampler:
         matrix, x = _matrix(store), np.random.default_rng(1).random(store.num_vertices)
         cut = _cut(matrix, num_parts)
@@ -300,12 +298,9 @@ def _cut(matrix: Any, num_parts: int) -> Cut:
     )  # fmt: skip
 
 
-def _stream(store: CSRStore, num_rounds: int, threads: int, limit_bytes: int, following_bytes: int, progress: Progress) -> Streamed:
+def _stream(store: CSRStore, num_rounds: int, threads: int, budget: Budget, progress: Progress) -> Streamed:
     """Stream products of the graph's pattern, in turn with a sequential read of the same files, each with a cold page cache."""
     ring, arrays = semiring_of("plus_times"), [store.array("out/indptr"), store.array("out/indices")]
-    empty = np.empty(0)
-    load_kernel(part_of(stored_matrix(store, transpose=False, column=None), None), empty, empty, ring)
-    budget = Budget(limit_bytes, following_bytes=following_bytes)
     with budget.together():
         budget.reserve("vectors", 2 * 8 * store.num_vertices)
         budget.reserve("threads and compiled code", SLACK_BYTES)

@@ -118,19 +118,17 @@ class StoredSlice:
         """
         if not len(values):
             return [], []
-        if values[0] < self[0]:
-            raise CorruptStoreError(
-                f"{self.array.place_of(self.start)}: element {self.start} of {self.array.name} is {self[0]}, but must be at most "
-                f"{values[0]}; {REMEDY}"
-            )
         pages = -(-self.size // self._page_length)
         if len(values) * pages.bit_length() * STREAMED_PAGES < pages:
+            self._refuse_above(self[0], values[0])
             positions = [bisect_right(self, value, 1) - 1 for value in values]
             return positions, [self[position] < value for position, value in zip(positions, values, strict=True)]
         wanted, step = np.asarray(values, np.int64), max(STREAMED_ELEMENTS, self._page_length)
-        positions, below, last = list[int](), list[bool](), self[0]
+        positions, below, last = list[int](), list[bool](), values[0]
         for start in range(self.start, self.stop, step):
             elements = self.array.read(start, min(self.stop, start + step))
+            if start == self.start:
+                self._refuse_above(int(elements[0]), values[0])
             here = wanted[len(positions) : int(np.searchsorted(wanted, elements[-1]))]
             found = np.searchsorted(elements, here, side="right") - 1  # -1: it is the last element of the block before
             positions += (start - self.start + found).tolist()
@@ -138,6 +136,14 @@ class StoredSlice:
             last = int(elements[-1])
         rest = wanted[len(positions) :]
         return positions + [self.size - 1] * rest.size, below + (last < rest).tolist()
+
+    def _refuse_above(self, first: int, value: int) -> None:
+        """Refuse elements of which the first is above a value that is looked for among them."""
+        if first > value:
+            raise CorruptStoreError(
+                f"{self.array.place_of(self.start)}: element {self.start} of {self.array.name} is {first}, but must be at most {value}; "
+                f"{REMEDY}"
+            )
 
     def _read_page(self, page: int) -> Array:
         start = page * self._page_length

@@ -264,5 +264,5 @@ def test_pointers_that_no_cut_can_be_found_among_are_refused(tmp_path, monkeypat
     pointers[0] = pointers[-1]
     pointers.tofile(path)
     monkeypatch.setattr("oocgraph.store.slices.STREAMED_PAGES", 0 if lookups else 1 << 30)
-    with pytest.raises(CorruptStoreError, match=r"out/indptr/c/0: element 0 of out/indptr is \d+, but must be at most \d+; run"):
+    with pytest.raises(CorruptStoreError, match=r"out/indptr/c/0: element 0 of out/indptr is \d+, but must be"):
         balanced_partition(open_graph(tmp_path / "g", check_pages=False), 5)
