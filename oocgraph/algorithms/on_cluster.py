@@ -7,7 +7,6 @@ In: a graph, sources, a client, and where the result goes: a result store of the
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -16,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError, OutputError
+from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.partition.store_order import StoreOrder
 from oocgraph.result import Search
 from oocgraph.runtime.dask import ClusterRuntime
-from oocgraph.runtime.dask_result import DaskBFSResult
+from oocgraph.runtime.dask_result import DaskBFSResult, TemporaryStore
 from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.result_writer import write_result
@@ -73,8 +72,8 @@ def bfs_on_cluster(
         num_partitions = int(stored.fields["num_partitions"])
     if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
         raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
-    path, owned = (stored.path, False) if stored is not None else _place(store, resume if resume is not None else result_store)
-    with _removed_on_failure(path if owned else None), PeakSampler() as sampler:
+    path, keep = (stored.path, None) if stored is not None else _place(store, resume if resume is not None else result_store)
+    with _removed_on_failure(keep), PeakSampler() as sampler:
         opened = (
             nullcontext(runtime)
             if runtime is not None
@@ -87,7 +86,7 @@ def bfs_on_cluster(
                 check_pages=check_pages,
                 device=device,
                 device_memory_budget=device_memory_budget,
-                result_folder=path.parent,
+                result_folder=path.parent if keep is None else path.parent.parent,
             )
         )
         with opened as loaded:
@@ -98,7 +97,7 @@ def bfs_on_cluster(
                 )
             if stored is None:
                 begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
-                stored = SearchStore.create(path, {**asked, **begun, "temporary": owned})
+                stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
             found, cluster = _search(loaded, stored, reached, iterate, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found,
@@ -116,21 +115,18 @@ def bfs_on_cluster(
             result_store=os.fspath(path),
             client=loaded.client,
             cluster=cluster,
-            owned=owned,
+            owned=keep is not None,
         )
 
 
 @contextmanager
-def _removed_on_failure(path: Path | None) -> Iterator[None]:
+def _removed_on_failure(keep: TemporaryStore | None) -> Iterator[None]:
     """Remove a temporary result store if what is done meanwhile fails or is interrupted."""
     try:
         yield
-    except BaseException as error:
-        if path is not None and path.exists():
-            try:
-                SearchStore(path, {}).remove()
-            except OutputError as left:
-                error.add_note(str(left))
+    except BaseException:
+        if keep is not None:
+            keep.remove()
         raise
 
 
@@ -163,17 +159,17 @@ def _search(
     return found, cluster
 
 
-def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, bool]:
-    """Where the result store is, and whether it goes with the result."""
+def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, TemporaryStore | None]:
+    """Where the result store is, and what keeps it where it goes with the result."""
     if path is not None:
-        return SearchStore.new_place(path), False
+        return SearchStore.new_place(path), None
     folder = settings().result_folder
     if folder is None and "://" in store.url:
         raise OocGraphError(
             f"{store.url} is remote: name a folder that workers can write to, by result_store (--result-store) or oocgraph.result-folder"
         )
-    where = Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder))
-    return where / f".oocgraph-{ALGORITHM}-{uuid.uuid4().hex[:12]}.zarr", True
+    keep = TemporaryStore.make(Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder)))
+    return Path(keep.path), keep
 
 
 def _check_same(stored: SearchStore, asked: dict[str, Any], num_partitions: int | None, path: str) -> None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +30,8 @@ from oocgraph.partition.store_order import StoreOrder
 from oocgraph.result import BLOCK_VERTICES, BFSResult
 from oocgraph.store.columns import as_numpy
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.outputs import output_error
+from oocgraph.store.remains import OUTPUT, Remains, clear
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -46,11 +49,31 @@ MAX_STREAMED_VERTICES = 1 << 22
 class TemporaryStore:
     """Keeps a result store that nobody named until neither the result nor an array of it is left in this process.
 
-    A copy in another process is None: it keeps nothing and removes nothing.
+    A copy in another process is None: it keeps nothing and removes nothing. A store of `make` is removed after this process has been
+    killed, too: by the next output or search that has its place in the same folder (`oocgraph.store.remains`).
     """
 
-    def __init__(self, path: str) -> None:
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+    def __init__(self, path: str, remove: Callable[[], object] | None = None) -> None:
+        self.path = path
+        self.remove = weakref.finalize(self, remove or partial(shutil.rmtree, path, ignore_errors=True))
+
+    @classmethod
+    def make(cls, folder: Path) -> TemporaryStore:
+        """Make a place for a result store in a folder, without what killed processes have left there.
+
+        Raises
+        ------
+        OutputError
+            The folder cannot be written to.
+        """
+        try:
+            clear(folder)
+            remains = Remains.make(folder / "search.zarr")
+        except OSError as error:
+            raise output_error(error, str(folder)) from error
+        made = cls(str(remains.folder / OUTPUT), remains.discard)
+        _temporary[made.path] = made
+        return made
 
     def __reduce__(self) -> tuple[Any, tuple[()]]:
         return type(None), ()

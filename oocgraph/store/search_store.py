@@ -337,19 +337,6 @@ class SearchStore:
             ) from error
         return PlainArray(folder, name, np.dtype(dtype).newbyteorder("<"), length, chunk_length)
 
-    def remove(self) -> None:
-        """Remove the store and all that is in it.
-
-        Raises
-        ------
-        OutputError
-            Some of it cannot be removed.
-        """
-        try:
-            shutil.rmtree(self.path)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be removed ({error.strerror}: {error.filename}); remove it yourself") from error
-
 
 def graph_fingerprint(store: CSRStore) -> str:
     """Return a short text that tells one graph from another: the same for copies of a store, wherever they are.

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import pickle
+import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +18,15 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
-from oocgraph.errors import OocGraphError, StoreError, VertexNotFoundError
+from oocgraph.errors import OocGraphError, OutputError, StoreError, VertexNotFoundError
 from oocgraph.partition.dealing import deal
 from oocgraph.partition.store_order import StoreOrder
 from oocgraph.runtime import dask_result
-from oocgraph.runtime.dask_result import DaskBFSResult
+from oocgraph.runtime.dask_result import DaskBFSResult, TemporaryStore
 from oocgraph.store.graph import open_graph
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.verify import verify_bfs
+from tests.processes import program
 from tests.reference_build import reference_build
 from tests.stores import random_edges, string_store
 from tests.test_result import result_of
@@ -237,6 +241,39 @@ def test_an_array_keeps_the_folder_of_a_result_that_is_gone(tmp_path):
     assert not folder.exists()
     with pytest.raises(StoreError, match="lives as long as the result"):
         sent.compute()
+
+
+MAKES_AND_WAITS = """
+import os, sys, time
+from pathlib import Path
+from oocgraph.runtime.dask_result import TemporaryStore
+keep = TemporaryStore.make(Path(sys.argv[1]))
+os.mkdir(keep.path)
+print(keep.path, flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_a_killed_client_leaves_is_removed_by_the_next(tmp_path):
+    """Not while it lives."""
+    with program([sys.executable, "-c", MAKES_AND_WAITS, tmp_path], stdout=subprocess.PIPE, text=True) as client:
+        left = Path(client.stdout.readline().strip())
+        first = TemporaryStore.make(tmp_path)
+        assert left.is_dir()
+        client.kill()
+        client.wait()
+        second = TemporaryStore.make(tmp_path)
+        assert not left.exists()
+        assert {entry.name for entry in tmp_path.iterdir()} == {Path(one.path).parent.name for one in (first, second)}
+    del first, second
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=re.escape(str(tmp_path / "file"))):
+        TemporaryStore.make(tmp_path / "file")
 
 
 def test_a_named_folder_stays(tmp_path):
