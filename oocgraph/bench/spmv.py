@@ -174,8 +174,7 @@ def bench_spmv(
     import scipy.sparse  # noqa: F401 - loaded before memory is counted
 
     load_libraries(store)
-    ring, empty = semiring_of("plus_times"), np.empty(0)
-    load_kernel(part_of(stored_matrix(store, transpose=False, column=None), None), empty, empty, ring)
+    _load_kernels(store)
     budget = Budget(limit_bytes)
     matrix_bytes = store.attributes.num_stored_edges * (8 + 2 * 8)  # values; indices twice while they are converted
     budget.alternatively("the matrix, vectors and threads of products in memory", matrix_bytes + 64 * store.num_vertices + SLACK_BYTES)
@@ -192,13 +191,26 @@ def bench_spmv(
     )  # fmt: skip
 
 
+def _load_kernels(store: CSRStore) -> None:
+    """Bring the kernels of all products into memory, before it is counted."""
+    from scipy.sparse import csr_array
+
+    kind, ring, empty = _index_dtype(store), semiring_of("plus_times"), np.empty(0)
+    valued = balanced_partition(csr_array((np.ones(1), np.zeros(1, kind), np.array([0, 1], kind)), shape=(1, 1)), 1)[0]
+    for part in (valued, replace(valued, values=None), part_of(stored_matrix(store, transpose=False, column=None), None)):
+        load_kernel(part, empty, empty, ring)
+
+
+def _index_dtype(store: CSRStore) -> type[np.signedinteger[Any]]:
+    return np.int32 if max(store.num_vertices, store.attributes.num_stored_edges) < 2**31 else np.int64
+
+
 def _matrix(store: CSRStore) -> Any:
     """Return the graph in store order with random values, as a ``scipy.sparse.csr_array``."""
     from scipy.sparse import csr_array
 
-    n, num_edges = store.num_vertices, store.attributes.num_stored_edges
-    kind = np.int32 if max(n, num_edges) < 2**31 else np.int64
-    values = np.random.default_rng(0).random(num_edges)
+    n, kind = store.num_vertices, _index_dtype(store)
+    values = np.random.default_rng(0).random(store.attributes.num_stored_edges)
     return csr_array((values, store.read("out/indices").astype(kind), store.read("out/indptr").astype(kind)), shape=(n, n))
 
 
@@ -206,11 +218,9 @@ def _multiply_all(
     matrix: Any, x: Array, num_rounds: int, threads: int, peer: str | None, progress: Progress
 ) -> tuple[dict[str, list[float]], tuple[str, ...]]:
     """Time each kind of product in turn; what is first of each warms caches and is not counted."""
-    ring, y = semiring_of("plus_times"), np.zeros(matrix.shape[0])
+    ring = semiring_of("plus_times")
     parts = balanced_partition(matrix, PARTS_PER_THREAD * threads)
     pattern = [replace(part, values=None) for part in parts]
-    for some in (parts, pattern):
-        load_kernel(some[0], x, y, ring)
 
     def ours(some: Any) -> Callable[[], Array]:
         def run() -> Array:
