@@ -40,7 +40,7 @@ FIXED_BYTES = 24 << 20
 """Compiled code, checksums, metadata, fragmentation of the heap; not imports, which are loaded before memory is counted."""
 
 COMPRESSION_BYTES = 16 << 20
-"""What Zarr takes to write compressed arrays: its threads and event loop, chunks of 1 MiB as values and as stored (8 MiB)."""
+"""What writing compressed arrays takes: 3 MiB for a chunk as values and as stored, up to 1 MiB of the next one of each array."""
 
 TEXT_COPIES = 16
 """Bytes held for each byte of strings that is sorted: copies, offsets, the hash table of distinct ones, the order."""
@@ -122,7 +122,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     payload_bytes
         Bytes of the columns beside each edge.
     compressed
-        Whether Zarr compresses the arrays.
+        Whether the arrays are compressed.
 
     Raises
     ------

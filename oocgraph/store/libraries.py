@@ -9,13 +9,13 @@ from oocgraph.types import Codec
 
 
 def load_codecs(codec: Codec) -> None:
-    """Import what writes arrays that are compressed."""
+    """Import what compresses arrays."""
     if codec != "none":
-        import zarr.codecs  # noqa: F401 - loaded for others
+        from numcodecs import blosc, zstd  # noqa: F401 - loaded for others
 
 
 def load_libraries(store: CSRStore) -> None:
-    """Import Arrow for ids or columns that are strings, and Zarr with its codecs for arrays that are not plain local files.
+    """Import Arrow for ids or columns that are strings, and Zarr or its codecs for arrays that are not plain local files.
 
     Raises
     ------

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.store.codecs import BLOSC_COMPRESSOR, BLOSC_LEVEL, ZSTD_LEVEL
 from oocgraph.store.layout import CHUNK_BYTES
 from oocgraph.types import PAGE_BYTES, Codec
 
@@ -86,9 +87,9 @@ def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: 
     """Zarr v3 metadata of a one-dimensional array (all that any reader needs)."""
     codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}} if dtype.itemsize > 1 else {"name": "bytes"}]
     if codec == "zstd":
-        codecs.append({"name": "zstd", "configuration": {"level": 3, "checksum": False}})
+        codecs.append({"name": "zstd", "configuration": {"level": ZSTD_LEVEL, "checksum": False}})
     elif codec == "blosc":
-        shuffle = {"cname": "lz4", "clevel": 5, "shuffle": "bitshuffle", "typesize": dtype.itemsize, "blocksize": 0}
+        shuffle = {"cname": BLOSC_COMPRESSOR, "clevel": BLOSC_LEVEL, "shuffle": "bitshuffle", "typesize": dtype.itemsize, "blocksize": 0}
         codecs.append({"name": "blosc", "configuration": shuffle})
     return {
         "zarr_format": 3,

@@ -4,7 +4,7 @@ In: blocks of each array, in order. Out: a Zarr v3 group. It is built under a te
 folder of its destination (so on the same disk) and moved when its attributes say ``complete``; what fails or
 is killed before leaves no store that opens, and the next build there removes the remains (`oocgraph.store.staging`).
 
-Uncompressed chunks are written as plain files, because they are plain bytes; compressed ones through Zarr.
+Chunks are plain files: of the bytes of the values, or of those compressed (`oocgraph.store.codecs`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.store.codecs import encode
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
 from oocgraph.store.metadata import array_metadata, group_metadata
 from oocgraph.store.staging import Staging
@@ -39,7 +40,7 @@ class ArrayWriter:
         Stored little-endian.
     codec
         ``none``: 64 MiB chunk files of plain bytes, a checksum per 4 KiB page.
-        Otherwise 1 MiB chunks compressed by Zarr, a checksum per chunk of what is stored.
+        Otherwise 1 MiB chunks that are compressed, a checksum per chunk of what is stored.
     """
 
     def __init__(self, root: Path, name: str, dtype: Any, codec: Codec) -> None:
@@ -109,20 +110,15 @@ class ArrayWriter:
             view = view[done:]
 
     def _write_compressed(self, raw: Array) -> None:
-        import zarr
-
         chunk_bytes = self._chunk_length * self._dtype.itemsize
         for start in range(0, raw.size, chunk_bytes):
-            values = raw[start : start + chunk_bytes].view(self._dtype)
-            first = self._num_bytes // self._dtype.itemsize
-            metadata = array_metadata(first + values.size, self._chunk_length, self._dtype, self._codec)
-            (self._root / self.name / "zarr.json").write_text(json.dumps(metadata))
-            with zarr.config.set({"array.write_empty_chunks": True}):  # an all-zero chunk is a real one
-                array = zarr.open_array(str(self._root / self.name), mode="r+")
-                array[first : first + values.size] = values
-            stored = np.fromfile(self._root / self.name / "c" / str(first // self._chunk_length), np.uint8)
+            values = raw[start : start + chunk_bytes]
+            if values.size < chunk_bytes:  # the last chunk: the rest of it is the fill value
+                values = np.concatenate([values, np.zeros(chunk_bytes - values.size, np.uint8)])
+            stored = np.frombuffer(encode(self._codec, values.view(self._dtype)), np.uint8)
+            (self._root / self.name / "c" / str(self._num_bytes // chunk_bytes)).write_bytes(stored.data)
             self._checksums.append(page_checksums(stored, max(1, stored.size)))
-            self._num_bytes += values.nbytes
+            self._num_bytes += chunk_bytes
 
     def abort(self) -> None:
         """Close the open chunk file, if any."""

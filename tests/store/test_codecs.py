@@ -1,0 +1,37 @@
+"""Compressed arrays are those that Zarr itself would write, byte for byte."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+from oocgraph.store.writer import ArrayWriter
+
+
+@pytest.mark.parametrize("codec", ["zstd", "blosc"])
+@pytest.mark.parametrize("dtype", ["uint8", "bool", "uint32", "int64", "float32", "float64"])
+def test_chunks_are_those_of_zarr(tmp_path, codec, dtype):
+    """Of what compresses well and badly; the last chunk is filled up, and one of zeros is not left out."""
+    rng, length = np.random.default_rng(1), (1 << 20) // np.dtype(dtype).itemsize
+    noise = rng.integers(0, 256, 1 << 20, np.uint8)
+    parts = [np.zeros(length, dtype), np.sort(rng.integers(0, 100, length)).astype(dtype)]
+    parts.append((noise & 1).view(bool) if dtype == "bool" else noise.view(dtype))
+    values = np.concatenate([*parts, parts[1][:1000]])
+    writer = ArrayWriter(tmp_path, "ours", dtype, codec)
+    for start in range(0, values.size, 100_000):
+        writer.append(values[start : start + 100_000])
+    writer.close()
+    (tmp_path / "zarr").mkdir()
+    (tmp_path / "zarr" / "zarr.json").write_bytes((tmp_path / "ours" / "zarr.json").read_bytes())
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        array = zarr.open_array(str(tmp_path / "zarr"), mode="r+")
+        array[:] = values
+    assert json.loads((tmp_path / "ours" / "zarr.json").read_text())["shape"] == [values.size]
+    np.testing.assert_array_equal(zarr.open_array(str(tmp_path / "ours"), mode="r")[:], values)
+    chunks = sorted((tmp_path / "ours" / "c").iterdir())
+    assert [chunk.name for chunk in chunks] == ["0", "1", "2", "3"]
+    for chunk in chunks:
+        assert chunk.read_bytes() == (tmp_path / "zarr" / "c" / chunk.name).read_bytes()
