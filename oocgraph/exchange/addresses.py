@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -196,6 +196,8 @@ def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:
     ------
     OocGraphError
         A part has more local vertices than messages can name.
+    CorruptStoreError
+        A mirror has its master here, by its own part, but not by this one.
     """
     mine = parts[p]
     if mine.num_vertices + ALIGNMENT * len(parts) > MAX_LOCAL:
@@ -250,15 +252,30 @@ def _mirrored(parts: Sequence[PartLike], p: int, group: str) -> Iterator[tuple[A
             continue
         here = part.mirror_owner() == p
         wanted = part.global_id()[part.num_masters :][here]
-        yield _slots(wanted, masters, isolated).astype(np.uint32), _have_edges(part, group)[here]
+        slots = _slots(wanted, masters, isolated)
+        if (slots < 0).any():
+            raise CorruptStoreError(
+                f"{part.store.url}: vertices/mirror_owner says that vertex {wanted[np.argmax(slots < 0)]} (a number of the store) has its "
+                f"master in part {p}, which does not have it; partition the graph again"
+            )
+        yield slots.astype(np.uint32), _have_edges(part, group)[here]
 
 
 def _slots(wanted: Array, masters: Array, isolated: Array) -> Array:
-    """Return the slot of each of some masters, by number in the graph."""
-    at = np.searchsorted(masters, wanted)
-    has_row = at < masters.size
-    has_row[has_row] = masters[at[has_row]] == wanted[has_row]
-    at[~has_row] = masters.size + np.searchsorted(isolated, wanted[~has_row])
+    """Return the slot of each of some masters, by number in the graph; -1: there is none."""
+    slots = _positions(wanted, masters)
+    others = slots < 0
+    at = _positions(wanted[others], isolated)
+    slots[others] = np.where(at < 0, -1, masters.size + at)
+    return slots
+
+
+def _positions(wanted: Array, ids: Array) -> Array:
+    """Return where each of some numbers is among ascending ones; -1: it is not."""
+    at = np.searchsorted(ids, wanted)
+    found = at < ids.size
+    found[found] = ids[at[found]] == wanted[found]
+    at[~found] = -1
     return at
 
 

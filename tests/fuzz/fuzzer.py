@@ -32,6 +32,9 @@ ROOMS = tuple(mib << 20 for mib in (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 
 AMPLE_BYTES = 64 << 20
 """Room beyond the smallest budget."""
 
+UNPROMISED_BYTES = 64 << 20
+"""Growth of an operation that promises nothing: what one run of it takes is seen only from time to time."""
+
 
 BASE_SHARES = {"graph": 40, "partitions": 30, "checkpoint": 10, "search": 1}
 """How often a base of a kind is drawn: a search on a cluster takes as long as a hundred others."""
@@ -197,7 +200,7 @@ class Fuzzer:
         key = _kind_key(case)
         for room in ROOMS if key not in self._rooms else ():
             outcome = self._sound(case, room)
-            self._rooms[key], self._growths[key] = room, outcome.growth_bytes
+            self._rooms[key], self._growths[key] = room, max(UNPROMISED_BYTES, outcome.growth_bytes)
             if outcome.status != "refused" or "set --memory" not in outcome.text:
                 break
 

@@ -157,3 +157,16 @@ def test_what_is_no_partitions(whole, tmp_path):
 @pytest.mark.parametrize(("num_partitions", "name"), [(1, "int16"), (32_767, "int16"), (32_768, "int32")])
 def test_dtype_of_masters(num_partitions, name):
     assert master_dtype(num_partitions).name == name
+
+
+@pytest.mark.parametrize("p", range(3))
+def test_a_mirror_whose_master_is_nowhere_is_refused(whole, copied, p):
+    """Its place in the lists of that part would be that of another vertex, or none."""
+    part = open_partitions(copied)[p]
+    owner = part.mirror_owner()
+    owner[0] = next(q for q in range(3) if q not in (p, owner[0]))
+    owner.astype("<i4").tofile(Path(part.store.url) / "vertices" / "mirror_owner" / "c" / "0")
+    with pytest.raises(
+        CorruptStoreError, match=rf"part-0000{p}.*says that vertex \d+ .* has its master in part {owner[0]}, which does not"
+    ):
+        oocgraph.bfs(whole.attributes.graph, 0, partition=open_partitions(copied))
