@@ -19,7 +19,7 @@ from oocgraph.partition.partial import PartialCSR
 from oocgraph.partition.stored import StoredMatrix
 from oocgraph.runtime.product import multiply
 from oocgraph.runtime.product_checks import refuse_nan
-from oocgraph.store.arrays import PlainArray
+from oocgraph.store.arrays import PlainArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -29,9 +29,6 @@ bandwidth of one sequential reader of the same chunks); larger ones only cost me
 
 READ_AHEAD = 2
 """Threads beyond those that multiply, which read meanwhile."""
-
-DECODED_COPIES = 3
-"""Copies of a chunk that Zarr holds while it decodes one: encoded, decoded, and what is returned."""
 
 
 class StoredProduct:
@@ -190,10 +187,8 @@ def _has(parts: list[PartialCSR], name: str) -> bool:
 
 
 def _held_bytes(slice_: Any, length: int) -> int:
-    """Bytes that a thread holds to read `length` elements: a buffer, or what Zarr decodes."""
-    if isinstance(slice_.array, PlainArray):
-        return int(length * slice_.dtype.itemsize)
-    return int(DECODED_COPIES * max(length, slice_.array.chunk_length) * slice_.dtype.itemsize)
+    """Bytes that a thread holds to read `length` elements: a buffer, or what is decoded."""
+    return decoded_bytes(slice_.array, length) or int(length * slice_.dtype.itemsize)
 
 
 def _bounds(part: PartialCSR) -> list[int]:

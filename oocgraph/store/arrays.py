@@ -18,7 +18,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.values import Below, Rule
-from oocgraph.types import PAGE_BYTES, Array
+from oocgraph.types import PAGE_BYTES, Array, Codec
 
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
 
@@ -36,7 +36,14 @@ class StoredArray:
         What its values must keep to; None where nothing is indexed by them.
     checksums
         Checksum of each page (of a compressed array: chunk). Where it is given, everything that is read is compared with it.
+
+    Attributes
+    ----------
+    codec
+        How chunks are compressed.
     """
+
+    codec: Codec = "none"
 
     def __init__(
         self,
@@ -314,9 +321,15 @@ def aligned(length: int, dtype: np.dtype[Any]) -> Array:
 
 
 DECODED_COPIES = 3
-"""Times a chunk is held while Zarr decodes it: as stored, decoded, and what is taken of it."""
+"""Times a chunk is held while it is decoded: as stored, decoded, and what is taken of it."""
+
+BLOSC_BYTES = 9 << 20
+"""What Blosc keeps in each thread that decodes, whatever it decodes (chunks of 1 MiB; zstd: nothing)."""
 
 
-def decoded_bytes(array: StoredArray) -> int:
-    """Bytes that one read holds beside its result where chunks are decoded as a whole."""
-    return 0 if isinstance(array, PlainArray) else DECODED_COPIES * array.chunk_length * array.dtype.itemsize
+def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
+    """Bytes that one read of up to a chunk, or of `num_elements`, holds beside its result where chunks are decoded as a whole."""
+    if isinstance(array, PlainArray):
+        return 0
+    chunk = DECODED_COPIES * max(num_elements, array.chunk_length) * array.dtype.itemsize
+    return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)

@@ -67,7 +67,7 @@ class ZarrArray(StoredArray):
         self, get: Get, name: str, shape: ArrayShape, codec: Codec, *, rule: Rule | None = None, checksums: StoredArray | None = None
     ) -> None:
         super().__init__(name, *shape, rule=rule, checksums=checksums)
-        self._get, self._codec = get, codec
+        self._get, self.codec = get, codec
 
     def _fetch(self, start: int, stop: int) -> Array:
         out = np.empty(stop - start, self.dtype)
@@ -93,6 +93,6 @@ class ZarrArray(StoredArray):
                 found = page_checksums(np.frombuffer(raw, np.uint8), max(1, len(raw)))
                 if not found.size or found[0] != self.checksums.read(chunk, chunk + 1)[0]:
                     raise CorruptStoreError(f"{key}: this chunk of {self.name} differs from its checksum; {REMEDY}")
-            return np.frombuffer(decode(self._codec, raw, chunk_bytes), self.dtype)
+            return np.frombuffer(decode(self.codec, raw, chunk_bytes), self.dtype)
         except (OSError, RuntimeError, ValueError) as error:
             raise CorruptStoreError(f"{key}: this chunk of {self.name} cannot be read or decoded ({error}); {REMEDY}") from error

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import zarr
 
+import oocgraph
 from oocgraph.store.writer import ArrayWriter
 
 
@@ -35,3 +38,30 @@ def test_chunks_are_those_of_zarr(tmp_path, codec, dtype):
     assert [chunk.name for chunk in chunks] == ["0", "1", "2", "3"]
     for chunk in chunks:
         assert chunk.read_bytes() == (tmp_path / "zarr" / "c" / chunk.name).read_bytes()
+
+
+DECODES = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import oocgraph
+from oocgraph.memory import PeakSampler, host_bytes
+from oocgraph.store.arrays import decoded_bytes
+array = oocgraph.open_graph(sys.argv[1]).array("out/indices")
+array.read(0, array.length)
+before = host_bytes()
+with PeakSampler() as sampler, ThreadPoolExecutor(6) as pool:
+    for _ in pool.map(lambda i: int(array.read(0, array.length).max()), range(200)):
+        pass
+print(sampler.peak_bytes - before, 6 * (decoded_bytes(array) + array.length * array.dtype.itemsize))
+"""
+
+
+@pytest.mark.parametrize("codec", ["zstd", "blosc"])
+def test_decoding_holds_what_is_charged(tmp_path, codec):
+    """In each of several threads, with the results."""
+    ends = np.random.default_rng(1).integers(0, 1 << 15, (2, 250_000))
+    oocgraph.build_csr((ends[0], ends[1]), tmp_path / "g", directed=True, codec=codec)
+    done = subprocess.run([sys.executable, "-c", DECODES, tmp_path / "g"], check=True, capture_output=True, text=True)
+    held, charged = map(int, done.stdout.split())
+    assert held <= charged
