@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,15 @@ def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
 
 
 def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
-    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached."""
+    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached.
+
+    Threads do so in turn: numba's registries are generators that two may not read at once.
+    """
+    with global_compiler_lock:
+        _load_kernels(calls)
+
+
+def _load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
     wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
     wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
     # numba tells by this alone whether a signature is cached: its public way to ask is to compile
