@@ -29,12 +29,16 @@ import numpy as np
 
 from oocgraph.memory import CGROUP_SHARE, host_bytes
 from tests.capped import memory_group
+from tests.processes import program
 
 ROOT = Path(__file__).resolve().parent.parent
 
 WAYS = ("next", "same", "none")
 
 TINY = "1M"
+
+SECONDS = 300
+"""Within which any draw ends, on a busy machine too."""
 
 TABLES = (".zarr", ".parquet", ".csv")
 
@@ -248,30 +252,35 @@ def _run(arguments, limit_bytes):
     command = [sys.executable, "-m", "tests.budget_draws", *map(str, arguments)]
     with nullcontext() if limit_bytes is None else memory_group(limit_bytes) as group:
         enter = [] if group is None else ["/bin/sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "capped"]
-        process = subprocess.Popen(
-            [*enter, *command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        peak, ended = 0, threading.Event()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "cwd": ROOT, "env": environment}
+        with program([*enter, *command], **options) as process:
+            peak, ended = 0, threading.Event()
 
-        def sample():
-            nonlocal peak
-            while not ended.wait(0.002):
-                peak = max(peak, host_bytes(process.pid))
+            def sample():
+                nonlocal peak
+                while not ended.wait(0.002):
+                    peak = max(peak, host_bytes(process.pid))
 
-        sampler = threading.Thread(target=sample)
-        sampler.start()
-        try:
-            text, _ = process.communicate(timeout=300)
-        finally:
-            process.kill()
-            ended.set()
-            sampler.join()
+            sampler = threading.Thread(target=sample)
+            sampler.start()
+            try:
+                text, _ = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                return -1, f"did not end within {SECONDS} s: {_threads(process.pid)}", peak
+            finally:
+                ended.set()
+                sampler.join()
     return process.returncode, text, peak
+
+
+def _threads(pid):
+    """Say what each thread of a process is waiting for, as far as the kernel tells."""
+    told = []
+    for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
+        with contextlib.suppress(OSError):
+            told.append(f"{(task / 'stat').read_text().rpartition(')')[2].split()[0]} {(task / 'wchan').read_text()}")
+    return "; ".join(told)
 
 
 def _command(arguments):

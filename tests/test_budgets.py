@@ -18,7 +18,7 @@ def draws(tmp_path_factory):
 
 
 @pytest.mark.capped
-@pytest.mark.timeout(max(600, 30 * NUM_DRAWS))
+@pytest.mark.timeout(max(1800, 90 * NUM_DRAWS))
 def test_the_smallest_budget_that_is_named_works_and_is_kept(draws):
     """In the next process under a hard cap, in the same process, and without any budget under that cap."""
     wrong = [f"{found.draw}: {found.wrong}" for found in (judge(draws.draw()) for _ in range(NUM_DRAWS)) if found.wrong]
