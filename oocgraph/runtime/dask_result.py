@@ -23,14 +23,13 @@ from uuid import uuid4
 import dask.array as da
 import numpy as np
 
-from oocgraph.errors import OocGraphError, StoreError
+from oocgraph.errors import OocGraphError, OutputError, StoreError
 from oocgraph.join import Join
 from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.partition.store_order import StoreOrder
 from oocgraph.result import BLOCK_VERTICES, BFSResult
 from oocgraph.store.columns import as_numpy
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.outputs import output_error
 from oocgraph.store.remains import OUTPUT, Remains, clear
 from oocgraph.store.search_store import SearchStore, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
@@ -70,7 +69,10 @@ class TemporaryStore:
             clear(folder)
             remains = Remains.make(folder / "search.zarr")
         except OSError as error:
-            raise output_error(error, str(folder)) from error
+            raise OutputError(
+                f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or --result-store, "
+                "to another folder"
+            ) from error
         made = cls(str(remains.folder / OUTPUT), remains.discard)
         _temporary[made.path] = made
         return made
