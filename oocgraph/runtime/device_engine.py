@@ -119,7 +119,7 @@ class DeviceEngine:
         self.begin(state)
 
     def begin(self, state: OnDevice) -> None:
-        """Reset counters and figures; what is found follows with whoever finds first: a pull overwrites it, a push adds to it."""
+        """Reset counters and figures; what the last iteration found is cleared later: a pull overwrites it, a push adds to it."""
         with self.naming(state):
             self.kernels.reset()
             self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}

@@ -69,7 +69,7 @@ def test_a_number_that_is_too_large_is_found_though_its_checksum_is_right(store,
 @pytest.mark.parametrize("num_bytes", [4, 4096, 4100, READ_BYTES, READ_BYTES + 4, 3 * READ_BYTES - 8192, 3 * READ_BYTES - 4])
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_pages_are_checked_as_they_are_read(tmp_path, num_bytes, itemsize):
-    """From any page of a file; what is short, differs, or is too large is told apart from what is sound."""
+    """Starting at any page of a file: pages that are short, that differ or that hold too large a number are not sound."""
     num_bytes = -(-num_bytes // itemsize) * itemsize
     numbers = np.random.default_rng(1).integers(0, 1000, num_bytes // itemsize).astype(f"u{itemsize}")
     numbers[-1] = 1000
