@@ -219,16 +219,18 @@ def test_first_of_two_failures_is_raised():
 
 def test_reads_that_run_end_before_a_failure_is_told():
     search = Search(CpuDevice(), total=95, num_buffers=3)
-    failed, ended = threading.Event(), []
+    failed, begun, ended = threading.Event(), threading.Barrier(3), []
 
     def gather(e0, e1, out):
         if e0:
+            begun.wait(WAIT_SECONDS)
             assert failed.wait(WAIT_SECONDS)
             ended.append(e0)
             return search.gather(e0, e1, out)
         return search.gather(e0, e1, out)
 
     def consume(buffer, e0, e1):
+        begun.wait(WAIT_SECONDS)
         failed.set()
         raise RuntimeError("no such kernel")
 
