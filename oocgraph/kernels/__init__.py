@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: the plain NumPy oracle and the compiled kernels.
+"""Arrays in, arrays out: compiled kernels. What they must equal, in plain NumPy, is in tests/oracles.
 
 Compiled kernels are cached beside their source, or in the user's cache folder. Where neither can be written (a service user, a
 read-only container) they are cached in a folder of the temporary directory that only this user can use.

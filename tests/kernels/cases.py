@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from oocgraph.kernels import reference
+from tests.oracles import search as reference
 
 
 @dataclasses.dataclass

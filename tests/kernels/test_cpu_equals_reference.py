@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oocgraph.kernels import cpu, reference
+from oocgraph.kernels import cpu
 from oocgraph.kernels.rows import file_extent
 from tests.kernels.cases import make_case
+from tests.oracles import search as reference
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oocgraph.kernels import reference_spmv
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import semiring_of
 from tests.kernels.on_device import C_NAME, DEVICES, Bench, open_device, source
+from tests.oracles import spmv as reference_spmv
 
 INDEX_DTYPES = {"uint32": np.dtype(np.uint32), "int64": np.dtype(np.int64)}
 VALUE_DTYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
@@ -133,7 +133,7 @@ LENGTHS = [5000, 0, 1, 31, 32, 33, 255, 256, 257, 0, *[3, 1, 0] * 300, 2048, 204
 @pytest.mark.parametrize("weighted", [False, True], ids=["ones", "values"])
 @pytest.mark.parametrize("value_dtype", VALUE_DTYPES.values(), ids=VALUE_DTYPES)
 class TestAgainstTheReference:
-    """`GpuProductKernels` does what `oocgraph.kernels.reference_spmv` does, from local pointers that it makes itself."""
+    """`GpuProductKernels` does what `tests.oracles.spmv` does, from local pointers that it makes itself."""
 
     @pytest.mark.parametrize("dtype", INDEX_DTYPES.values(), ids=INDEX_DTYPES)
     def test_rows_and_columns(self, bench, dtype, value_dtype, weighted, name):

@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.kernels import gather, reference_gather
+from oocgraph.kernels import gather
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, file_extent
+from tests.oracles import gather as reference_gather
 
 SEEDS = st.integers(0, 2**32)
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
-from oocgraph.kernels import reference
 from oocgraph.kernels.gpu import EVERY_EDGE, SCAN_TILE, Counter, Lookup, kernel_names, marks
 from oocgraph.runtime.device_graph import aligned_offsets
 from oocgraph.subgraph.dependency import DependencySubgraph, num_tiles
 from tests.kernels.cases import make_case
+from tests.oracles import search as reference
 
 SEEDS = st.integers(0, 2**32)
 QUICK = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])

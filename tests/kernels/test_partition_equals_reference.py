@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.kernels import partition as compiled
-from oocgraph.kernels import reference_partition as plain
+from tests.oracles import partition as plain
 
 SEEDS = st.integers(0, 2**32 - 1)
 

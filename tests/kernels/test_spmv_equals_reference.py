@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
-from oocgraph.kernels import reference_spmv, spmv
+from oocgraph.kernels import spmv
 from oocgraph.kernels.intrinsics import AHEAD
 from oocgraph.kernels.semirings import OR_AND, SEMIRINGS, semiring_of
+from tests.oracles import spmv as reference_spmv
 from tests.partition.matrices import of_rows
 
 DTYPES = [np.float32, np.float64]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oocgraph.kernels import pieces, reference_pieces
-from oocgraph.kernels import reference_traverse as plain
+from oocgraph.kernels import pieces
 from oocgraph.kernels import traverse as compiled
+from tests.oracles import pieces as reference_pieces
+from tests.oracles import traverse as plain
 
 SEEDS = st.integers(0, 2**32 - 1)
 

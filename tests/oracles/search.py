@@ -1,4 +1,4 @@
-"""The kernels of a search as plain NumPy: the oracle that `cpu` (and later `gpu`) must equal, with the same names and signatures.
+"""The kernels of a search as plain NumPy: the oracle that `kernels.cpu` and the CUDA kernels must equal, same names and signatures.
 
 Nothing here is quick: whole rows are read one after the other, and bitmaps are turned into lists. A pull takes the first
 neighbour in the frontier, as `cpu` does; after a push only the set of found vertices is determined, parents are any valid ones.
