@@ -9,7 +9,6 @@ chosen by the bytes that each would move, exactly counted where that pays (`oocg
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,33 +18,25 @@ import numpy as np
 from oocgraph.arrays import DeviceKind
 from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
-from oocgraph.memory import PeakSampler, device_bytes_read
-from oocgraph.plan import direction as rules
-from oocgraph.plan.direction import Choice
-from oocgraph.progress import LEVEL, REACHED, watched
-from oocgraph.result import BFSResult, Search
+from oocgraph.memory import PeakSampler
+from oocgraph.progress import watched
+from oocgraph.result import BFSResult
 from oocgraph.runtime.device_engine import DeviceEngine
 from oocgraph.runtime.in_process import open_runtime
+from oocgraph.runtime.levels import MAX_DEPTH_LIMIT, search
 from oocgraph.runtime.local import LocalRuntime
-from oocgraph.runtime.state import SearchProgress
-from oocgraph.runtime.steps import InProcess, Steps
+from oocgraph.runtime.steps import InProcess
 from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Direction, Progress, ProgressOption, ignore_progress
+from oocgraph.types import Direction, Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.runtime.dask import ClusterRuntime
     from oocgraph.store.partitions import Partitions
-
-MAX_DEPTH_LIMIT = np.iinfo(np.int32).max - 1
-"""No level is larger."""
-
-FEW_PAGES = 64
-"""Pages below which a pull is finished without counting what a push would read."""
 
 
 def bfs(
@@ -165,7 +156,6 @@ def bfs(
             sources,
             client=client,
             runtime=runtime,
-            iterate=iterate,
             num_partitions=num_partitions,
             result_store=result_store,
             resume=resume,
@@ -242,88 +232,3 @@ def _check_arguments(
         url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
         if os.path.abspath(url) != os.path.abspath(runtime.store.url):
             raise OocGraphError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
-
-
-def search(
-    runtime: InProcess,
-    sources: Array,
-    *,
-    direction: Direction = "auto",
-    depth_limit: int | None = None,
-    progress: Progress = ignore_progress,
-) -> Search:
-    """Traverse from ``sources`` ((num_sources,) int64 store numbers, distinct, perhaps none), in store order; see `bfs`.
-
-    Searches of one runtime in several threads take turns: they share its caches and its threads.
-    """
-    runtime.lifetime.check()
-    with runtime.lifetime.searching:
-        return _search(runtime, sources, direction, depth_limit, progress)
-
-
-def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
-    device_began, began = device_bytes_read(), time.perf_counter()
-    last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
-    state = runtime.start(sources)
-    oracle_seconds, oracle_bytes = 0.0, 0
-    while state.frontier_size and state.level < last_level:
-        if runtime.oracle is not None:
-            seconds, num_bytes = runtime.ask_oracle(state)
-            oracle_seconds, oracle_bytes = oracle_seconds + seconds, oracle_bytes + num_bytes
-        if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
-            iterate(runtime, state, direction)
-            progress(LEVEL, state.level, 0)
-            progress(REACHED, state.num_reached, state.num_vertices)
-    runtime.finish(state)
-    seconds = time.perf_counter() - began - oracle_seconds
-    device = device_bytes_read() - device_began - oracle_bytes
-    parent, level = runtime.results(state)
-    return Search(
-        sources=sources,
-        parent=parent,
-        level=level,
-        num_reached=state.num_reached,
-        num_reached_edges=runtime.reached_edges(state),
-        depth=state.depth,
-        seconds=seconds,
-        bytes_requested=state.bytes_requested,
-        bytes_read=max(state.bytes_requested, device),
-        iterations=state.iterations(),
-    )
-
-
-def iterate(runtime: Steps, state: SearchProgress, direction: Direction) -> None:
-    """Find the next level: of a whole graph, or a partition's part of it."""
-    began = time.perf_counter()
-    runtime.begin_iteration(state)
-    frontier, undecided = state.frontier_size, 0
-    choice = choose(runtime, state, direction)
-    if choice.direction == "push":
-        num_bytes = runtime.push(state)
-    else:
-        num_bytes = 0
-        undecided = runtime.pull_heads(state)
-        if undecided:
-            choice = choose_finish(runtime, state, undecided, choice) if direction == "auto" else choice
-            num_bytes = runtime.push(state) if choice.direction == "push" else runtime.pull_tails(state)
-    runtime.advance(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes)
-
-
-def choose(runtime: Steps, state: SearchProgress, direction: Direction) -> Choice:
-    """Apply the rule that `direction` names."""
-    if direction in ("push", "pull"):
-        return Choice(direction, "as asked")
-    facts = runtime.facts(state)
-    if direction == "half":
-        return rules.choose_half(facts)
-    if direction == "alpha-beta":
-        return rules.choose_alpha_beta(facts, alpha=runtime.knobs.alpha, beta=runtime.knobs.beta)
-    return rules.choose_by_cost(facts, disk_byte_cost=runtime.outside_byte_cost, page_bytes=runtime.outside_page_bytes)
-
-
-def choose_finish(runtime: Steps, state: SearchProgress, undecided: int, choice: Choice) -> Choice:
-    """Finish a pull that left vertices undecided by whichever direction reads fewer pages."""
-    pull_pages = runtime.undecided_pages(state)
-    if pull_pages <= FEW_PAGES:
-        return choice
-    return rules.choose_finish(undecided=undecided, pull_pages=pull_pages, push_pages=runtime.frontier_pages(state))

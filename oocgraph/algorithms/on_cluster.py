@@ -1,13 +1,13 @@
 """A breadth-first search on a Dask cluster, from user ids to a result whose arrays stay with the workers.
 
 In: a graph, sources, a client, and where the result goes: a result store of the user's, one to go on with, or a temporary one. Out: a
-`DaskBFSResult`. The traversal is `oocgraph.algorithms.bfs.iterate`, run by `oocgraph.runtime.dask`.
+`DaskBFSResult`. The traversal is `oocgraph.runtime.levels.iterate`, run by `oocgraph.runtime.dask`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ def bfs_on_cluster(
     *,
     client: Any,
     runtime: Any,
-    iterate: Callable[..., None],
     num_partitions: int | None,
     result_store: str | os.PathLike[str] | None,
     resume: str | os.PathLike[str] | None,
@@ -98,7 +97,7 @@ def bfs_on_cluster(
             if stored is None:
                 begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
                 stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
-            found, cluster = _search(loaded, stored, reached, iterate, direction, depth_limit, progress)
+            found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found,
             ids=ids,
@@ -131,13 +130,13 @@ def _removed_on_failure(keep: TemporaryStore | None) -> Iterator[None]:
 
 
 def _search(
-    runtime: ClusterRuntime, stored: SearchStore, sources: Any, iterate: Callable[..., None], direction: Direction, depth_limit: int | None,
+    runtime: ClusterRuntime, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
     progress: Progress,
 ) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
     """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
     outcome: Outcome | None = None
     if not stored.fields["complete"]:
-        outcome = runtime.search(sources, stored, iterate=iterate, direction=direction, depth_limit=depth_limit, progress=progress)
+        outcome = runtime.search(sources, stored, direction=direction, depth_limit=depth_limit, progress=progress)
         stored.finish(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )

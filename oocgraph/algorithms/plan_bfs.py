@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.bfs import search
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, parse_bytes
@@ -32,6 +31,7 @@ from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape
 from oocgraph.plan.traffic import MAX_CELLS
 from oocgraph.progress import watched
 from oocgraph.runtime.in_process import open_runtime
+from oocgraph.runtime.levels import search
 from oocgraph.runtime.meetings import MeetingCounter, Meetings
 from oocgraph.runtime.member_sizes import worker_bytes
 from oocgraph.store.graph import CSRStore, open_graph

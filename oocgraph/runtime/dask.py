@@ -12,7 +12,6 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cached_property
 from types import TracebackType
@@ -29,6 +28,7 @@ from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.driver import Driver, Outcome
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
+from oocgraph.runtime.levels import MAX_DEPTH_LIMIT
 from oocgraph.runtime.part import SearchOptions, few_of
 from oocgraph.runtime.scheduler import ask, scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
@@ -227,7 +227,6 @@ class ClusterRuntime:
         sources: Array,
         result_store: SearchStore,
         *,
-        iterate: Callable[..., None],
         direction: Direction = "auto",
         depth_limit: int | None = None,
         progress: Progress = ignore_progress,
@@ -240,8 +239,6 @@ class ClusterRuntime:
             Store numbers, distinct.
         result_store
             New, or of a search that was interrupted.
-        iterate
-            Finds one level: `oocgraph.algorithms.bfs.iterate`.
 
         Raises
         ------
@@ -255,7 +252,7 @@ class ClusterRuntime:
         few = Few(*result_store.fields.get("few", self.few))
         if max(few) > QUEUE_CAPACITY:
             raise damaged(result_store.path, "few")
-        options = SearchOptions(direction, 2**31 - 2 if depth_limit is None else depth_limit, few)
+        options = SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
         driver = Driver(self.crew, self.dealing, name, progress)
         spec = SearchSpec(
@@ -264,7 +261,6 @@ class ClusterRuntime:
             result_store=os.path.abspath(result_store.path),
             sources=sources,
             options=options,
-            iterate=iterate,
             epoch=int(result_store.field("epoch")),
             last_step=-1,
         )

@@ -1,6 +1,6 @@
 """Searches of a whole graph on one GPU of this process.
 
-In: a store, a budget of device memory and one of host memory. Out: a `DeviceRuntime`, loaded once, on which `oocgraph.algorithms.bfs` runs
+In: a store, a budget of device memory and one of host memory. Out: a `DeviceRuntime`, loaded once, on which `oocgraph.runtime.levels` runs
 any number of searches. What is charged to either budget is in `plan.device_residency`; a search allocates its result on the host, nothing
 else.
 """

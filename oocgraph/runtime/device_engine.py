@@ -1,6 +1,6 @@
 """The steps of an iteration on a GPU: kernels over planes and resident edges, and batches of rows whose edges come from elsewhere.
 
-In: a `DeviceGraph`, and per search a `DeviceState`. The same steps as `oocgraph.runtime.engine.Engine`, so that `oocgraph.algorithms.bfs`
+In: a `DeviceGraph`, and per search a `DeviceState`. The same steps as `oocgraph.runtime.engine.Engine`, so that `oocgraph.runtime.levels`
 runs on either. The host launches, decides, and gathers edges; it sees no vertex but those of rows that its threads must gather.
 
 How edges that are not in device memory are taken is `oocgraph.plan.access`: read by kernels where they are (pinned host memory), or

@@ -135,7 +135,7 @@ class Holdings(HeldParts):
         had_ended, num_found = state.ended, 0
         found: list[int] = []
         runtime.on_phase = at
-        part = runtime.step(state, spec.options, list(parts) or None, spec.iterate)
+        part = runtime.step(state, spec.options, list(parts) or None)
         running.step = index
         if not had_ended:
             record = runtime.record(state, index)

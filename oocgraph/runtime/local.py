@@ -1,6 +1,6 @@
 """Searches in this process: one partition, the whole graph.
 
-In: a store, a budget. Out: a `LocalRuntime`, loaded once, on which `oocgraph.algorithms.bfs` runs any number of searches.
+In: a store, a budget. Out: a `LocalRuntime`, loaded once, on which `oocgraph.runtime.levels` runs any number of searches.
 Notes on memory: what is charged to the budget is in `plan.residency`; a search allocates new parents and levels
 because the result keeps them.
 """

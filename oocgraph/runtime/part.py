@@ -11,7 +11,7 @@ costs the edges of a tiny frontier once more per partition and saves the exchang
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.result import Iteration
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.engine import PREFETCH_MISSES, Engine, Few
+from oocgraph.runtime.levels import iterate
 from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.arrays import PlainArray
@@ -276,7 +277,6 @@ class PartRuntime(Engine):
         state: PartState,
         options: SearchOptions,
         parts: Sequence[FrontierPart] | None,
-        iterate: Callable[[Engine, SearchState, Direction], None],
     ) -> FrontierPart:
         """Find the levels up to the next one whose vertices the peers have to be told.
 
@@ -284,8 +284,6 @@ class PartRuntime(Engine):
         ----------
         parts
             What all partitions found in the step before; None when the state holds the frontier already.
-        iterate
-            Finds one level: `oocgraph.algorithms.bfs.iterate`.
 
         Returns
         -------
@@ -352,7 +350,7 @@ class PartRuntime(Engine):
             state.num_own_visited = int(np.bitwise_count(state.visited).sum())
         return going
 
-    # What `oocgraph.algorithms.bfs.iterate` asks of a runtime, where it differs from a whole graph's.
+    # What `oocgraph.runtime.levels.iterate` asks of a runtime, where it differs from a whole graph's.
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from oocgraph.config import Settings
@@ -76,8 +75,6 @@ class SearchSpec:
         Store numbers.
     options
         Direction and depth.
-    iterate
-        Finds one level: `oocgraph.algorithms.bfs.iterate`.
     epoch
         How often the search has been placed on workers again.
     last_step
@@ -89,6 +86,5 @@ class SearchSpec:
     result_store: str
     sources: Array
     options: SearchOptions
-    iterate: Callable[..., None]
     epoch: int
     last_step: int

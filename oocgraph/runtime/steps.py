@@ -1,4 +1,4 @@
-"""What an iteration asks of a runtime, wherever the arrays are: `oocgraph.algorithms.bfs` is written against this alone.
+"""What an iteration asks of a runtime, wherever the arrays are: `oocgraph.runtime.levels` is written against this alone.
 
 `oocgraph.runtime.engine.Engine` takes the steps with the processor's threads, `oocgraph.runtime.device_engine.DeviceEngine` on a GPU.
 """

@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
-from oocgraph.algorithms.bfs import bfs, search
+from oocgraph.algorithms.bfs import bfs
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, VertexNotFoundError
 from oocgraph.runtime import resident
+from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_bfs, verify_search

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from oocgraph.algorithms.bfs import iterate, search
 from oocgraph.config import settings
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.holdings import Holdings
+from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part import SearchOptions
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
@@ -59,7 +59,7 @@ class Steps:
         self.name, self.workers, self.graph, self.index, self.parts = next(_names), workers, (spec.fingerprint, spec.num_partitions), -1, []
         self.store = SearchStore.create(folder / f"{self.name}.zarr", {"num_partitions": spec.num_partitions, "epoch": 0})
         self.spec = SearchSpec(
-            search=self.name, lease=lease, result_store=str(self.store.path), sources=np.array(sources, np.int64), iterate=iterate,
+            search=self.name, lease=lease, result_store=str(self.store.path), sources=np.array(sources, np.int64),
             options=SearchOptions(direction, 2**31 - 2, Few(QUEUE_CAPACITY, QUEUE_CAPACITY)), epoch=0, last_step=-1,
         )  # fmt: skip
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import oocgraph
-from oocgraph.algorithms.bfs import search
 from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.vertices import VertexIds
 from tests.runtime.clusters import PATIENCE, Cluster, Trap, cramp, in_background, note_phases, noted_phases

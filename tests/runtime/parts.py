@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 
-from oocgraph.algorithms.bfs import iterate
 from oocgraph.config import settings
 from oocgraph.partition.dealing import deal
 from oocgraph.runtime.part import PartRuntime, SearchOptions, few_of
@@ -59,7 +58,7 @@ def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=No
         if step == stop_after:
             return states, step
         step += 1
-        found = [part.step(state, options, found, iterate) for part, state in zip(parts, states, strict=True)]
+        found = [part.step(state, options, found) for part, state in zip(parts, states, strict=True)]
         if logs is not None:
             for part, state, log in zip(parts, states, logs, strict=True):
                 log.append(part.record(state, step))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.algorithms.bfs import iterate
 from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.exchange.parts import make_part
 from oocgraph.runtime import device_part
@@ -131,7 +130,7 @@ def take_steps(parts, sources, direction):
     options, found, step = SearchOptions(direction, 2**31 - 2, NONE), None, 0
     states = [part.start(np.array(sources)) for part in parts]
     while not all(state.ended for state in states):
-        found = [part.step(state, options, found, iterate) for part, state in zip(parts, states, strict=True)]
+        found = [part.step(state, options, found) for part, state in zip(parts, states, strict=True)]
         for part, state in zip(parts, states, strict=True):
             record = part.record(state, step)
             assert record.dense or record.found.size == record.parent.size
@@ -163,7 +162,7 @@ def continue_steps(parts, states):
     new = state.visited & ~state.before
     found = make_part(new, int(np.bitwise_count(new).sum()), state.level, part.own_blocks, part.store.index_dtype)
     while not state.ended:
-        found = part.step(state, options, [found], iterate)
+        found = part.step(state, options, [found])
 
 
 @pytest.mark.parametrize("calls", [1, 2, 5, 20, 50, 100])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.algorithms.bfs import iterate
 from oocgraph.runtime import crew, holdings
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
@@ -51,7 +50,6 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
         result_store=str(stored.path),
         sources=np.array([0]),
         options=SearchOptions("alpha-beta", 99, runtime.few),
-        iterate=iterate,
         epoch=1,
         last_step=-1,
     )

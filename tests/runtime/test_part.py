@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.algorithms.bfs import search
+from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
