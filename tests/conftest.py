@@ -31,6 +31,24 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"SKIPPED [{count}] {reason}")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow too")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is slow, unless it is asked for."""
+    if not config.getoption("--slow"):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """As many test processes as this process may use processors (``-n auto``)."""
+    return len(os.sched_getaffinity(0))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def signals_are_as_in_a_terminal():
     """Have SIGINT and SIGTERM end programs: a shell without job control starts what is in the background with SIGINT ignored."""
