@@ -29,7 +29,7 @@ from oocgraph.plan.forecast import iteration_load, shape_of
 from oocgraph.plan.timing import STORED, Constants, busiest, fit, fit_hops
 from oocgraph.runtime.cluster import local_cluster
 from oocgraph.runtime.exchange_probe import measure_exchange
-from oocgraph.runtime.meetings import MeetingCounter
+from oocgraph.runtime.traffic_counts import TrafficCounter
 from oocgraph.types import Array, Progress, ignore_progress
 
 NUM_WORKERS = 2
@@ -116,13 +116,10 @@ class Calibration:
     def _work_terms(self) -> Array:
         """Edges, vertices, messages and bytes of the busiest member in each iteration on the Kronecker graph: (n, 4)."""
         store, found = self._kron.store, self._kron.search(np.array([0]))
-        size = store.attributes.num_stored_edges
-        with MeetingCounter(store, found.level, found.depth + 1, max_edges=size, io_threads=1) as counter:
-            met = counter.count(NUM_WORKERS)
-            load = iteration_load(
-                met.candidates, None, counter.level_vertices, counter.level_edges, parent_bytes=store.index_dtype.itemsize
-            )
-        return busiest(load, shape_of(met.edges[1], met.set_vertices), 1).T
+        counter = TrafficCounter(store, found.level, found.depth + 1)
+        counts = counter.count(NUM_WORKERS)
+        load = iteration_load(counts.candidates, None, counter.level_vertices, counter.level_edges, parent_bytes=store.index_dtype.itemsize)
+        return busiest(load, shape_of(counts.edges[1], counts.set_vertices), 1).T
 
     def measure(self) -> None:
         """Search each once more."""

@@ -4,7 +4,7 @@ In: a graph, numbers of workers, memory of each. Out: `BFSPlan`. Nothing is part
 
 1. One real search in this process gives every vertex its level, so the frontier of every iteration.
 2. For each number of sets, vertices are put into the sets of the real partitions, and what each pair of members would exchange at each
-   level is counted in the lists of all vertices, or of a sample of a large graph (`oocgraph.runtime.meetings`).
+   level is counted in the lists of all vertices (`oocgraph.runtime.traffic_counts`).
 3. Bytes and messages follow by the formulas of real messages (`oocgraph.plan.traffic`), time by measured constants
    (`oocgraph.plan.timing`), memory by the charges of real members (`oocgraph.runtime.member_sizes`).
 
@@ -21,36 +21,37 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, parse_bytes
+from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
 from oocgraph.partition.grid import DIMENSIONS, Dimension
 from oocgraph.partition.policies import grid_columns
 from oocgraph.plan.fitting import judge
-from oocgraph.plan.forecast import BFSPlan, iteration_load, plan_case, shape_of
+from oocgraph.plan.forecast import BFSPlan, PlannedBFS, iteration_load, plan_case, shape_of
 from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape
-from oocgraph.plan.traffic import MAX_CELLS
 from oocgraph.progress import watched
 from oocgraph.runtime.in_process import open_runtime
 from oocgraph.runtime.levels import search
-from oocgraph.runtime.meetings import MeetingCounter, Meetings
 from oocgraph.runtime.member_sizes import worker_bytes
+from oocgraph.runtime.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.rows import BLOCK_ROWS
+from oocgraph.store.rows import offset_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 
-SAMPLE_EDGES = 1 << 25
-"""Entries looked at of a graph of few levels: 0.5 s for each number of sets. Of a Kronecker graph of scale 22 it is one vertex in 4, and
-bytes are within 0.1 % of those of all its vertices."""
-
 VERTEX_BYTES = 16
-"""Of a vertex while it is counted: level as found and as int32, set, stratum, masks, keys of a block."""
+"""Bytes of a vertex while it is counted: level as found and as int32, set, keys of a block."""
 
-COUNT_BYTES = 3 * 16
-"""Of a pair at a level: both strata's counts, of candidates and of what is broadcast, and what is expected of it."""
+COUNT_BYTES = 8
+"""Bytes of a pair of workers at a level: what it exchanges."""
 
 LIST_BYTES = 12 * 8
-"""Of a pair of workers: lengths of lists and edges, counted and estimated."""
+"""Bytes of a pair of workers: lengths of lists and edges, and what follows from them."""
+
+COUNTING_BYTES = 20 << 20
+"""Bytes of threads, compiled kernels and policies while counting; measured 16 MiB."""
+
+USUAL_LEVELS = 16
+"""Levels that counts are expected to have before the search has found how many there are."""
 
 MAX_WORKERS = 1 << 13
 """Workers at most: the lengths of the lists of all pairs of them are held, 8 bytes each, a few times."""
@@ -67,7 +68,6 @@ def plan_bfs(
     memory: str | int | None = None,
     threads: int = 1,
     constants: Constants = STORED,
-    max_edges: int = SAMPLE_EDGES,
     progress: ProgressOption = None,
 ) -> BFSPlan:
     """Predict bytes, messages, time and memory of breadth-first searches over 1D and 2D partitions.
@@ -86,8 +86,6 @@ def plan_bfs(
         Of each worker.
     constants
         By default those measured on the project's machine; `oocgraph.algorithms.calibrate.calibrate` measures this one.
-    max_edges
-        Entries looked at, if the graph has few levels; all of a graph that has no more.
     progress
         Called with ("planning", cases done, cases); True draws a bar.
 
@@ -102,13 +100,13 @@ def plan_bfs(
     VertexNotFoundError
         The source does not occur in the graph's input.
     BudgetError
-        The counts do not fit this process.
+        The counts do not fit this process: 8 bytes for each level and pair of workers.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
     Notes
     -----
-    Host memory: that of a search, then 16 bytes a vertex, up to 384 MiB of counts, and 96 bytes for each pair of workers.
+    Host memory: that of a search, then 16 bytes a vertex, and 96 bytes for each pair of workers with 8 more for each level.
 
     Examples
     --------
@@ -122,32 +120,16 @@ def plan_bfs(
         raise OocGraphError(f"threads is {threads!r}; it must be a whole number, 1 or more")
     source, vertex = _source(store, source)
     with watched(progress) as shown:
-        counting = {
-            "levels and sets": VERTEX_BYTES * store.num_vertices,
-            "counts": COUNT_BYTES * MAX_CELLS + LIST_BYTES * max(numbers) ** 2,
-            "threads and compiled code": SLACK_BYTES,
-        }
-        level, num_reached, depth = _levels(store, vertex, sum(counting.values()) + SEARCH_LEAVES_BYTES, shown)
-        budget = Budget(effective_budget_bytes(settings().memory_budget))
-        with budget.together():
-            for name, num_bytes in counting.items():
-                budget.reserve(name, num_bytes)
-        with MeetingCounter(store, level, depth + 1, max_edges=max_edges, io_threads=settings().io_threads) as counter:
-            del level
-            found = _count(store, counter, numbers, threads, shown)
-            level_vertices, looked_at = counter.level_vertices, counter.choice.reason
-    cases = []
-    for one in found:
-        others = {other.shape.num_members: other.needed for other in found if other.dimension == one.dimension}
-        verdict = judge(memory_bytes, *one.needed, others)
-        cases.append(
-            plan_case(
-                one.dimension, one.shape, one.load, level_vertices, constants=constants, threads=threads, needed=one.needed, verdict=verdict
-            )
-        )
+        following_bytes = SEARCH_LEAVES_BYTES + sum(_charges(store, numbers).values()) + _count_bytes(numbers, USUAL_LEVELS)
+        level, num_reached, depth = _levels(store, vertex, following_bytes, shown)
+        _reserve(store, numbers, depth + 1)
+        counter = TrafficCounter(store, level, depth + 1)
+        del level
+        found = _count(store, counter, numbers, threads, shown)
+    cases = tuple(_case(one, found, counter.level_vertices, memory_bytes, threads=threads, constants=constants) for one in found)
     return BFSPlan(
         graph=store.url, source=source, num_reached=num_reached, depth=depth, memory_bytes=memory_bytes, threads=threads,
-        looked_at=looked_at, constants=constants, cases=tuple(cases),
+        constants=constants, cases=cases,
     )  # fmt: skip
 
 
@@ -160,19 +142,60 @@ class _Found(NamedTuple):
     needed: tuple[int, int]
 
 
-def _count(store: CSRStore, counter: MeetingCounter, numbers: Sequence[int], threads: int, progress: Progress) -> list[_Found]:
-    """Count for each number of workers, 1D and 2D; sets that both have are looked at once."""
-    grids = {(number, dimension): _grid(number, dimension) for number in numbers for dimension in DIMENSIONS}
+def _charges(store: CSRStore, numbers: Sequence[int]) -> dict[str, int]:
+    """Bytes that are held beside the counts, by name."""
+    return {
+        "levels and sets": VERTEX_BYTES * store.num_vertices,
+        "lengths of lists": LIST_BYTES * max(numbers) ** 2,
+        "rows in reading": reading_bytes(store),
+        "threads and compiled code": COUNTING_BYTES,
+    }
+
+
+def _count_bytes(numbers: Sequence[int], num_levels: int) -> int:
+    """Bytes of the counts of the number of sets that has most pairs."""
+    return COUNT_BYTES * num_levels * max(rows * (rows + sum(columns)) for rows, columns in _columns_of_rows(numbers).items())
+
+
+def _reserve(store: CSRStore, numbers: Sequence[int], num_levels: int) -> None:
+    """Refuse what does not fit this process, before anything is counted."""
+    charges, needed = _charges(store, numbers), _count_bytes(numbers, num_levels)
+    budget = Budget(effective_budget_bytes(settings().memory_budget), following_bytes=sum(charges.values()) + needed)
+    with budget.together():
+        for name, num_bytes in charges.items():
+            budget.reserve(name, num_bytes)
+    if needed > budget.available_bytes:
+        fitting = [number for number in numbers if _count_bytes([number], num_levels) <= budget.available_bytes]
+        fewer = f"at most {max(fitting):,} workers" if fitting else f"fewer workers than {min(numbers):,}"
+        raise BudgetError(
+            f"counts of {num_levels:,} levels and {needed // (COUNT_BYTES * num_levels):,} pairs of workers need {format_bytes(needed)}, "
+            f"but only {format_bytes(budget.available_bytes)} of the memory budget {format_bytes(budget.limit_bytes)} are left; plan for "
+            f"{fewer}, or set memory_budget in the configuration (DASK_OOCGRAPH__MEMORY_BUDGET) to at least "
+            f"{-(-(budget.promised_bytes + needed + SPARE_BYTES) >> 20)}M"
+        )
+
+
+def _columns_of_rows(numbers: Sequence[int]) -> dict[int, set[int]]:
+    """Return the numbers of columns, without 1, that each number of sets is counted for."""
     wanted: dict[int, set[int]] = {}
-    for rows, columns in grids.values():
-        wanted.setdefault(rows, set()).update({columns} - {1})
-    found = {}
-    for done, rows in enumerate(wanted):
+    for number in numbers:
+        for dimension in DIMENSIONS:
+            rows, columns = _grid(number, dimension)
+            wanted.setdefault(rows, set()).update({columns} - {1})
+    return wanted
+
+
+def _count(store: CSRStore, counter: TrafficCounter, numbers: Sequence[int], threads: int, progress: Progress) -> list[_Found]:
+    """Count for each number of workers, 1D and 2D; sets that both have are counted once."""
+    grids = {(number, dimension): _grid(number, dimension) for number in numbers for dimension in DIMENSIONS}
+    wanted, found = _columns_of_rows(numbers), {}
+    for done, (rows, columns) in enumerate(wanted.items()):
         progress("planning", done, len(wanted))
-        meetings = counter.count(rows, sorted(wanted[rows]))
+        counts = counter.count(rows, sorted(columns))
         for key, grid in grids.items():
             if grid[0] == rows:
-                found[key] = _found_of(store, counter, key[1], grid[1], meetings, threads)
+                found[key] = _found_of(store, counter, key[1], grid[1], counts, threads)
+        del counts  # or it would be held beside the next one
     progress("planning", len(wanted), len(wanted))
     return [found[key] for key in grids]
 
@@ -183,16 +206,27 @@ def _grid(number: int, dimension: Dimension) -> tuple[int, int]:
     return number // columns, columns
 
 
-def _found_of(store: CSRStore, counter: MeetingCounter, dimension: Dimension, columns: int, meetings: Meetings, threads: int) -> _Found:
-    needed = worker_bytes(meetings, columns, dtype=store.index_dtype, threads=threads, io_threads=settings().io_threads)
+def _found_of(store: CSRStore, counter: TrafficCounter, dimension: Dimension, columns: int, counts: TrafficCounts, threads: int) -> _Found:
+    needed = worker_bytes(counts, columns, dtype=store.index_dtype, threads=threads, io_threads=settings().io_threads)
     load = iteration_load(
-        meetings.candidates,
-        meetings.casts.get(columns),
+        counts.candidates,
+        counts.broadcasts.get(columns),
         counter.level_vertices,
         counter.level_edges,
         parent_bytes=store.index_dtype.itemsize,
     )
-    return _Found(dimension, shape_of(meetings.edges[columns], meetings.set_vertices), load, (needed.resident, needed.least))
+    return _Found(dimension, shape_of(counts.edges[columns], counts.set_vertices), load, (needed.resident, needed.least))
+
+
+def _case(
+    one: _Found, found: Sequence[_Found], level_vertices: Array, memory_bytes: int, *, threads: int, constants: Constants
+) -> PlannedBFS:
+    """Predict one case, and compare its memory with that of the others of its dimension."""
+    others = {other.shape.num_members: other.needed for other in found if other.dimension == one.dimension}
+    verdict = judge(memory_bytes, *one.needed, others)
+    return plan_case(
+        one.dimension, one.shape, one.load, level_vertices, constants=constants, threads=threads, needed=one.needed, verdict=verdict
+    )
 
 
 def _checked_workers(workers: int | Iterable[int], store: CSRStore) -> list[int]:
@@ -220,9 +254,8 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
             raise OocGraphError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
         return source, vertex
     best, most = 0, -1
-    indptr = store.array("out/indptr")
-    for first in range(0, store.num_vertices, BLOCK_ROWS):
-        degree = np.diff(indptr.read(first, min(store.num_vertices, first + BLOCK_ROWS) + 1))
+    for first, offsets in offset_blocks(store, "out"):
+        degree = np.diff(offsets)
         if int(degree.max()) > most:
             best, most = first + int(degree.argmax()), int(degree.max())
     (name,) = ids.ids_of(np.array([best])).tolist()

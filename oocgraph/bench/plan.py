@@ -16,7 +16,7 @@ import numpy as np
 
 from oocgraph.algorithms.calibrate import NUM_WORKERS, Calibration
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
-from oocgraph.algorithms.plan_bfs import SAMPLE_EDGES, plan_bfs
+from oocgraph.algorithms.plan_bfs import plan_bfs
 from oocgraph.partition.grid import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
@@ -35,9 +35,9 @@ class ComparedIteration:
 
     level: int
     frontier: int
-    predicted_bytes: float
+    predicted_bytes: int
     measured_bytes: int
-    predicted_messages: float
+    predicted_messages: int
     measured_messages: int
     predicted_seconds: float | None
     measured_seconds: float | None
@@ -71,7 +71,6 @@ class PlanReport:
 
     graph: str
     source: Any
-    looked_at: str
     constants: Constants | None
     cases: tuple[Compared, ...]
 
@@ -88,7 +87,6 @@ def bench_plan(
     timed: bool,
     num_searches: int,
     progress: Progress,
-    max_edges: int = SAMPLE_EDGES,
 ) -> PlanReport:
     """Compare.
 
@@ -106,10 +104,8 @@ def bench_plan(
         Timed searches, of which the median counts.
     progress
         Called with ("comparing", cases done, cases).
-    max_edges
-        As for `plan_bfs`.
     """
-    plan = plan_bfs(store, workers, source=source, max_edges=max_edges)
+    plan = plan_bfs(store, workers, source=source)
     (vertex,) = VertexIds(store).vertices_of([plan.source]).tolist()
     num_cases = len(plan.cases) + timed
     cases: list[Compared] = []
@@ -121,10 +117,10 @@ def bench_plan(
     if timed:
         progress(PHASE, len(cases), num_cases)
         constants, found = _timed(store, vertex, num_searches)
-        told = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants, max_edges=max_edges)
+        told = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants)
         cases.append(_compare(told.cases[0], found, timed=True))
     progress(PHASE, num_cases, num_cases)
-    return PlanReport(graph=store.url, source=plan.source, looked_at=plan.looked_at, constants=constants, cases=tuple(cases))
+    return PlanReport(graph=store.url, source=plan.source, constants=constants, cases=tuple(cases))
 
 
 def _timed(store: CSRStore, vertex: int, num_searches: int) -> tuple[Constants, list[Search]]:

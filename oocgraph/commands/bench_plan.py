@@ -19,9 +19,8 @@ from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 @click.option("--source", metavar="ID", help="Vertex to start from.  [default: the one with most edges]")
 @click.option("--timed/--not-timed", default=True, help="Also search with two worker processes, for the time.  [default: timed]")
 @click.option("--num-searches", type=click.IntRange(min=1), default=7, show_default=True, help="Timed searches; the median counts.")
-@click.option("--sample-edges", "max_edges", type=click.IntRange(min=1), help="Entries looked at.  [default: as oocgraph plan]")
 @json_option
-def bench_plan(graph: str, *, as_json: bool, source: str | None, max_edges: int | None, **options: Any) -> None:
+def bench_plan(graph: str, *, as_json: bool, source: str | None, **options: Any) -> None:
     """Compare what `oocgraph plan` predicts for GRAPH with what real searches send, and how long two workers take.
 
     Every ratio is predicted by measured. Constants of time are measured on the same two workers, in turn with the searches.
@@ -33,14 +32,12 @@ def bench_plan(graph: str, *, as_json: bool, source: str | None, max_edges: int 
     store = open_graph(graph)
     start = None if source is None else VertexIds(store).parse([source]).tolist()[0]
     tell_cold_kernels("forecast")
-    if max_edges is not None:
-        options["max_edges"] = max_edges
     with progress_bars() as progress:
         report = run(store, source=start, progress=progress, **options)
     if as_json:
         emit(report.figures(), as_json=True, title="")
         return
-    emit({"source": report.source, "looked_at": report.looked_at}, as_json=False, title=repr(store))
+    emit({"source": report.source}, as_json=False, title=repr(store))
     names = ("dimension", "num_workers", "bytes_ratio", "messages_ratio", "seconds_ratio")
     print_table({name: getattr(case, name) for name in names} for case in report.cases)
     for case in report.cases:

@@ -45,7 +45,7 @@ def plan(
     """Predict searches of the graph store GRAPH over 1D and 2D partitions: bytes, messages and time of each iteration, and memory.
 
     Nothing is partitioned and no cluster is needed. One real search in this process gives the frontiers; what members would exchange is
-    counted in the lists of all vertices, or of a sample of a large graph. Bytes are those of messages, without what a transport adds;
+    counted in the lists of all vertices. Bytes are those of messages, without what a transport adds;
     time is by constants that were measured on the project's machine, or on this one (--calibrate).
     """
     from oocgraph.algorithms.plan_bfs import plan_bfs
@@ -75,7 +75,7 @@ def plan(
 
 def _print(found: BFSPlan, *, levels: bool) -> None:
     emit(
-        {name: getattr(found, name) for name in ("source", "num_reached", "depth", "memory_bytes", "threads", "looked_at")},
+        {name: getattr(found, name) for name in ("source", "num_reached", "depth", "memory_bytes", "threads")},
         as_json=False, title=f"searches of {found.graph}, predicted",
     )  # fmt: skip
     print_table(_case_row(case) for case in found.cases)
@@ -84,7 +84,7 @@ def _print(found: BFSPlan, *, levels: bool) -> None:
         print_table(
             {
                 "level": one.level, "frontier": one.frontier, "edges": one.edges, "sent_bytes": one.num_bytes,
-                "messages": round(one.num_messages), "seconds": one.seconds,
+                "messages": one.num_messages, "seconds": one.seconds,
             }
             for one in case.iterations[:SHOWN_LEVELS]
         )  # fmt: skip
@@ -95,6 +95,6 @@ def _print(found: BFSPlan, *, levels: bool) -> None:
 def _case_row(case: PlannedBFS) -> dict[str, Any]:
     return {
         "partition": case.dimension, "workers": case.num_workers, "grid": f"{case.rows} x {case.columns}", "sent_bytes": case.num_bytes,
-        "messages": round(case.num_messages), "seconds": case.seconds, "worker_bytes": case.worker_bytes, "fits": case.fits,
+        "messages": case.num_messages, "seconds": case.seconds, "worker_bytes": case.worker_bytes, "fits": case.fits,
         "advice": case.advice,
     }  # fmt: skip

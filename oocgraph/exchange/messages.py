@@ -39,7 +39,7 @@ class Message(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes, as `oocgraph.partition.message_size.message_bytes` says."""
+        """Bytes of the header, the positions and the parents."""
         return HEADER_BYTES + self.vertices.nbytes + self.parents.nbytes
 
     @property

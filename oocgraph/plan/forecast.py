@@ -10,7 +10,7 @@ import numpy as np
 from oocgraph.partition.grid import Dimension
 from oocgraph.plan.fitting import Fits
 from oocgraph.plan.timing import Constants, IterationLoad, Shape, predict_seconds
-from oocgraph.plan.traffic import Counted, Traffic, expected_traffic
+from oocgraph.plan.traffic import PairCounts, Traffic, traffic_of
 from oocgraph.types import Array
 
 
@@ -25,7 +25,7 @@ class PlannedIteration:
     frontier, edges
         Active vertices at its start, and the entries of their rows.
     num_bytes, num_messages
-        Sent by all members, expected.
+        Sent by all members.
     seconds
         Predicted.
     """
@@ -33,8 +33,8 @@ class PlannedIteration:
     level: int
     frontier: int
     edges: int
-    num_bytes: float
-    num_messages: float
+    num_bytes: int
+    num_messages: int
     seconds: float
 
 
@@ -62,8 +62,8 @@ class PlannedBFS:
     num_workers: int
     rows: int
     columns: int
-    num_bytes: float
-    num_messages: float
+    num_bytes: int
+    num_messages: int
     seconds: float
     worker_bytes: int
     least_worker_bytes: int
@@ -86,8 +86,6 @@ class BFSPlan:
         Vertices with an edge that the search reaches; largest level.
     memory_bytes, threads
         Of each worker.
-    looked_at
-        How many vertices were looked at, and why.
     constants
         Seconds.
     cases
@@ -100,7 +98,6 @@ class BFSPlan:
     depth: int
     memory_bytes: int
     threads: int
-    looked_at: str
     constants: Constants
     cases: tuple[PlannedBFS, ...]
 
@@ -110,25 +107,26 @@ class BFSPlan:
 
 
 def iteration_load(
-    candidates: Counted, casts: Counted | None, level_vertices: Array, level_edges: Array, *, parent_bytes: int
+    candidates: PairCounts, broadcasts: PairCounts | None, level_vertices: Array, level_edges: Array, *, parent_bytes: int
 ) -> IterationLoad:
     """Return what all members do together in each iteration.
 
     Parameters
     ----------
-    candidates, casts
+    candidates, broadcasts
         Counts of both kinds; None where nothing is broadcast.
     level_vertices, level_edges : (num_levels,) int64
         Vertices of each level, and their out-edges.
     parent_bytes
         Of each parent in a message of candidates.
     """
-    sent = expected_traffic(candidates, parent_bytes=parent_bytes)
-    nothing = np.zeros(level_vertices.size)
-    told = Traffic(nothing, nothing, nothing) if casts is None else expected_traffic(casts, parent_bytes=0)
+    gathered = traffic_of(candidates, parent_bytes=parent_bytes)
+    nothing = np.zeros(level_vertices.size, np.int64)
+    told = Traffic(nothing, nothing, nothing) if broadcasts is None else traffic_of(broadcasts, parent_bytes=0)
     return IterationLoad(
-        edges=level_edges, found=np.append(level_vertices[1:], 0), candidates=sent.num_vertices, candidate_bytes=sent.num_bytes,
-        candidate_messages=sent.num_messages, casts=told.num_vertices, cast_bytes=told.num_bytes, cast_messages=told.num_messages,
+        edges=level_edges, found=np.append(level_vertices[1:], 0), candidates=gathered.num_vertices,
+        candidate_bytes=gathered.num_bytes, candidate_messages=gathered.num_messages, broadcasts=told.num_vertices,
+        broadcast_bytes=told.num_bytes, broadcast_messages=told.num_messages,
     )  # fmt: skip
 
 
@@ -155,7 +153,7 @@ def plan_case(
         Whether that fits, and what to do.
     """
     seconds, total = predict_seconds(load, shape, constants, threads)
-    num_bytes, messages = load.candidate_bytes + load.cast_bytes, load.candidate_messages + load.cast_messages
+    num_bytes, messages = load.candidate_bytes + load.broadcast_bytes, load.candidate_messages + load.broadcast_messages
     iterations = tuple(
         PlannedIteration(level=i + 1, frontier=frontier, edges=edges, num_bytes=size, num_messages=number, seconds=duration)
         for i, (frontier, edges, size, number, duration) in enumerate(
@@ -163,7 +161,7 @@ def plan_case(
         )
     )
     return PlannedBFS(
-        dimension=dimension, num_workers=shape.num_members, rows=shape.rows, columns=shape.columns, num_bytes=float(num_bytes.sum()),
-        num_messages=float(messages.sum()), seconds=total, worker_bytes=needed[0], least_worker_bytes=needed[1],
+        dimension=dimension, num_workers=shape.num_members, rows=shape.rows, columns=shape.columns, num_bytes=int(num_bytes.sum()),
+        num_messages=int(messages.sum()), seconds=total, worker_bytes=needed[0], least_worker_bytes=needed[1],
         fits=verdict[0], advice=verdict[1], iterations=iterations,
     )  # fmt: skip

@@ -93,7 +93,7 @@ class IterationLoad:
         Entries of the frontier's rows; vertices of the next level.
     candidates, candidate_bytes, candidate_messages
         Vertices, bytes, messages of candidates.
-    casts, cast_bytes, cast_messages
+    broadcasts, broadcast_bytes, broadcast_messages
         Of the frontier that is broadcast.
     """
 
@@ -102,9 +102,9 @@ class IterationLoad:
     candidates: Array
     candidate_bytes: Array
     candidate_messages: Array
-    casts: Array
-    cast_bytes: Array
-    cast_messages: Array
+    broadcasts: Array
+    broadcast_bytes: Array
+    broadcast_messages: Array
 
 
 def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
@@ -122,9 +122,9 @@ def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
         vertices = shape.vertex_share * (found + candidates) + load.candidates / shape.num_members
         return np.stack([edges, vertices, messages / shape.rows, shape.vertex_share * sizes])
     both = 1 / shape.num_members + shape.vertex_share
-    vertices = shape.vertex_share * load.found + both * (load.candidates + load.casts)
-    messages = load.candidate_messages / shape.rows + load.cast_messages / max(1, shape.num_members - shape.rows)
-    return np.stack([edges, vertices, messages, shape.vertex_share * (load.candidate_bytes + load.cast_bytes)])
+    vertices = shape.vertex_share * load.found + both * (load.candidates + load.broadcasts)
+    messages = load.candidate_messages / shape.rows + load.broadcast_messages / max(1, shape.num_members - shape.rows)
+    return np.stack([edges, vertices, messages, shape.vertex_share * (load.candidate_bytes + load.broadcast_bytes)])
 
 
 def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num_threads: int) -> tuple[Array, float]:
@@ -134,7 +134,7 @@ def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num
     --------
     >>> zero = np.zeros(2)
     >>> load = IterationLoad(edges=np.array([10.0, 4.0]), found=zero, candidates=zero, candidate_bytes=zero, candidate_messages=zero,
-    ...                      casts=zero, cast_bytes=zero, cast_messages=zero)
+    ...                      broadcasts=zero, broadcast_bytes=zero, broadcast_messages=zero)
     >>> one = Constants(edge_seconds=1.0, vertex_seconds=0.0, message_seconds=0.0, byte_seconds=0.0, hop_seconds=100.0, task_seconds=0.0,
     ...                 pair_seconds=0.0, start_hops=2.0)
     >>> seconds, total = predict_seconds(load, Shape(rows=2, columns=1, edge_share=0.5, vertex_share=0.5), one, 1)

@@ -1,7 +1,7 @@
 """What a worker would hold of a 1D or 2D partition that is not there yet: the charges of a real one, of sizes that were counted.
 
-In: `oocgraph.runtime.meetings.Meetings`. Out: bytes of the member that needs most, with all its edges or with none of them in memory.
-The formulas are those by which the real members are charged (`oocgraph.runtime.member_set`). Masters are taken to have a row each:
+In: `oocgraph.runtime.traffic_counts.TrafficCounts`. Out: bytes of the member that needs most, with all its edges or with none of them in
+memory. The formulas are those by which the real members are charged (`oocgraph.runtime.member_set`). Masters are taken to have a row each:
 those that have none take a few bytes less.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from oocgraph.exchange.addresses import MirrorCounts
 from oocgraph.runtime.engine import BUFFER_BYTES
 from oocgraph.runtime.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
-from oocgraph.runtime.meetings import Meetings
 from oocgraph.runtime.member import row_bytes, search_bytes
 from oocgraph.runtime.member_set import READ_AHEAD
+from oocgraph.runtime.traffic_counts import TrafficCounts
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.rows import held_window_bytes
 from oocgraph.types import Array, index_dtype
@@ -61,34 +61,33 @@ class WorkerBytes:
     least: int
 
 
-def mirror_counts(meetings: Meetings, columns: int) -> MirrorCounts:
+def mirror_counts(counts: TrafficCounts, columns: int) -> MirrorCounts:
     """Return the lengths of all lists of a grid."""
-    rows = meetings.lists.shape[0]
+    rows = counts.set_vertices.size
     mirrors, casts = np.zeros((2, rows * columns, rows * columns), np.int64)
     sets = np.arange(rows)
     owners = sets * columns + sets % columns
     i, k = np.nonzero(~np.eye(rows, dtype=np.bool_))
-    mirrors[i * columns + k % columns, owners[k]] = np.rint(meetings.lists[i, k])
+    mirrors[i * columns + k % columns, owners[k]] = counts.candidates.lengths.reshape(rows, rows)[i, k]
     if columns > 1:
         member = np.arange(rows * columns)
-        told = np.rint(meetings.cast_lists[columns]).astype(np.int64).ravel()
+        told = counts.broadcasts[columns].lengths
         mirrors[member, owners[member // columns]] += told
         casts[member, owners[member // columns]] = told
     return MirrorCounts(mirrors, casts)
 
 
-def sized_parts(meetings: Meetings, columns: int, counts: MirrorCounts) -> list[SizedPart]:
+def sized_parts(counts: TrafficCounts, columns: int, mirrors: MirrorCounts) -> list[SizedPart]:
     """Return the parts of a grid."""
-    rows = meetings.lists.shape[0]
+    rows = counts.set_vertices.size
     masters = np.zeros(rows * columns, np.int64)
     sets = np.arange(rows)
-    masters[sets * columns + sets % columns] = meetings.set_vertices
-    edges = np.rint(meetings.edges[columns]).astype(np.int64).ravel()
-    sizes: Array = np.stack([masters, counts.mirrors.sum(axis=1), edges], axis=1)
+    masters[sets * columns + sets % columns] = counts.set_vertices
+    sizes: Array = np.stack([masters, mirrors.mirrors.sum(axis=1), counts.edges[columns].ravel()], axis=1)
     return [SizedPart(p, *size) for p, size in enumerate(sizes.tolist())]
 
 
-def worker_bytes(meetings: Meetings, columns: int, *, dtype: np.dtype[Any], threads: int, io_threads: int) -> WorkerBytes:
+def worker_bytes(counts: TrafficCounts, columns: int, *, dtype: np.dtype[Any], threads: int, io_threads: int) -> WorkerBytes:
     """Return what the worker of the largest member needs, if each has one.
 
     Parameters
@@ -98,10 +97,10 @@ def worker_bytes(meetings: Meetings, columns: int, *, dtype: np.dtype[Any], thre
     threads, io_threads
         Of a worker.
     """
-    counts = mirror_counts(meetings, columns)
-    parts: Any = sized_parts(meetings, columns, counts)
+    mirrors = mirror_counts(counts, columns)
+    parts: Any = sized_parts(counts, columns, mirrors)
     largest = {max(range(len(parts)), key=lambda p: getattr(parts[p], name)) for name in ("num_edges", "num_mirrors", "num_vertices")}
-    both = [_member_bytes(parts, p, counts, dtype, threads, io_threads) for p in largest]
+    both = [_member_bytes(parts, p, mirrors, dtype, threads, io_threads) for p in largest]
     return WorkerBytes(WORKER_BYTES + max(one for one, _ in both), WORKER_BYTES + max(one for _, one in both))
 
 

@@ -57,6 +57,13 @@ class RowBlock:
         return np.repeat(np.arange(self.first_row, self.first_row + self.indptr.size - 1), np.diff(bounds))
 
 
+def offset_blocks(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
+    """Iterate over consecutive rows: the first of each block, and its piece of ``indptr``, (num_rows + 1,) int64."""
+    indptr, num_rows = store.array(f"{group}/indptr"), store.num_vertices
+    for first in range(0, num_rows, BLOCK_ROWS):
+        yield first, indptr.read(first, min(num_rows, first + BLOCK_ROWS) + 1)
+
+
 def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: bool) -> Iterator[RowBlock]:
     """Cut the entries of a group into consecutive blocks.
 
@@ -72,10 +79,8 @@ def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: boo
     CorruptStoreError
         ``indptr`` is not ascending from 0 to the length of ``indices``.
     """
-    indptr, num_rows, num_entries = store.array(f"{group}/indptr"), store.num_vertices, store.array(f"{group}/indices").length
-    stop = 0
-    for first in range(0, num_rows, BLOCK_ROWS):
-        part = indptr.read(first, min(num_rows, first + BLOCK_ROWS) + 1)
+    num_entries, stop = store.array(f"{group}/indices").length, 0
+    for first, part in offset_blocks(store, group):
         if part[0] != stop:  # it has changed since the piece before was read
             raise damaged_rows(store, group)
         while stop < part[-1]:

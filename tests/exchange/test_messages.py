@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from oocgraph.exchange.addresses import count_mirrors, make_addresses
 from oocgraph.exchange.messages import Message, pack_messages
-from oocgraph.partition.message_size import is_dense, message_bytes
+from oocgraph.partition.message_size import is_dense
+from tests.oracles.messages import message_bytes
 from tests.parts_in_memory import cut_in_memory
 
 

@@ -18,7 +18,7 @@ NOTHING = Constants(
 
 def load(**given):
     """Return what three iterations have, zeros where nothing is given."""
-    names = ("edges", "found", "candidates", "candidate_bytes", "candidate_messages", "casts", "cast_bytes", "cast_messages")
+    names = ("edges", "found", "candidates", "candidate_bytes", "candidate_messages", "broadcasts", "broadcast_bytes", "broadcast_messages")
     return IterationLoad(**{name: np.array(given.get(name, [0, 0, 0]), float) for name in names})
 
 
@@ -37,7 +37,7 @@ def test_a_step_of_one_dimension_takes_what_the_step_before_has_sent():
 
 def test_in_two_dimensions_owners_gather_and_tell():
     """Candidates of all 4 members end at 2, what is broadcast begins there."""
-    one = load(edges=[8, 0, 0], candidates=[8, 0, 0], candidate_messages=[2, 0, 0], casts=[4, 0, 0], cast_messages=[2, 0, 0])
+    one = load(edges=[8, 0, 0], candidates=[8, 0, 0], candidate_messages=[2, 0, 0], broadcasts=[4, 0, 0], broadcast_messages=[2, 0, 0])
     edges, vertices, messages, _ = busiest(one, shape(2, 2), 2)
     assert (edges[0], vertices[0], messages[0]) == (1, 8 / 4 + 8 / 2 + 4 / 4 + 4 / 2, 2)
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 import oocgraph
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
-from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER, message_bytes
+from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.runtime import local_edges, member_set, partitioned
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
 from tests.algorithms.test_bfs import graphs, scipy_levels
+from tests.oracles.messages import message_bytes
 from tests.parts_in_memory import cut_1d, cut_2d, cut_in_memory, edges_of
 from tests.reference_build import reference_build
 
