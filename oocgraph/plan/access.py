@@ -1,9 +1,8 @@
 """How edges that are not in device memory are taken: numbers in, a choice and its reason out. Pure.
 
-Three ways to take a batch of rows. *Zero-copy*: the kernel reads them where they are, in pinned host memory, by lines of 128 bytes; nothing
+Two ways to take a batch of rows. *Zero-copy*: the kernel reads them where they are, in pinned host memory, by lines of 128 bytes; nothing
 is prepared, but the ends of rows waste parts of lines. *Gather*: host threads bring exactly the rows to staging buffers; only what is
-wanted crosses the link, but the list of rows must go to the host and each row be found there. *Stream*: whole ranges are
-copied as they lie; nothing is found, but all between the rows comes along.
+wanted crosses the link, but the list of rows must go to the host and each row be found there.
 
 References
 ----------
@@ -17,93 +16,71 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-AccessKind = Literal["resident", "zero-copy", "gather", "stream"]
+AccessKind = Literal["resident", "zero-copy", "gather"]
 
 ROW_BYTES = 16
 """Over the link to the host for each row that is gathered: where it begins, and where its edges go."""
 
+LINK_BYTES_PER_SECOND = 50e9
+"""Copies between pinned memory and the device: PCIe 5.0 with 16 lanes (63 GB/s less headers), rounded down. Like all below not measured."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """How fast each tier is. The defaults are of an H200's host, rounded down, and not measured; others may be given.
+ZERO_COPY_SHARE = 0.9
+"""Share of the link that kernels reach with aligned reads of whole lines (EMOGI: nearly all)."""
 
-    Attributes
-    ----------
-    link_bytes_per_second
-        Copies between pinned memory and the device (PCIe 5.0, 16 lanes: 63 GB/s less headers).
-    zero_copy_share
-        Of that, what kernels reach with aligned reads of whole lines (EMOGI: nearly all).
-    gather_bytes_per_second
-        Host threads copying rows to pinned memory.
-    gather_rows_per_second
-        Host threads finding rows: a cache miss each (about 100 ns), sixteen threads.
-    disk_bytes_per_second, disk_stream_bytes_per_second
-        Scattered pages read by many threads, and whole ranges.
-    launch_seconds
-        A launch, until the kernel's result is known on the host.
-    staging_seconds
-        What staging costs whatever its size: the counts and the list of rows come to the host, threads start, the first piece is
-        copied before the first kernel begins.
-    """
+GATHER_BYTES_PER_SECOND = 10e9
+"""Host threads copying rows to pinned memory."""
 
-    link_bytes_per_second: float = 50e9
-    zero_copy_share: float = 0.9
-    gather_bytes_per_second: float = 10e9
-    gather_rows_per_second: float = 100e6
-    disk_bytes_per_second: float = 2e9
-    disk_stream_bytes_per_second: float = 5e9
-    launch_seconds: float = 20e-6
-    staging_seconds: float = 200e-6
+GATHER_ROWS_PER_SECOND = 100e6
+"""Sixteen host threads finding rows: a cache miss each (about 100 ns)."""
 
+DISK_BYTES_PER_SECOND = 2e9
+"""Scattered pages read by many threads."""
 
-DEFAULT_RATES = Rates()
+LAUNCH_SECONDS = 20e-6
+"""From a launch until the kernel's result is known on the host."""
+
+STAGING_SECONDS = 200e-6
+"""What staging costs whatever its size: the counts and the list of rows come to the host, threads start, the first piece is copied before
+the first kernel begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessFacts:
-    """What is known of a batch of rows, of which the edges are wanted that the device has not.
+    """What is known of a batch of rows, some of whose edges are not on the device.
 
     Attributes
     ----------
     num_rows
-        In the batch.
+        Rows in the batch.
     wanted_bytes
-        Of their edges.
+        Bytes of the edges that are not on the device.
     line_bytes
-        Of the distinct lines of 128 bytes that these lie in.
+        Bytes of the distinct lines of 128 bytes that these lie in.
     in_host_memory
         Whether all of them are in pinned host memory.
-    disk_bytes
-        What gathering them would read from disk, whole pages; None: as much as is wanted. Not looked at where they are in host memory.
-    range_bytes
-        From the first of them to the last, with all between; None where ranges cannot be streamed.
     """
 
     num_rows: int
     wanted_bytes: int
     line_bytes: int
     in_host_memory: bool
-    disk_bytes: int | None = None
-    range_bytes: int | None = None
 
 
 class Projection(NamedTuple):
-    """What a way to take a batch would move and take."""
+    """What a way to take a batch would move over the link, and the time it would take."""
 
     link_bytes: int
-    disk_bytes: int
     seconds: float
 
 
 class Access(NamedTuple):
-    """The way to take a batch, what it is projected to move, and why it was chosen."""
+    """The way to take a batch, and why it was chosen."""
 
     kind: AccessKind
     reason: str
-    projection: Projection
 
 
-def choose_access(facts: AccessFacts, rates: Rates = DEFAULT_RATES) -> Access:
+def choose_access(facts: AccessFacts) -> Access:
     """Choose the way that is projected to take the least time; of equals the one that prepares less.
 
     Examples
@@ -119,42 +96,32 @@ def choose_access(facts: AccessFacts, rates: Rates = DEFAULT_RATES) -> Access:
     'resident'
     """
     if not facts.wanted_bytes:
-        return Access("resident", "nothing is wanted that is not in device memory", Projection(0, 0, 0.0))
-    ways = projections(facts, rates)
+        return Access("resident", "nothing is wanted that is not in device memory")
+    ways = projections(facts)
     kind = min(ways, key=lambda way: ways[way].seconds)
-    told = ", ".join(f"{way} {_told(ways[way])}" for way in ways)
+    costs = ", ".join(f"{way} moves {one.link_bytes:.3g} B over the link in {1e3 * one.seconds:.3g} ms" for way, one in ways.items())
     where = "host memory" if facts.in_host_memory else "disk"
-    return Access(kind, f"{kind}: {facts.num_rows} rows want {facts.wanted_bytes:.3g} B of {where}: {told}", ways[kind])
+    return Access(kind, f"{kind}: {facts.num_rows} rows want {facts.wanted_bytes:.3g} B of {where}: {costs}")
 
 
-def projections(facts: AccessFacts, rates: Rates = DEFAULT_RATES) -> dict[AccessKind, Projection]:
+def projections(facts: AccessFacts) -> dict[AccessKind, Projection]:
     """Return what each way that is possible would cost, the one that prepares least first.
 
     The stages of staging overlap, so that the slowest counts; the list of rows comes before them.
 
     Examples
     --------
-    >>> facts = AccessFacts(num_rows=10, wanted_bytes=4000, line_bytes=5120, in_host_memory=False, disk_bytes=40960)
-    >>> {kind: (way.link_bytes, way.disk_bytes) for kind, way in projections(facts).items()}
-    {'gather': (4160, 40960)}
+    >>> facts = AccessFacts(num_rows=10, wanted_bytes=4000, line_bytes=5120, in_host_memory=False)
+    >>> {kind: way.link_bytes for kind, way in projections(facts).items()}
+    {'gather': 4160}
     """
-    link, wanted = rates.link_bytes_per_second, facts.wanted_bytes
     ways: dict[AccessKind, Projection] = {}
     if facts.in_host_memory:
-        seconds = rates.launch_seconds + facts.line_bytes / (rates.zero_copy_share * link)
-        ways["zero-copy"] = Projection(facts.line_bytes, 0, seconds)
-    if facts.range_bytes is not None:
-        disk = 0 if facts.in_host_memory else facts.range_bytes
-        slowest = max(facts.range_bytes / link, disk / rates.disk_stream_bytes_per_second)
-        ways["stream"] = Projection(facts.range_bytes, disk, rates.staging_seconds + slowest)
-    disk = 0 if facts.in_host_memory else wanted if facts.disk_bytes is None else facts.disk_bytes
-    found = facts.num_rows / rates.gather_rows_per_second + wanted / rates.gather_bytes_per_second
-    slowest = max(found, wanted / link, disk / rates.disk_bytes_per_second)
-    listed = ROW_BYTES * facts.num_rows
-    ways["gather"] = Projection(wanted + listed, disk, rates.staging_seconds + listed / link + slowest)
+        seconds = LAUNCH_SECONDS + facts.line_bytes / (ZERO_COPY_SHARE * LINK_BYTES_PER_SECOND)
+        ways["zero-copy"] = Projection(facts.line_bytes, seconds)
+    wanted, listed = facts.wanted_bytes, ROW_BYTES * facts.num_rows
+    found = facts.num_rows / GATHER_ROWS_PER_SECOND + wanted / GATHER_BYTES_PER_SECOND
+    read = 0.0 if facts.in_host_memory else wanted / DISK_BYTES_PER_SECOND
+    slowest = max(found, wanted / LINK_BYTES_PER_SECOND, read)
+    ways["gather"] = Projection(wanted + listed, STAGING_SECONDS + listed / LINK_BYTES_PER_SECOND + slowest)
     return ways
-
-
-def _told(way: Projection) -> str:
-    disk = f" and {way.disk_bytes:.3g} B from disk" if way.disk_bytes else ""
-    return f"moves {way.link_bytes:.3g} B over the link{disk} in {1e3 * way.seconds:.3g} ms"
