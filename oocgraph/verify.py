@@ -144,9 +144,9 @@ def verify_search(
     )
 
 
-def validation_bytes(store: CSRStore, num_threads: int = 1) -> int:
-    """Return what judging a search of `store` holds beside its parents and levels."""
-    return FIXED_BYTES + _shared_bytes(store) + num_threads * _thread_bytes(store)
+def validation_bytes(store: CSRStore) -> int:
+    """Return what one thread that judges a search of `store` holds beside its parents and levels."""
+    return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store)
 
 
 def _shared_bytes(store: CSRStore) -> int:

@@ -47,9 +47,6 @@ from oocgraph.types import Array, Progress, ignore_progress
 IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
 
-MAKING = "making partitions"
-"""Phase of progress."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedGraph:

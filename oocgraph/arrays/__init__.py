@@ -79,10 +79,6 @@ class Device(Protocol):
         """Let the host wait for what the calling thread has asked of the device by other ways, such as CuPy's operators."""
         ...
 
-    def is_done(self, event: Any) -> bool:
-        """Tell whether a recorded event has been reached."""
-        ...
-
     def seconds(self, start: Any, stop: Any) -> float:
         """Return the time between two events that have been reached."""
         ...
@@ -186,8 +182,8 @@ def devices_choice(kind: DeviceKind) -> tuple[tuple[Device, ...], str]:
     return (first, *(open_others(first) if isinstance(first, CudaDevice) else ())), reason
 
 
-def open_device(kind: DeviceKind, ordinal: int | None = None) -> Device | None:
+def open_device(kind: DeviceKind) -> Device | None:
     """Open the device that `kind` asks for, as `device_choice`, and log which it is and why."""
-    device, reason = device_choice(kind, ordinal)
+    device, reason = device_choice(kind)
     logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
     return device

@@ -22,8 +22,8 @@ from oocgraph.types import Array
 
 logger = logging.getLogger(__name__)
 
-ERROR_MEMORY, ERROR_NOT_READY = 2, 600
-"""``cudaErrorMemoryAllocation``, ``cudaErrorNotReady`` (CUDA's driver_types.h; its driver API has the same numbers)."""
+ERROR_MEMORY = 2
+"""``cudaErrorMemoryAllocation`` (CUDA's driver_types.h; its driver API has the same number)."""
 
 LOST = frozenset({46, 214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
 """Errors after which a process can do nothing more with the device (driver_types.h): it is not available, faults of its memory or a link,
@@ -193,14 +193,6 @@ class CudaDevice:
     def num_devices(self) -> int:
         """Devices that this process sees."""
         return int(self._runtime.getDeviceCount())
-
-    @_on_device
-    def is_done(self, event: Any) -> bool:
-        """Tell whether a recorded event has been reached; a fault is an error here, while ``event.done`` would be false for ever."""
-        status = self._runtime.eventQuery(event.ptr)
-        if status not in (0, ERROR_NOT_READY):
-            raise self._runtime.CUDARuntimeError(status)
-        return bool(status == 0)
 
     @_on_device
     def seconds(self, start: Any, stop: Any) -> float:

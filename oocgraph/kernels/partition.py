@@ -117,22 +117,6 @@ def rank_words(owned: Any, rank: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def to_local(vertices: Any, count: Any, owned: Any, rank: Any, out: Any) -> None:
-    """Fill ``out[:count]`` with the local positions of ``vertices[:count]``: owned vertices, in any order.
-
-    Parameters
-    ----------
-    owned, rank : (num_words,) uint64 and integer
-        Bitmap of the owned vertices, and `rank_words` of it.
-    """
-    one = np.uint64(1)
-    for i in range(count):
-        v = np.int64(vertices[i])
-        below = owned[v >> 6] & ((one << np.uint64(v & 63)) - one)
-        out[i] = np.int64(rank[v >> 6]) + np.int64(count_ones(below))
-
-
-@nb.njit(nogil=True, cache=True)
 def to_global(local_positions: Any, count: Any, first: Any, stop: Any, local: Any, out: Any) -> None:
     """Fill ``out[:count]`` with the store numbers of ``local_positions[:count]``, which ascend."""
     block, num_blocks = 0, first.size

@@ -75,10 +75,6 @@ class Dealing:
         block = np.searchsorted(self.first[:-1], v, side="right") - 1
         return self.owner[block], self.local[block] + v - self.first[block]
 
-    def imbalance(self) -> dict[str, float]:
-        """Return the largest share over the mean share, of ``edges`` and of ``vertices``; 1 is perfect."""
-        return {"edges": _largest_over_mean(self.num_edges), "vertices": _largest_over_mean(self.num_owned)}
-
     @property
     def num_bytes(self) -> int:
         """Bytes of the arrays."""
@@ -197,8 +193,3 @@ def _nearest(ascending: StoredSlice, target: int) -> int:
     """Return a position whose element is nearest to `target`."""
     at = min(bisect_left(ascending, target), ascending.size - 1)
     return at - 1 if at and target - ascending[at - 1] < ascending[at] - target else at
-
-
-def _largest_over_mean(shares: Array) -> float:
-    mean = float(shares.mean())
-    return float(shares.max()) / mean if mean else 1.0

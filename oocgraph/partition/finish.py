@@ -50,7 +50,7 @@ def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
     stage.budget.reserve("more transposed edges", max(0, min(num_edges, most) - TRANSPOSE_ENTRIES) * each)
     try:
         indptr = np.zeros(num_local + 1, np.int64)
-        for _, _, _, entries in _rows(stage, stored, group):
+        for _, _, _, entries in _rows(stored, group):
             kernels.count_columns(entries, indptr)
         longest = int(indptr.max(initial=0))
         stage.budget.reserve("the longest transposed list", max(0, longest - most) * each)  # a list is not divided
@@ -60,7 +60,7 @@ def transpose(stage: Stage, p: int, num_local: int, num_edges: int) -> None:
             first, length = int(indptr[low]), int(indptr[high] - indptr[low])
             cursor = indptr[low:high] - first
             out = {name: np.empty(length, stored[name].dtype.newbyteorder("=")) for name in [f"{group}/indices", *columns]}
-            for first_row, pointers, begin, entries in _rows(stage, stored, group):
+            for first_row, pointers, begin, entries in _rows(stored, group):
                 place = np.empty(entries.size if columns else 0, np.int64)
                 kernels.transpose_rows(first_row, pointers, entries, begin, low, high, cursor, out[f"{group}/indices"], place)
                 for name in columns:
@@ -82,7 +82,7 @@ def _ranges(indptr: Array, most: int) -> Iterator[tuple[int, int]]:
         low = high
 
 
-def _rows(stage: Stage, stored: dict[str, PlainArray], group: str) -> Iterator[tuple[int, Array, int, Array]]:
+def _rows(stored: dict[str, PlainArray], group: str) -> Iterator[tuple[int, Array, int, Array]]:
     """Iterate over the local CSR: first row, its pointers (cut to what is read), first entry and entries."""
     indptr, indices = stored[f"{group}/indptr"], stored[f"{group}/indices"]
     for low in range(0, indptr.length - 1, PIECE_ROWS):

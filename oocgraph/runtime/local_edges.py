@@ -49,8 +49,6 @@ GAP_PAGES = 1
 Expand = Callable[[Array, Array, Array, bool, Array], None]
 """Called with rows, where their edges begin and end, whether that is by row, and the edges."""
 
-_NOTHING = np.empty(0, np.int64)
-
 
 @dataclass(slots=True)
 class Staging:

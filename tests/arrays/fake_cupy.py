@@ -40,13 +40,13 @@ class FakeCupy(ModuleType):
 
     def __init__(self, *, count=1, capability=(9, 0), runtime_version=13020, archs=(75, 80, 90, 100)):
         super().__init__("cupy")
-        self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(query=0, memory=None, compile=None)
+        self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(memory=None, compile=None)
         self.ndarray, self.RawModule = FakeArray, self._raw_module
         self.runtime = SimpleNamespace(
             CUDARuntimeError=CUDARuntimeError, is_hip=False, hostAllocPortable=1, hostAllocMapped=2, memcpyDefault=4,
             runtimeGetVersion=self._of("runtimeGetVersion", runtime_version), getDeviceCount=self._of("getDeviceCount", count),
             getDevice=self._of("getDevice", 0), setDevice=self._of("setDevice", None), memGetInfo=self._of("memGetInfo", (FREE, TOTAL)),
-            memcpyAsync=self._of("memcpyAsync", None), eventQuery=lambda _pointer: self.stuck.query,
+            memcpyAsync=self._of("memcpyAsync", None),
             pointerGetAttributes=lambda pointer: SimpleNamespace(devicePointer=pointer),
             getDeviceProperties=self._of(
                 "getDeviceProperties",

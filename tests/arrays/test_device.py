@@ -111,7 +111,6 @@ def test_events_order_streams_and_measure_time(device):
     device.copy(copied, back, second)
     device.record(stop, second)
     device.synchronize(stop)
-    assert all(device.is_done(event) for event in (start, middle, stop))
     whole, part = device.seconds(start, stop), device.seconds(start, middle)
     assert 0 < part < whole < 10
 

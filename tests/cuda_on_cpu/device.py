@@ -162,14 +162,6 @@ class CpuDevice:
         """Nobody else uses it."""
 
     @_operation
-    def is_done(self, event: CpuEvent) -> bool:
-        """Tell whether the event has been reached, or nearly; whoever asks often enough gets a yes."""
-        if event.mark is None:
-            return True
-        self._queues.poll(event.mark)
-        return event.mark.is_done
-
-    @_operation
     def seconds(self, start: CpuEvent, stop: CpuEvent) -> float:
         """Return the time between two events, by the host's clock."""
         if start.mark is None or stop.mark is None or start.mark.seconds is None or stop.mark.seconds is None:

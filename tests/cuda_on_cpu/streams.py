@@ -81,9 +81,6 @@ class Immediate:
     def finish(self, what: CpuStream | Mark) -> None:
         """Everything is done."""
 
-    def poll(self, mark: Mark) -> None:
-        """Everything is done."""
-
 
 class Deferred:
     """Every operation runs when the seed has it run, one at a time."""
@@ -116,16 +113,6 @@ class Deferred:
                     self._step_needed(what)
                 else:
                     self._step_any()
-
-    def poll(self, mark: Mark) -> None:
-        """Let the device come nearer to a place, for a host that asks again and again."""
-        with self._lock:
-            if mark.is_done:
-                return
-            if self._seed in (LATE, EARLY):
-                self._step_needed(mark)
-            else:
-                self._step_any()
 
     def _draw(self) -> None:
         """Change the pace of all streams."""

@@ -117,27 +117,6 @@ def test_memory_that_is_freed_before_it_is_used_is_found(seed):
     assert found == 0 if seed == 1 else found > 0
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_who_polls_gets_an_answer(seed):
-    """An event is reached by asking for it; one that was never recorded is done."""
-    device = CpuDevice(seed, deferred=True)
-    one, other, event, last = device.stream(), device.stream(), device.event(), device.event()
-    assert device.is_done(event)
-    pinned, array, back = device.pinned(100), device.empty(100, np.uint8), device.pinned(100)
-    device.copy(pinned, array, one)
-    device.record(event, one)
-    device.wait(other, event)
-    device.copy(array, back, other)
-    device.record(last, other)
-    polls = 0
-    while not device.is_done(last):
-        polls += 1
-        assert polls < 10
-    assert np.array_equal(pinned, back)
-    assert device.is_done(event)
-    assert device.seconds(event, last) > 0
-
-
 def test_events_stand_for_where_they_were_recorded_last():
     """A wait that was asked for before is of the old place."""
     device = CpuDevice(0, deferred=True)

@@ -65,11 +65,6 @@ def rank_words(owned: Array, rank: Array) -> int:
     return int(ones.sum())
 
 
-def to_local(vertices: Array, count: int, owned: Array, rank: Array, out: Array) -> None:
-    """See `oocgraph.kernels.partition.to_local`."""
-    out[:count] = np.searchsorted(_marked(owned), vertices[:count].astype(np.int64))
-
-
 def to_global(local_positions: Array, count: int, first: Array, stop: Array, local: Array, out: Array) -> None:
     """See `oocgraph.kernels.partition.to_global`."""
     out[:count] = _owned(first, stop)[local_positions[:count].astype(np.int64)]
