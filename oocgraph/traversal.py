@@ -118,8 +118,6 @@ class Iteration:
         Wall time.
     bytes_read
         Bytes requested from the store's files.
-    push_pages, pull_pages
-        Pages of 4 KiB that either direction would have read, exact; None unless an oracle was asked for.
     parts
         Figures of each partition; empty in process.
     device
@@ -135,8 +133,6 @@ class Iteration:
     undecided: int
     seconds: float
     bytes_read: int
-    push_pages: int | None = None
-    pull_pages: int | None = None
     parts: tuple[PartFigures, ...] = ()
     device: DeviceFigures | None = None
     exchanged: tuple[Exchanged, ...] = ()

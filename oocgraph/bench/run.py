@@ -9,12 +9,13 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.bench.judge import broken_rule
+from oocgraph.bench.page_counter import CountingRuntime, PageCounts
 from oocgraph.bench.peers import Peer, Peers
 from oocgraph.bench.sources import draw_sources
 from oocgraph.bench.spool import ResultSpool
@@ -41,12 +42,15 @@ class Measured:
         The rule that the result breaks; None when it is valid.
     peer_seconds, peer_degree_ordered_seconds
         The peer's time from the same source; None without a peer.
+    pages
+        Pages that either direction would have read, of each iteration; empty unless they were counted.
     """
 
     result: dict[str, Any]
     invalid: str | None
     peer_seconds: float | None
     peer_degree_ordered_seconds: float | None
+    pages: Sequence[PageCounts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,18 +141,20 @@ class BenchReport:
 
     def _oracle_figures(self) -> dict[str, Any]:
         """Compare pages read with those of the better direction in each iteration, over all sources."""
-        iterations = [one for search in self.searches for one in search.result["iterations"]]
-        if not iterations or iterations[0]["push_pages"] is None:
+        if not any(search.pages for search in self.searches):
             return {}
-        pages = sum(one["bytes_read"] for one in iterations) / PAGE_BYTES
-        best = sum(min(one["push_pages"], one["pull_pages"]) for one in iterations)
+        pages = sum(one["bytes_read"] for search in self.searches for one in search.result["iterations"]) / PAGE_BYTES
+        best = sum(min(one) for search in self.searches for one in search.pages)
         return {"num_pages_read": round(pages), "num_pages_oracle": best, "ratio_to_oracle": pages / best if best else None}
 
 
 def _flat(one: Measured) -> dict[str, Any]:
     """One search as JSON fields."""
     fields = asdict(one)
-    return {**fields.pop("result"), **fields, "valid": one.invalid is None}
+    result, pages = fields.pop("result"), fields.pop("pages")
+    if pages:
+        result["iterations"] = [{**each, **counts._asdict()} for each, counts in zip(result["iterations"], pages, strict=True)]
+    return {**result, **fields, "valid": one.invalid is None}
 
 
 def bench_bfs(
@@ -194,12 +200,13 @@ def bench_bfs(
         rows = input_positions(store)[vertices] if peer else vertices
         spool = ResultSpool(Path(folder))
         with Peers(peer, store, threads=threads, scratch=Path(folder)) as peers, PeakSampler() as sampler:
-            with LocalRuntime.open(store, memory_budget=memory_budget, threads=threads, oracle=oracle, progress=progress) as runtime:
-                times = _search_all(runtime, vertices, rows, direction, peers, spool, progress)
+            kind = CountingRuntime if oracle else LocalRuntime
+            with kind.open(store, memory_budget=memory_budget, threads=threads, progress=progress) as runtime:
+                beside = _search_all(runtime, vertices, rows, direction, peers, spool, progress)
                 budget, planes, load_seconds = runtime.memory_budget, runtime.planes_resident, runtime.load_seconds
             del runtime
         peak_bytes = sampler.peak_bytes
-        searches = _validate_all(store, spool, times, progress, memory_budget)
+        searches = _validate_all(store, spool, beside, progress, memory_budget)
     return BenchReport(
         url=store.url,
         seed=seed,
@@ -216,19 +223,29 @@ def bench_bfs(
     )
 
 
+class _Beside(NamedTuple):
+    """What was measured beside a search."""
+
+    peer_seconds: float | None
+    peer_degree_ordered_seconds: float | None
+    pages: Sequence[PageCounts]
+
+
 def _search_all(
     runtime: LocalRuntime, vertices: Array, rows: Array, direction: Direction, peers: Peers, spool: ResultSpool, progress: Progress
-) -> list[tuple[float | None, float | None]]:
-    """Search from each source, ours and the peer's in turn; returns the peer's seconds."""
-    times = []
+) -> list[_Beside]:
+    """Search from each source, ours and the peer's in turn."""
+    beside = []
     ids = VertexIds(runtime.store).ids_of(vertices).tolist()
     for i, (source, vertex, row) in enumerate(zip(ids, vertices.tolist(), rows.tolist(), strict=True)):
-        result = bfs(runtime.store, source, runtime=runtime, direction=direction)
+        result, pages = bfs(runtime.store, source, runtime=runtime, direction=direction), []
+        if isinstance(runtime, CountingRuntime):
+            result, pages = replace(result, search=runtime.without_counting(result.search)), runtime.pages
         spool.put(result)
-        times.append((_peer_seconds(peers.peer, row, result), _peer_seconds(peers.degree_ordered, vertex, result)))
+        beside.append(_Beside(_peer_seconds(peers.peer, row, result), _peer_seconds(peers.degree_ordered, vertex, result), pages))
         del result  # or it would be held beside the next one
         progress("searching", i + 1, len(ids))
-    return times
+    return beside
 
 
 def _peer_seconds(peer: Peer | None, row: int, result: BFSResult) -> float | None:
@@ -245,14 +262,11 @@ def _peer_seconds(peer: Peer | None, row: int, result: BFSResult) -> float | Non
 
 
 def _validate_all(
-    store: CSRStore, spool: ResultSpool, times: Sequence[tuple[float | None, float | None]], progress: Progress,
-    memory_budget: str | int | None,
-) -> tuple[Measured, ...]:  # fmt: skip
+    store: CSRStore, spool: ResultSpool, beside: Sequence[_Beside], progress: Progress, memory_budget: str | int | None
+) -> tuple[Measured, ...]:
     searches = []
-    for i, (first, second) in enumerate(times):
+    for i, one in enumerate(beside):
         invalid = broken_rule(store, spool.take(i), memory_budget=memory_budget)  # of results one is in memory at a time
-        searches.append(
-            Measured(result=spool.figures(i).summary(), invalid=invalid, peer_seconds=first, peer_degree_ordered_seconds=second)
-        )
-        progress("validating", i + 1, len(times))
+        searches.append(Measured(result=spool.figures(i).summary(), invalid=invalid, **one._asdict()))
+        progress("validating", i + 1, len(beside))
     return tuple(searches)

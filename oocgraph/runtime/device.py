@@ -175,10 +175,6 @@ class DeviceRuntime(DeviceEngine):
         state.unvisited_edges -= state.frontier_pull_edges
         state.record(self.iteration(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes))
 
-    def ask_oracle(self, state: DeviceState) -> tuple[float, int]:
-        """Refuse: only the processor's runtime counts what another direction would have read."""
-        raise OocGraphError("--oracle counts pages of searches on the processor; use --device cpu")
-
 
 def _check_width(store: CSRStore) -> None:
     """Refuse ids that kernels of the store's width cannot hold."""

@@ -90,7 +90,6 @@ class DeviceEngine:
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
         self.subgraph, self.staged = subgraph, staged
         self.lifetime = Lifetime(store.url)
-        self.oracle = None
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []
         self._figures = StagingFigures()

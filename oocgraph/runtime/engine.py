@@ -22,7 +22,6 @@ from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.lifetime import Lifetime
-from oocgraph.runtime.oracle import PageOracle
 from oocgraph.runtime.resident import Adjacency, ResidentGraph
 from oocgraph.runtime.state import SearchState, are_marked
 from oocgraph.runtime.windows import pull_windows, push_windows
@@ -97,7 +96,6 @@ class Engine:
         self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
         self._missing = np.empty(PREFETCH_MISSES if on_disk else 0, np.int64)
         self._buffers = BufferPool()
-        self.oracle: PageOracle | None = None
         self.lifetime = Lifetime(store.url)
         self.on_phase: Callable[[str], None] = _ignore_phase
 
@@ -129,8 +127,6 @@ class Engine:
         if too_large or (push.files is None and not push.all_resident):
             return True
         self._to_queue(state)
-        if self.oracle is not None:
-            last_level = min(last_level, state.level + 1)
         last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
         limits = np.array([last_level, most.edges, SERIAL_MISSES, last_of_form, SERIAL_MISSES, most.vertices], np.int64)
         log = np.empty((LOG_LEVELS, 4), np.int64)

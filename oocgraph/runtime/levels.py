@@ -49,18 +49,14 @@ def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limi
     device_began, began = device_bytes_read(), time.perf_counter()
     last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
     state = runtime.start(sources)
-    oracle_seconds, oracle_bytes = 0.0, 0
     while state.frontier_size and state.level < last_level:
-        if runtime.oracle is not None:
-            seconds, num_bytes = runtime.ask_oracle(state)
-            oracle_seconds, oracle_bytes = oracle_seconds + seconds, oracle_bytes + num_bytes
         if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
             iterate(runtime, state, direction)
             progress(LEVEL, state.level, 0)
             progress(REACHED, state.num_reached, state.num_vertices)
     runtime.finish(state)
-    seconds = time.perf_counter() - began - oracle_seconds
-    device = device_bytes_read() - device_began - oracle_bytes
+    seconds = time.perf_counter() - began
+    device = device_bytes_read() - device_began
     parent, level = runtime.results(state)
     return Search(
         sources=sources,

@@ -14,14 +14,13 @@ from typing import Any, Self
 
 from oocgraph.config import Settings, settings
 from oocgraph.kernels import cpu, warm
-from oocgraph.memory import Budget, device_bytes_read, effective_budget_bytes
+from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.progress import watched
 from oocgraph.result import Iteration
 from oocgraph.runtime.afterwards import allow_for_result
 from oocgraph.runtime.engine import BUFFER_BYTES, Engine
-from oocgraph.runtime.oracle import PageOracle, oracle_bytes
 from oocgraph.runtime.resident import load_graph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore, open_graph
@@ -58,7 +57,6 @@ class LocalRuntime(Engine):
         io_threads: int | None = None,
         max_planes: int | None = None,
         check_pages: bool = False,
-        oracle: bool = False,
         following_bytes: int = 0,
         progress: ProgressOption = None,
     ) -> Self:
@@ -76,8 +74,6 @@ class LocalRuntime(Engine):
             Resident planes at most; by default as many as stored, where they pay and fit.
         check_pages
             Compare whatever is read during searches with its checksum; what is loaded before them always is, unless it is compressed.
-        oracle
-            Count, in each iteration, the pages that push and pull would each read (`Iteration.push_pages`, ``pull_pages``). Slow.
         following_bytes
             What is done next needs so many bytes beside the interpreter, at the most: a refusal names a budget for both.
 
@@ -96,9 +92,7 @@ class LocalRuntime(Engine):
         limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
         budget = Budget(limit, following_bytes=following_bytes)
         allow_for_result(budget, store)
-        if oracle:
-            budget.reserve("oracle", oracle_bytes(store))
-        runtime = cls(
+        return cls(
             store,
             budget,
             threads=threads or knobs.threads,
@@ -106,9 +100,6 @@ class LocalRuntime(Engine):
             max_planes=max_planes,
             knobs=knobs,
         )
-        if oracle:
-            runtime.oracle = PageOracle(runtime.graph.pull, store.num_vertices)
-        return runtime
 
     def __enter__(self) -> Self:
         return self
@@ -147,14 +138,6 @@ class LocalRuntime(Engine):
         if state.queued:
             state.queues[0, : sources.size] = sources
         return state
-
-    def ask_oracle(self, state: SearchState) -> tuple[float, int]:
-        """Note the pages that a push and a pull of this iteration would read; returns the seconds and device bytes that took."""
-        began, device_began = time.perf_counter(), device_bytes_read()
-        if self.oracle is not None:
-            self._to_bitmap(state)
-            state.oracle_pages.append((self.frontier_pages(state), self.oracle.pull_pages(state)))
-        return time.perf_counter() - began, device_bytes_read() - device_began
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,6 @@ class SearchProgress:
         self.bytes_requested = 0
         self.counts = np.zeros(7, np.int64)
         self._records: list[Iteration | Array] = []
-        self.oracle_pages: list[tuple[int, int]] = []
 
     @property
     def num_unvisited(self) -> int:
@@ -133,9 +131,6 @@ class SearchProgress:
                     )
                     for level, frontier, num_edges, num_bytes, ns in record.tolist()
                 ]  # fmt: skip
-        if self.oracle_pages:
-            pairs = zip(out, self.oracle_pages, strict=True)
-            out = [replace(iteration, push_pages=push, pull_pages=pull) for iteration, (push, pull) in pairs]
         return tuple(out)
 
 

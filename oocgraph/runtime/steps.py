@@ -68,7 +68,6 @@ class InProcess(Steps, Protocol):
 
     store: CSRStore
     lifetime: Lifetime
-    oracle: Any
 
     @property
     def memory_budget(self) -> int:
@@ -100,10 +99,6 @@ class InProcess(Steps, Protocol):
 
     def push_levels(self, state: Any, last_level: int) -> bool:
         """Push tiny frontiers, many levels in one call; returns whether a larger frontier is left."""
-        ...
-
-    def ask_oracle(self, state: Any) -> tuple[float, int]:
-        """Note the pages that either direction would read; returns seconds and bytes that took."""
         ...
 
     def finish(self, state: Any) -> None:

@@ -18,7 +18,7 @@ from oocgraph.runtime import resident
 from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
-from oocgraph.verify import verify_bfs, verify_search
+from oocgraph.verify import verify_bfs
 from tests.processes import open_files
 from tests.reference_build import reference_build
 from tests.stores import rewrite, string_store
@@ -262,24 +262,6 @@ def test_graph_without_edges(tmp_path):
     reference_build(np.array([3]), np.array([3]), tmp_path / "g")
     result = bfs(tmp_path / "g", 3)
     assert (result.num_reached, result.depth, result.bytes_read, result.vertices.tolist()) == (1, 0, 0, [3])
-
-
-def test_oracle_counts_pages_of_both_directions(tmp_path, cramped):
-    rng = np.random.default_rng(8)
-    reference_build((rng.random(200_000) ** 3 * 9000).astype(int), rng.integers(0, 9000, 200_000), tmp_path / "g")
-    cramped(11)
-    with LocalRuntime.open(tmp_path / "g", oracle=True) as runtime:
-        pushed = search(runtime, np.array([40]), direction="push")
-        pulled = search(runtime, np.array([40]), direction="pull")
-        chosen = search(runtime, np.array([40]))
-    for found in (pushed, pulled, chosen):
-        verify_search(open_graph(tmp_path / "g"), found.sources, found.parent, found.level)
-        assert [(i.push_pages, i.pull_pages) for i in found.iterations] == [(i.push_pages, i.pull_pages) for i in pushed.iterations]
-    best = sum(min(i.push_pages, i.pull_pages) for i in chosen.iterations)
-    assert best > 0
-    assert chosen.bytes_requested / 4096 <= 2.5 * best + 50
-    for i in pulled.iterations:
-        assert i.bytes_read == 0 if not i.pull_pages else i.bytes_read >= 4096 * i.pull_pages - 4096
 
 
 LOADED = ["out/indices", "out/degrees/value", "out/planes/indices"]
