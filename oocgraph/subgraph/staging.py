@@ -44,8 +44,8 @@ class StagingFigures:
 
     Attributes
     ----------
-    num_pieces, bytes_moved
-        Buffers that were copied to the device, and their content.
+    num_pieces
+        Number of buffers that were copied to the device.
     bytes_read
         What gathering read, from disk or from a store.
     read_seconds
@@ -59,7 +59,6 @@ class StagingFigures:
     """
 
     num_pieces: int = 0
-    bytes_moved: int = 0
     bytes_read: int = 0
     read_seconds: float = 0.0
     copy_seconds: float = 0.0
@@ -153,7 +152,7 @@ class Stager:
                     self._gather_ahead(run, piece + self._num_buffers, gather)
             for piece in range(run.num_timed, run.num_pieces):
                 self._note_times(run, piece)
-            return run.figures(self._device.seconds(self._began, self._events_of(run.num_pieces - 1).kernel_stop), self._pinned[0].itemsize)
+            return run.figures(self._device.seconds(self._began, self._events_of(run.num_pieces - 1).kernel_stop))
         except BaseException:
             self._abandon(run)
             raise
@@ -230,11 +229,10 @@ class _Run:
         """Pieces whose copy and kernels have been timed."""
         return len(self.kernels)
 
-    def figures(self, span_seconds: float, itemsize: int) -> StagingFigures:
+    def figures(self, span_seconds: float) -> StagingFigures:
         """Add up the pieces, when all are done."""
         return StagingFigures(
             num_pieces=self.num_pieces,
-            bytes_moved=self.total_edges * itemsize,
             bytes_read=sum(g.num_bytes for g in self.gathered),
             read_seconds=covered_seconds((g.began, g.ended) for g in self.gathered),
             copy_seconds=covered_seconds(self.copies),

@@ -120,7 +120,6 @@ def test_rows_come_to_a_device(store, kind, num_buffers, gatherer, request):
     device.copy(arrived, back.view(edges.dtype), compute)
     device.synchronize(compute)
     np.testing.assert_array_equal(back.view(edges.dtype), edges)
-    assert figures.bytes_moved == edges.nbytes
     assert (figures.bytes_read > 0) == (kind != "memory")
     stager.close()
 
