@@ -120,14 +120,13 @@ def iteration_load(
     parent_bytes
         Of each parent in a message of candidates.
     """
-    gathered = traffic_of(candidates, parent_bytes=parent_bytes)
-    nothing = np.zeros(level_vertices.size, np.int64)
-    told = Traffic(nothing, nothing, nothing) if broadcasts is None else traffic_of(broadcasts, parent_bytes=0)
+    nothing = Traffic(*np.zeros((3, level_vertices.size), np.int64))
     return IterationLoad(
-        edges=level_edges, found=np.append(level_vertices[1:], 0), candidates=gathered.num_vertices,
-        candidate_bytes=gathered.num_bytes, candidate_messages=gathered.num_messages, broadcasts=told.num_vertices,
-        broadcast_bytes=told.num_bytes, broadcast_messages=told.num_messages,
-    )  # fmt: skip
+        edges=level_edges,
+        found=np.append(level_vertices[1:], 0),
+        candidates=traffic_of(candidates, parent_bytes=parent_bytes),
+        broadcasts=nothing if broadcasts is None else traffic_of(broadcasts, parent_bytes=0),
+    )
 
 
 def shape_of(edges: Array, set_vertices: Array) -> Shape:
@@ -153,7 +152,8 @@ def plan_case(
         Whether that fits, and what to do.
     """
     seconds, total = predict_seconds(load, shape, constants, threads)
-    num_bytes, messages = load.candidate_bytes + load.broadcast_bytes, load.candidate_messages + load.broadcast_messages
+    num_bytes = load.candidates.num_bytes + load.broadcasts.num_bytes
+    messages = load.candidates.num_messages + load.broadcasts.num_messages
     iterations = tuple(
         PlannedIteration(level=i + 1, frontier=frontier, edges=edges, num_bytes=size, num_messages=number, seconds=duration)
         for i, (frontier, edges, size, number, duration) in enumerate(

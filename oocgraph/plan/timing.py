@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oocgraph.plan.traffic import Traffic
 from oocgraph.types import Array
 
 
@@ -91,20 +92,14 @@ class IterationLoad:
     ----------
     edges, found
         Entries of the frontier's rows; vertices of the next level.
-    candidates, candidate_bytes, candidate_messages
-        Vertices, bytes, messages of candidates.
-    broadcasts, broadcast_bytes, broadcast_messages
-        Of the frontier that is broadcast.
+    candidates, broadcasts
+        Messages of candidates, and of the frontier that is broadcast.
     """
 
     edges: Array
     found: Array
-    candidates: Array
-    candidate_bytes: Array
-    candidate_messages: Array
-    broadcasts: Array
-    broadcast_bytes: Array
-    broadcast_messages: Array
+    candidates: Traffic
+    broadcasts: Traffic
 
 
 def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
@@ -114,17 +109,17 @@ def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
     expands. In 2D a candidate is sent by one of all members and received by one of those that own vertices; of the frontier it is the
     other way round.
     """
-    edges = shape.edge_share * load.edges / num_threads
+    edges, sent, broadcast = shape.edge_share * load.edges / num_threads, load.candidates, load.broadcasts
     if shape.columns == 1:
         found, candidates, messages, sizes = (
-            np.insert(one[:-1], 0, 0) for one in (load.found, load.candidates, load.candidate_messages, load.candidate_bytes)
+            np.insert(one[:-1], 0, 0) for one in (load.found, sent.num_vertices, sent.num_messages, sent.num_bytes)
         )
-        vertices = shape.vertex_share * (found + candidates) + load.candidates / shape.num_members
+        vertices = shape.vertex_share * (found + candidates) + sent.num_vertices / shape.num_members
         return np.stack([edges, vertices, messages / shape.rows, shape.vertex_share * sizes])
     both = 1 / shape.num_members + shape.vertex_share
-    vertices = shape.vertex_share * load.found + both * (load.candidates + load.broadcasts)
-    messages = load.candidate_messages / shape.rows + load.broadcast_messages / max(1, shape.num_members - shape.rows)
-    return np.stack([edges, vertices, messages, shape.vertex_share * (load.candidate_bytes + load.broadcast_bytes)])
+    vertices = shape.vertex_share * load.found + both * (sent.num_vertices + broadcast.num_vertices)
+    messages = sent.num_messages / shape.rows + broadcast.num_messages / max(1, shape.num_members - shape.rows)
+    return np.stack([edges, vertices, messages, shape.vertex_share * (sent.num_bytes + broadcast.num_bytes)])
 
 
 def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num_threads: int) -> tuple[Array, float]:
@@ -132,9 +127,8 @@ def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num
 
     Examples
     --------
-    >>> zero = np.zeros(2)
-    >>> load = IterationLoad(edges=np.array([10.0, 4.0]), found=zero, candidates=zero, candidate_bytes=zero, candidate_messages=zero,
-    ...                      broadcasts=zero, broadcast_bytes=zero, broadcast_messages=zero)
+    >>> none = Traffic(*np.zeros((3, 2)))
+    >>> load = IterationLoad(edges=np.array([10.0, 4.0]), found=np.zeros(2), candidates=none, broadcasts=none)
     >>> one = Constants(edge_seconds=1.0, vertex_seconds=0.0, message_seconds=0.0, byte_seconds=0.0, hop_seconds=100.0, task_seconds=0.0,
     ...                 pair_seconds=0.0, start_hops=2.0)
     >>> seconds, total = predict_seconds(load, Shape(rows=2, columns=1, edge_share=0.5, vertex_share=0.5), one, 1)

@@ -9,6 +9,7 @@ import pytest
 
 from oocgraph.plan.fitting import judge
 from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape, busiest, fit, fit_hops, predict_seconds
+from oocgraph.plan.traffic import Traffic
 
 NOTHING = Constants(
     edge_seconds=0.0, vertex_seconds=0.0, message_seconds=0.0, byte_seconds=0.0, hop_seconds=0.0, task_seconds=0.0, pair_seconds=0.0,
@@ -16,10 +17,17 @@ NOTHING = Constants(
 )  # fmt: skip
 
 
+KINDS = "candidate", "broadcast"
+
+
 def load(**given):
     """Return what three iterations have, zeros where nothing is given."""
-    names = ("edges", "found", "candidates", "candidate_bytes", "candidate_messages", "broadcasts", "broadcast_bytes", "broadcast_messages")
-    return IterationLoad(**{name: np.array(given.get(name, [0, 0, 0]), float) for name in names})
+
+    def array(name):
+        return np.array(given.get(name, [0, 0, 0]), float)
+
+    candidates, broadcasts = (Traffic(array(f"{kind}s"), array(f"{kind}_bytes"), array(f"{kind}_messages")) for kind in KINDS)
+    return IterationLoad(edges=array("edges"), found=array("found"), candidates=candidates, broadcasts=broadcasts)
 
 
 def shape(rows, columns):
