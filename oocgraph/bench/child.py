@@ -1,7 +1,7 @@
-"""A Python module in a process of its own, so that its memory is not ours; asked by lines, it answers by lines.
+"""A Python module in a process of its own, so that its memory is not ours; it answers line by line.
 
-In: the module's name and arguments, then one line a question, on its stdin. Out: one JSON object a line, from its stdout; an object with
-the field ``error`` is raised here.
+In: the module's name and arguments, then one line a question, on its stdin. Out: one JSON object a line, from its stdout: first what it
+loaded, then the answers. An object with the field ``error`` is raised here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oocgraph.errors import OocGraphError
 
 
 class Child:
-    """Run ``python -m module arguments`` until `close`.
+    """Run ``python -m module arguments`` within the context; entering it waits until the module has loaded.
 
     Parameters
     ----------
@@ -25,13 +25,30 @@ class Child:
         What to run.
     who
         Its name in messages.
+
+    Attributes
+    ----------
+    load
+        The first answer.
     """
 
     def __init__(self, module: str, *arguments: str, who: str) -> None:
         self._who = who
-        command = [sys.executable, "-m", module, *arguments]
-        # in a group of its own: Ctrl-C is for us, who then end it
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
+        self._command = [sys.executable, "-m", module, *arguments]
+        self.load: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        # in a group of its own: Ctrl-C is for this process, which then ends it
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
+        try:
+            self.load = self._answer()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._close()
 
     def ask(self, question: object) -> dict[str, Any]:
         """Send a line and return the answer.
@@ -39,16 +56,15 @@ class Child:
         Raises
         ------
         OocGraphError
-            The child tells of an error, or has ended.
+            The child reports an error, or has ended.
         """
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended: its answer says why
             self._process.stdin.write(f"{question}\n")
             self._process.stdin.flush()
-        return self.answer()
+        return self._answer()
 
-    def answer(self) -> dict[str, Any]:
-        """Return the next answer; see `ask`."""
+    def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -58,8 +74,7 @@ class Child:
             raise OocGraphError(str(answer["error"]))
         return answer
 
-    def close(self) -> None:
-        """End the process."""
+    def _close(self) -> None:
         self._process.terminate()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -67,13 +82,7 @@ class Child:
                 with suppress(BrokenPipeError):
                     stream.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-
-def tell(**fields: object) -> None:
+def answer(**fields: object) -> None:
     """Print one answer; for the module that runs in the child."""
     print(json.dumps(fields), flush=True)

@@ -1,6 +1,6 @@
 """Searches on a Dask cluster beside the same searches in one process, with as many threads and the same planes; every result validated.
 
-In: a store, how to reach the cluster, how to measure. Out: a `ClusterReport`. The process beside the cluster is neither this one nor a
+In: a store, how to reach the cluster, how to measure. Out: a `Report`. The process beside the cluster is neither this one nor a
 worker, so that what the client holds is measured too. Each source is searched by both in turn; or, under a memory cap that does not
 hold both, all sources by the one and then, when it is gone, all by the other. Results wait on disk until neither is left. Both search on
 the processor, whatever else workers have.
@@ -8,30 +8,27 @@ the processor, whatever else workers have.
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from oocgraph.algorithms.bfs import bfs
-from oocgraph.bench.cluster_report import ClusterReport, Comparison, WorkerReport
+from oocgraph.bench.cluster_metrics import ClusterSearch, compared, invalid_results, run_metrics, worker_metrics
+from oocgraph.bench.disk import drop_page_cache
+from oocgraph.bench.harness import Report, in_turn, scratch_folder
 from oocgraph.bench.in_process import InProcessPeer
-from oocgraph.bench.judge import broken_rule
-from oocgraph.bench.probe import Probes
-from oocgraph.bench.sources import draw_sources
-from oocgraph.bench.spool import leave_page_cache
+from oocgraph.bench.results_on_disk import first_violation
+from oocgraph.bench.sources import draw_sources, source_ids
+from oocgraph.bench.worker_sampler import WorkerSample, WorkerSamplers
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, host_bytes, parse_bytes
-from oocgraph.result import BFSResult
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.traversal import Iteration
 from oocgraph.types import Direction, Progress
 
 
@@ -49,7 +46,7 @@ def bench_cluster(
     direction: Direction = "auto",
     apart: bool = False,
     scratch: str | None = None,
-) -> ClusterReport:
+) -> Report:
     """Measure searches on a cluster.
 
     Parameters
@@ -59,9 +56,9 @@ def bench_cluster(
     open_client
         Returns a context that yields a `distributed.Client`, and at its end stops what it had to start.
     num_sources, seed
-        How many vertices with edges to draw, and how.
+        Number of vertices with edges to draw, and the seed of the draw.
     progress
-        Told searches and validations done.
+        Called with searches and validations done.
     source
         An id to search from `num_sources` times, instead of random ones.
     num_partitions, memory_budget
@@ -71,7 +68,7 @@ def bench_cluster(
     direction
         As for `bfs`. Only ``auto`` and ``push`` let workers take levels with few edges without an exchange.
     apart
-        Search all sources on the cluster, leave it, then search them in process: what both hold is never there at once.
+        Search all sources on the cluster, leave it, then search them in process: the memory of both is never in use at once.
     scratch
         Folder for results awaiting validation, which every worker must see (10 bytes per vertex and source).
 
@@ -81,50 +78,42 @@ def bench_cluster(
         The graph has no edges, or the workers cannot be used; and all that `bfs` raises.
     """
     vertices = _vertices(store, source, num_sources, seed)
-    with tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=scratch or settings().result_folder) as folder, ExitStack() as stack:
-        cluster = stack.enter_context(ClusterSide(store, open_client, num_partitions, memory_budget, direction, Path(folder)))
+    with scratch_folder(scratch or settings().result_folder) as folder, ExitStack() as stack:
+        asked = {"num_partitions": num_partitions, "memory_budget": memory_budget}
+        cluster = stack.enter_context(open_cluster(store, open_client, direction, folder, **asked))
+        subjects: dict[str, Callable[[int], Any]] = {"cluster": cluster.search}
         if apart:
-            for i, vertex in enumerate(vertices):
-                cluster.search(vertex)
-                progress("searching", i + 1, 2 * len(vertices))
+            in_turn(subjects, vertices, progress, phase="searching on the cluster")
             stack.close()
-        peer = InProcessPeer(
-            store.url,
-            threads=cluster.threads,
-            memory_budget=cluster.memory_budget if in_process_memory is None else parse_bytes(in_process_memory),
-            max_planes=cluster.planes_resident,
-            direction=direction,
-            folder=Path(folder),
-        )
-        with peer:
-            theirs = []
-            for i, vertex in enumerate(vertices):
-                if not apart and i % 2 == 0:
-                    cluster.search(vertex)
-                theirs.append(peer.search(vertex))
-                if not apart and i % 2:  # whoever comes second finds pages that the first has read
-                    cluster.search(vertex)
-                progress("searching", i + 1 + apart * len(vertices), (1 + apart) * len(vertices))
+            subjects = {}
+        memory = cluster.load["memory_budget"] if in_process_memory is None else parse_bytes(in_process_memory)
+        limits = {"threads": cluster.threads, "memory_budget": memory, "max_planes": cluster.load["planes_resident"]}
+        with InProcessPeer(store.url, direction=direction, folder=folder, **limits) as process:
+            theirs = in_turn({**subjects, "process": process.search}, vertices, progress, phase="searching", alternate=True)["process"]
             stack.close()
-            their_rules = peer.validate()
+            their_rules = process.validate()
         searches = cluster.compare(theirs, their_rules, progress)
-    return ClusterReport(
-        url=store.url,
-        seed=None if source is not None else seed,
-        direction=direction,
-        apart=apart,
-        threads=cluster.threads,
-        num_partitions=len(cluster.parts),
-        edge_bytes=store.edge_bytes,
-        load_seconds=cluster.load_seconds,
-        planes_resident=cluster.planes_resident,
-        memory_budget=cluster.memory_budget,
-        in_process_load={**peer.load, "peak_host_bytes": peer.peak_host_bytes},
-        parts=cluster.parts,
-        workers=cluster.workers(),
-        client_load_growth_bytes=cluster.load_growth_bytes,
-        client_growth_bytes=cluster.growth_bytes,
-        searches=searches,
+    invalid, workers = invalid_results(searches), worker_metrics(cluster.parts, cluster.searches, cluster.samples)
+    return Report(
+        title=repr(store),
+        metrics={
+            "graph": store.url,
+            "num_sources": len(searches),
+            "num_invalid": len(invalid),
+            "seed": None if source is not None else seed,
+            "direction": direction,
+            "apart": apart,
+            "threads": cluster.threads,
+            **run_metrics(searches, workers, cluster.parts),
+            "edge_bytes": store.edge_bytes,
+            **cluster.load,
+            **{f"in_process_{name}": value for name, value in process.load.items()},
+            "in_process_peak_host_bytes": process.peak_host_bytes,
+            **cluster.client,
+            "workers": workers,
+            "searches": searches,
+        },
+        invalid=invalid,
     )
 
 
@@ -140,13 +129,7 @@ def _vertices(store: CSRStore, source: Any, num_sources: int, seed: int) -> list
 
 
 class MeasuredRuntime(ClusterRuntime):
-    """Keeps what the last search says of itself.
-
-    Attributes
-    ----------
-    outcome
-        Of the last search.
-    """
+    """Keeps the `Outcome` of the last search as `outcome`."""
 
     outcome: Outcome
 
@@ -157,129 +140,70 @@ class MeasuredRuntime(ClusterRuntime):
 
 
 class ClusterSide:
-    """The searches on the cluster. A context manager; entering it loads the graph on the workers, leaving it frees them.
+    """The searches on the cluster; see `open_cluster`.
 
     Attributes
     ----------
     threads
-        Of all workers that hold partitions.
+        Number of threads of all workers that hold partitions.
     parts
         What each partition holds, as `ClusterRuntime.parts`.
-    load_seconds, planes_resident, memory_budget
-        As of `ClusterRuntime`.
-    load_growth_bytes, growth_bytes
-        How much more this process held at most during the load, and during the searches, than before each.
+    load
+        ``load_seconds``, ``planes_resident`` and ``memory_budget`` of the runtime.
+    client
+        Growth of this process's memory at most during the load (``client_load_growth_bytes``) and, once the cluster is left, during the
+        searches (``client_growth_bytes``). A scheduler may live in it.
+    searches
+        One entry for each search so far.
+    samples
+        Samples of the workers by address, once the cluster is left.
     """
 
-    def __init__(
-        self,
-        store: CSRStore,
-        open_client: Callable[[], AbstractContextManager[Any]],
-        num_partitions: int | None,
-        memory_budget: str | int | None,
-        direction: Direction,
-        folder: Path,
-    ) -> None:
-        self._store, self._open_client, self._direction, self._folder = store, open_client, direction, folder
-        self._asked: dict[str, Any] = {"num_partitions": num_partitions, "memory_budget": memory_budget, "result_folder": folder}
-        self._ids = VertexIds(store)
-        self._found: list[tuple[BFSResult, Outcome, float]] = []
-        self.load_growth_bytes = self.growth_bytes = 0
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            client = stack.enter_context(self._open_client())
-            self._probes = stack.enter_context(Probes(client))
-            before = host_bytes()
-            with PeakSampler() as sampler:
-                self._runtime = stack.enter_context(MeasuredRuntime.open(self._store, client=client, device="cpu", **self._asked))
-            self.load_growth_bytes = sampler.peak_bytes - before
-            runtime = self._runtime
-            self.parts = runtime.parts
-            self.threads = sum(client.nthreads()[address] for address in set(runtime.placement))
-            self.load_seconds, self.planes_resident, self.memory_budget = (
-                runtime.load_seconds, runtime.planes_resident, runtime.memory_budget
-            )  # fmt: skip
-            self._before = host_bytes()
-            self._sampler = stack.enter_context(PeakSampler())
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.__exit__(kind, error, trace)
-        self.growth_bytes = self._sampler.peak_bytes - self._before
+    def __init__(self, runtime: MeasuredRuntime, direction: Direction, folder: Path) -> None:
+        self._runtime, self._store, self._direction, self._folder = runtime, runtime.store, direction, folder
+        nthreads = runtime.client.nthreads()
+        self.threads = sum(nthreads[address] for address in set(runtime.placement))
+        self.parts = runtime.parts
+        self.load = {name: getattr(runtime, name) for name in ("load_seconds", "planes_resident", "memory_budget")}
+        self.client: dict[str, int] = {}
+        self.searches: list[ClusterSearch] = []
+        self.samples: dict[str, WorkerSample] = {}
 
     def search(self, vertex: int) -> None:
         """Search from a vertex of the store; the result stays on disk."""
-        (source,) = self._ids.ids_of([vertex]).tolist()
-        path = self._folder / f"search-{len(self._found)}.zarr"
+        (source,) = source_ids(self._store, [vertex])
+        path = self._folder / f"search-{len(self.searches)}.zarr"
         began = time.perf_counter()
         result = bfs(self._store, source, runtime=self._runtime, direction=self._direction, result_store=path)
         seconds = time.perf_counter() - began
-        self._found.append((result, self._runtime.outcome, seconds))
-        leave_page_cache(path)
+        self.searches.append(ClusterSearch(result, self._runtime.outcome, seconds))
+        drop_page_cache(path.rglob("*"))
 
-    def compare(self, theirs: Sequence[dict[str, Any]], their_rules: Sequence[str | None], progress: Progress) -> tuple[Comparison, ...]:
+    def compare(self, theirs: Sequence[dict[str, Any]], their_rules: Sequence[str | None], progress: Progress) -> list[dict[str, Any]]:
         """Validate the results, and put each beside that of the process."""
-        out = []
-        owned = [int(part["num_owned"]) for part in self.parts]
-        itemsize = self._store.index_dtype.itemsize
-        for i, ((result, outcome, call_seconds), their, rule) in enumerate(zip(self._found, theirs, their_rules, strict=True)):
-            sent = [sent_and_bound(one, owned, itemsize) for one in result.iterations]
-            out.append(
-                Comparison(
-                    result=result.summary(),
-                    in_process=their,
-                    invalid=broken_rule(self._store, result),
-                    in_process_invalid=rule,
-                    call_seconds=call_seconds,
-                    result_seconds=outcome.result_seconds,
-                    num_hops=outcome.num_hops,
-                    num_epochs=outcome.num_epochs,
-                    busy_seconds=outcome.figures.busy_seconds(),
-                    sent_bytes=sum(num_bytes for num_bytes, _ in sent),
-                    bound_bytes=sum(bound for _, bound in sent),
-                    worst_sent_to_bound=max((num_bytes / bound for num_bytes, bound in sent if bound), default=0.0),
-                )
-            )
+        rows = []
+        owned, itemsize = [int(part["num_owned"]) for part in self.parts], self._store.index_dtype.itemsize
+        for i, (search, their, their_rule) in enumerate(zip(self.searches, theirs, their_rules, strict=True)):
+            rules = first_violation(self._store, search.result), their_rule
+            rows.append(compared(search, their, rules, owned=owned, itemsize=itemsize))
             progress("validating", i + 1, len(theirs))
-        return tuple(out)
-
-    def workers(self) -> tuple[WorkerReport, ...]:
-        """Return what each worker did, when all is over."""
-        busy: dict[str, float] = {part["worker"]: 0.0 for part in self.parts}
-        for _, outcome, _ in self._found:
-            for worker, seconds in outcome.figures.busy_seconds().items():
-                busy[worker] = busy.get(worker, 0.0) + seconds
-        return tuple(self._worker(address, busy_seconds) for address, busy_seconds in busy.items())
-
-    def _worker(self, address: str, busy_seconds: float) -> WorkerReport:
-        held = [part for part in self.parts if part["worker"] == address]
-        probe = self._probes.workers.get(address)
-        return WorkerReport(
-            worker=address,
-            partitions=tuple(part["partition"] for part in held),
-            num_owned=sum(part["num_owned"] for part in held),
-            num_edges=sum(part["num_edges"] for part in held),
-            memory_budget=max((part["memory_budget"] for part in held), default=0),
-            resident_bytes=sum(part["resident_bytes"] for part in held),
-            peak_host_bytes=None if probe is None else probe.peak_host_bytes,
-            busy_seconds=busy_seconds,
-            transferred_bytes=None if probe is None else probe.transferred_bytes,
-        )
+        return rows
 
 
-def sent_and_bound(iteration: Iteration, owned: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """Bytes of the frontier parts that an iteration sent, and the bytes that these may have by ``(P - 1) x min(ids, bitmap)``.
-
-    Examples
-    --------
-    >>> from oocgraph.traversal import PartFigures
-    >>> few, many = PartFigures(0, "a", "push", 0.1, 0, 8, 2), PartFigures(1, "b", "push", 0.1, 0, 16, 90)
-    >>> sent_and_bound(Iteration(1, "push", "", 1, 0, 0.1, 0, parts=(few, many)), owned=[100, 100], itemsize=4)
-    (24, 24)
-    """
-    peers = len(owned) - 1
-    sent = [part for part in iteration.parts if part.sent_bytes]
-    bound = sum(peers * min(part.num_found * itemsize, 8 * -(-owned[part.partition] // 64)) for part in sent)
-    return sum(part.sent_bytes for part in sent), bound
+@contextmanager
+def open_cluster(
+    store: CSRStore, open_client: Callable[[], AbstractContextManager[Any]], direction: Direction, folder: Path, **asked: Any
+) -> Iterator[ClusterSide]:
+    """Load the graph on the workers; free them at the end. `asked` is for `ClusterRuntime.open`."""
+    with open_client() as client, WorkerSamplers(client) as samplers:
+        before = host_bytes()
+        with PeakSampler() as loading:
+            runtime = MeasuredRuntime.open(store, client=client, device="cpu", result_folder=folder, **asked)
+        with runtime:
+            cluster = ClusterSide(runtime, direction, folder)
+            cluster.client["client_load_growth_bytes"] = loading.peak_bytes - before
+            before = host_bytes()
+            with PeakSampler() as searching:
+                yield cluster
+    cluster.client["client_growth_bytes"] = searching.peak_bytes - before
+    cluster.samples = samplers.workers

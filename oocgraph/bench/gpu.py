@@ -1,11 +1,10 @@
-"""Searches on a GPU: what its memories give, graphs with their edges here and there, kernels for themselves; all in one run.
+"""Searches on a GPU: the bandwidth of its memories, graphs with their edges here and there, kernels for themselves; all in one run.
 
-In: graphs, a device. Out: a `GpuReport`. Every result is validated; the processor searches from the same sources beside it.
+In: graphs, a device. Out: a `Report`. Every result is validated; the processor searches from the same sources beside it.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +13,16 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device, device_choice
-from oocgraph.bench.gpu_cases import CaseReport, cases_of, measure_case, source_ids, stored_edges
+from oocgraph.bench.disk import measure_disk
+from oocgraph.bench.gpu_cases import Case, CaseRun, Resources, cases_of, measure_case, stored_edges
 from oocgraph.bench.gpu_kernels import measure_methods, measure_plane_scan, measure_preparation
-from oocgraph.bench.gpu_rates import measure_device, measure_disk
-from oocgraph.bench.gpu_report import GpuReport, GraphReport
-from oocgraph.bench.sources import draw_sources
+from oocgraph.bench.gpu_metrics import case_metrics
+from oocgraph.bench.gpu_rates import DeviceRates, measure_device
+from oocgraph.bench.gpu_targets import verdicts
+from oocgraph.bench.harness import Report, scratch_folder
+from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import GpuKernels
-from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 
@@ -45,7 +46,7 @@ def bench_gpu(
     folder: str | None = None,
     prepared_vertices: int = PREPARED_VERTICES,
     emulated: bool = False,
-) -> GpuReport:
+) -> Report:
     """Measure a device and searches on it.
 
     Parameters
@@ -53,9 +54,9 @@ def bench_gpu(
     stores
         The graphs.
     num_sources, seed
-        How many vertices with edges to draw of each, and how.
+        Number of vertices with edges to draw of each, and the seed of the draw.
     progress
-        Told searches and validations done.
+        Called with searches and validations done.
     device
         Where; by default the GPU that CuPy regards as current.
     budgets
@@ -80,67 +81,85 @@ def bench_gpu(
     if device is None:
         device = device_choice("cuda").device
         assert device is not None
+    resources = Resources(device=device, memory_budget=memory_budget, threads=threads, progress=progress)
     cases = [cases_of(store, budgets) for store in stores]
     rates = measure_device(device)
     kernels = GpuKernels(device, np.dtype(np.uint32))
     preparation = measure_preparation(device, kernels, prepared_vertices)
     del kernels
     device.close()
-    graphs = []
-    with tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=folder) as scratch:
+    graphs: list[dict[str, Any]] = []
+    invalid: list[str] = []
+    with scratch_folder(folder) as scratch:
         for number, (store, some) in enumerate(zip(stores, cases, strict=True)):
             vertices = draw_sources(store, num_sources, seed)
-            sources = source_ids(store, vertices)
-            disk = measure_disk(stored_edges(store))
-            reports: list[CaseReport] = []
-            for case in some:
-                reports.append(
-                    measure_case(
-                        case, store, sources, device=device, memory_budget=memory_budget, threads=threads,
-                        folder=Path(scratch) / f"{number}-{len(reports)}", progress=progress,
-                        beside_cpu=all(one.refused is not None for one in reports),
-                    )
-                )  # fmt: skip
-                device.close()
-            graphs.append(
-                GraphReport(
-                    url=store.url,
-                    edge_bytes=store.edge_bytes,
-                    num_vertices=store.num_vertices,
-                    num_stored_edges=store.attributes.num_stored_edges,
-                    disk=disk,
-                    cases=tuple(reports),
-                    **_kernels(store, sources[0], int(vertices[0]), device, memory_budget, threads, progress),
-                )
-            )
-    return GpuReport(
-        device=device.name,
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        num_sources=num_sources,
-        seed=seed,
-        emulated=emulated,
-        rates=rates,
-        preparation=preparation,
-        graphs=tuple(graphs),
+            metrics, wrong = _measure_graph(store, some, vertices.tolist(), rates, resources, scratch / str(number))
+            graphs.append(metrics)
+            invalid += wrong
+    return Report(
+        title=device.name,
+        metrics={
+            "device": device.name,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "num_sources": num_sources,
+            "seed": seed,
+            "num_invalid": len(invalid),
+            "device_copy_bytes_per_second": rates.device_copy,
+            "link_bytes_per_second": rates.link,
+            "preparation": preparation,
+            "graphs": graphs,
+            "targets": verdicts(graphs, preparation, emulated=emulated),
+        },
+        invalid=tuple(invalid),
     )
 
 
-def _kernels(
-    store: CSRStore, source: Any, vertex: int, device: Device, memory_budget: str | int | None, threads: int | None, progress: Progress
-) -> dict[str, Any]:
-    """Measure kernels on as much of a graph as fits in device memory; returns fields of `GraphReport`."""
-    figures: dict[str, Any] = {}
-    progress("measuring kernels", 0, 1)
+def _measure_graph(
+    store: CSRStore, cases: Sequence[Case], vertices: Sequence[int], rates: DeviceRates, resources: Resources, folder: Path
+) -> tuple[dict[str, Any], list[str]]:
+    """Measure all cases of a graph and the kernels on it; return the metrics, and what is wrong, in words."""
+    sources = source_ids(store, vertices)
+    disk = measure_disk(stored_edges(store))
+    runs: list[CaseRun] = []
+    for case in cases:
+        beside_cpu = all(run.refused is not None for run in runs)
+        runs.append(measure_case(case, store, sources, resources, folder=folder / str(len(runs)), beside_cpu=beside_cpu))
+        resources.device.close()
+    kernels = _measure_kernels(store, sources[0], vertices[0], resources)
+    if kernels["plane_scan"] is not None:
+        kernels["plane_scan"]["device_copy_fraction"] = kernels["plane_scan"]["bytes_per_second"] / rates.device_copy
+    methods = [f": push by {name} does not find level {one['level']}" for one in kernels["methods"] for name in one["wrong"]]
+    metrics = {
+        "graph": store.url,
+        "num_vertices": store.num_vertices,
+        "num_stored_edges": store.attributes.num_stored_edges,
+        "edge_bytes": store.edge_bytes,
+        "disk_bytes_per_second": disk.bytes_per_second,
+        "disk": disk.how,
+        "cases": [case_metrics(run, rates, disk) for run in runs],
+        **kernels,
+    }
+    return metrics, [f"{store.url}{wrong}" for wrong in [*(wrong for run in runs for wrong in run.wrong), *methods]]
+
+
+def _measure_kernels(store: CSRStore, source: Any, vertex: int, resources: Resources) -> dict[str, Any]:
+    """Measure kernels on as much of a graph as fits in device memory.
+
+    ``methods`` are ways to gather neighbours against each other, of each frontier; ``unmeasured`` says why kernels were not measured, None
+    if they were.
+    """
+    metrics: dict[str, Any] = {"methods": [], "plane_scan": None, "preparation": None, "unmeasured": None}
+    resources.progress("measuring kernels", 0, 1)
     try:
-        runtime = DeviceRuntime.open(store, device=device, memory_budget=memory_budget, threads=threads, max_host_edges=0)
+        runtime = resources.open_device(store, max_host_edges=0)
     except BudgetError as error:
-        return {"unmeasured": str(error)}
+        return {**metrics, "unmeasured": str(error)}
     with runtime:
         if runtime.graph.push.all_resident:
-            figures["methods"] = tuple(measure_methods(runtime, source, vertex))
+            metrics["methods"] = measure_methods(runtime, source, vertex)
         else:
-            figures["unmeasured"] = "the edges do not fit in device memory"
-        figures["plane_scan"] = measure_plane_scan(runtime, vertex)
-        figures["preparation"] = measure_preparation(device, runtime.kernels, store.num_vertices, runtime.graph.push.lookup)
-    progress("measuring kernels", 1, 1)
-    return figures
+            metrics["unmeasured"] = "the edges do not fit in device memory"
+        metrics["plane_scan"] = measure_plane_scan(runtime, vertex)
+        metrics["preparation"] = measure_preparation(resources.device, runtime.kernels, store.num_vertices, runtime.graph.push.lookup)
+    resources.progress("measuring kernels", 1, 1)
+    return metrics

@@ -1,22 +1,23 @@
 """Searches on a GPU with a graph's edges in one place: device memory, pinned host memory behind a small device budget, or disk behind it.
 
-In: a store, a `Case`, a device, sources. Out: a `CaseReport`. In one of the cases the processor searches from the same sources, in turn.
+In: a store, a `Case`, a device, sources. Out: a `CaseRun`. In one of the cases the processor searches from the same sources, in turn.
 Results wait on disk and are validated when the searches of the case are over and the device is free again. A case that the memory of the
-machine does not allow is told with the numbers, not failed.
+machine does not allow is reported with the numbers, not failed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.arrays import Device
-from oocgraph.bench.gpu_rates import empty_page_cache
-from oocgraph.bench.judge import broken_rule
-from oocgraph.bench.spool import ResultSpool
+from oocgraph.bench.disk import chunk_files, drop_page_cache
+from oocgraph.bench.harness import in_turn
+from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import PeakSampler, format_bytes, parse_bytes
 from oocgraph.result import BFSResult
@@ -25,7 +26,7 @@ from oocgraph.runtime.device_load import device_limit_bytes
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.types import Array, Progress
+from oocgraph.types import Progress
 
 Place = Literal["device", "host", "disk"]
 
@@ -58,8 +59,26 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseReport:
-    """What the searches of a case took.
+class Resources:
+    """What all cases have: a device, and the host's memory and threads, as for `bfs`."""
+
+    device: Device
+    progress: Progress
+    memory_budget: str | int | None = None
+    threads: int | None = None
+
+    def open_device(self, store: CSRStore, **options: Any) -> DeviceRuntime:
+        """Load a graph on the device; see `DeviceRuntime.open`."""
+        return DeviceRuntime.open(store, device=self.device, memory_budget=self.memory_budget, threads=self.threads, **options)
+
+    def open_cpu(self, store: CSRStore) -> LocalRuntime:
+        """Load a graph for the processor; see `LocalRuntime.open`."""
+        return LocalRuntime.open(store, memory_budget=self.memory_budget, threads=self.threads, progress=self.progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRun:
+    """The searches of a case.
 
     Attributes
     ----------
@@ -72,20 +91,27 @@ class CaseReport:
         ``peak_device_bytes`` (by which the device's free memory shrank), ``pinned_bytes, load_seconds``, ``peak_host_bytes`` of the process
         (with the processor's graph, where that searches beside).
     results, invalid
-        Of each source, without the arrays; the rule that it breaks, or None.
+        One entry for each source: the result without its arrays; the rule that it breaks, or None.
     cpu
-        The same of the processor, where it was measured beside: ``seconds`` of each source, and what it held.
+        Metrics of the processor, where it was measured beside: ``seconds`` of each source, and what it held.
     cpu_invalid
         Rules that its results break.
     """
 
     case: Case
     refused: str | None = None
-    held: dict[str, Any]
-    results: tuple[BFSResult, ...] = ()
-    invalid: tuple[str | None, ...] = ()
+    held: dict[str, Any] = field(default_factory=dict)
+    results: Sequence[BFSResult] = ()
+    invalid: Sequence[str | None] = ()
     cpu: dict[str, Any] | None = None
-    cpu_invalid: tuple[str | None, ...] = ()
+    cpu_invalid: Sequence[str | None] = ()
+
+    @property
+    def wrong(self) -> list[str]:
+        """What is wrong with results, in words that follow the graph."""
+        rules = zip(self.results, self.invalid, strict=True)
+        ours = [f", {self.case.name}, source {result.source}: {rule}" for result, rule in rules if rule is not None]
+        return ours + [f", processor: {rule}" for rule in self.cpu_invalid if rule is not None]
 
 
 def cases_of(store: CSRStore, budgets: tuple[str, ...]) -> list[Case]:
@@ -139,10 +165,7 @@ def stored_edges(store: CSRStore) -> list[StoredArray]:
     return [store.array(f"{group}/indices") for group in (["out", "in"] if store.attributes.directed else ["out"])]
 
 
-def measure_case(
-    case: Case, store: CSRStore, sources: list[Any], *, device: Device, memory_budget: str | int | None, threads: int | None,
-    folder: Path, beside_cpu: bool, progress: Progress,
-) -> CaseReport:  # fmt: skip
+def measure_case(case: Case, store: CSRStore, sources: list[Any], resources: Resources, *, folder: Path, beside_cpu: bool) -> CaseRun:
     """Search from each source, then validate.
 
     Parameters
@@ -154,84 +177,74 @@ def measure_case(
     beside_cpu
         Whether the processor searches too, in turn.
     """
-    spool, cpu_spool = ResultSpool(_made(folder / "gpu")), ResultSpool(_made(folder / "cpu"))
-    held: dict[str, Any] = {}
-    cpu: dict[str, Any] | None = None
-    free = device.free_bytes()
+    results, cpu_results = ResultsOnDisk(folder / "gpu"), ResultsOnDisk(folder / "cpu")
     try:
-        with ExitStack() as stack:
-            sampler = stack.enter_context(PeakSampler())
-            runtime = stack.enter_context(_open(case, store, device, memory_budget, threads, progress))
-            held = _held(runtime)
-            local = None
-            if beside_cpu:
-                local, cpu = _open_cpu(stack, store, memory_budget, threads, progress)
-            bfs(store, sources[0], runtime=runtime)  # not counted: the driver loads a kernel when it is launched first
-            for i, source in enumerate(sources):
-                if local is not None and i % 2:  # whoever comes second finds the other's traces in caches
-                    cpu_spool.put(bfs(store, source, runtime=local))
-                if case.edges == "disk":
-                    empty_page_cache(stored_edges(store))
-                spool.put(bfs(store, source, runtime=runtime))
-                if local is not None and not i % 2:
-                    cpu_spool.put(bfs(store, source, runtime=local))
-                progress(f"searching: {case.name}", i + 1, len(sources))
-            held["peak_device_bytes"] = free - device.free_bytes()
+        with PeakSampler() as sampler:
+            held, cpu = _search_all(case, store, sources, resources, results, cpu_results if beside_cpu else None)
     except BudgetError as error:
-        return CaseReport(case=case, refused=str(error), held={})
-    runtime = local = None  # type: ignore[assignment]
+        return CaseRun(case=case, refused=str(error))
     held["peak_host_bytes"] = sampler.peak_bytes
-    results, invalid = _validated(store, spool, progress, case.name)
-    cpu_results, cpu_invalid = _validated(store, cpu_spool, progress, f"{case.name}, processor")
-    if cpu_results:
-        cpu = cpu or {}
+    invalid = results.validate(store, resources.progress, phase=f"validating: {case.name}")
+    cpu_invalid = cpu_results.validate(store, resources.progress, phase=f"validating: {case.name}, processor")
+    if cpu is not None and len(cpu_results):
         cpu["seconds"] = [one.seconds for one in cpu_results]
-    return CaseReport(case=case, held=held, results=results, invalid=invalid, cpu=cpu, cpu_invalid=cpu_invalid)
+    return CaseRun(case=case, held=held, results=tuple(results), invalid=invalid, cpu=cpu, cpu_invalid=cpu_invalid)
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
+def _search_all(
+    case: Case, store: CSRStore, sources: list[Any], resources: Resources, results: ResultsOnDisk, cpu_results: ResultsOnDisk | None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Search on the device and, where its results have a place, on the processor, in turn; return what both held.
+
+    Both runtimes and their memory are gone when this function returns.
+    """
+    device = resources.device
+    free = device.free_bytes()
+    with ExitStack() as stack:
+        runtime = stack.enter_context(_open(case, store, resources))
+        held = _held(runtime)
+        cpu: dict[str, Any] | None = None
+
+        def search(source: Any) -> None:
+            if case.edges == "disk":
+                drop_page_cache(chunk_files(stored_edges(store)))
+            results.put(bfs(store, source, runtime=runtime))
+
+        subjects: dict[str, Callable[[Any], None]] = {"gpu": search}
+        if cpu_results is not None:
+            try:
+                local = stack.enter_context(resources.open_cpu(store))
+            except BudgetError as error:
+                cpu = {"refused": str(error)}
+            else:
+                cpu = {name: getattr(local, name) for name in ("threads", "planes_resident", "memory_budget", "load_seconds")}
+                cpu["resident_bytes"] = local.graph.residency.resident_bytes
+                subjects["cpu"] = lambda source: cpu_results.put(bfs(store, source, runtime=local))
+        bfs(store, sources[0], runtime=runtime)  # not counted: the driver loads a kernel when it is launched first
+        in_turn(subjects, sources, resources.progress, phase=f"searching: {case.name}", alternate=True)
+        held["peak_device_bytes"] = free - device.free_bytes()
+    return held, cpu
 
 
-def _open(
-    case: Case, store: CSRStore, device: Device, memory_budget: str | int | None, threads: int | None, progress: Progress
-) -> DeviceRuntime:
-    """Load a graph as the case asks for it.
+def _open(case: Case, store: CSRStore, resources: Resources) -> DeviceRuntime:
+    """Load a graph as the case requires.
 
     Raises
     ------
     BudgetError
         It does not fit.
     """
-    if case.edges == "device" and store.edge_bytes > (most := device_limit_bytes(device, None)):
+    if case.edges == "device" and store.edge_bytes > (most := device_limit_bytes(resources.device, None)):
         raise BudgetError(f"the edges take {format_bytes(store.edge_bytes)} of device memory, of which {format_bytes(most)} can be used")
-    runtime = DeviceRuntime.open(
-        store,
-        device=device,
-        device_memory_budget=case.device_memory_budget,
-        memory_budget=memory_budget,
-        threads=threads,
-        max_host_edges=0 if case.edges == "disk" else None,
-        progress=progress,
+    max_host_edges = 0 if case.edges == "disk" else None
+    runtime = resources.open_device(
+        store, device_memory_budget=case.device_memory_budget, max_host_edges=max_host_edges, progress=resources.progress
     )
     lacks = _lacks(case, runtime)
     if lacks is not None:
         runtime.close()
         raise BudgetError(lacks)
     return runtime
-
-
-def _open_cpu(
-    stack: ExitStack, store: CSRStore, memory_budget: str | int | None, threads: int | None, progress: Progress
-) -> tuple[LocalRuntime | None, dict[str, Any]]:
-    """Load a graph for the processor; returns what it holds, or why it cannot."""
-    try:
-        local = stack.enter_context(LocalRuntime.open(store, memory_budget=memory_budget, threads=threads, progress=progress))
-    except BudgetError as error:
-        return None, {"refused": str(error)}
-    figures = {name: getattr(local, name) for name in ("threads", "planes_resident", "memory_budget", "load_seconds")}
-    return local, {**figures, "resident_bytes": local.graph.residency.resident_bytes}
 
 
 def _lacks(case: Case, runtime: DeviceRuntime) -> str | None:
@@ -262,21 +275,3 @@ def _held(runtime: DeviceRuntime) -> dict[str, Any]:
         "row_capacity": runtime.subgraph.capacity,
         "load_seconds": runtime.load_seconds,
     }
-
-
-def _validated(store: CSRStore, spool: ResultSpool, progress: Progress, name: str) -> tuple[tuple[BFSResult, ...], tuple[str | None, ...]]:
-    """Return the results, without their arrays, and the rule that each breaks."""
-    results, rules = [], []
-    for i in range(len(spool)):
-        rules.append(broken_rule(store, spool.take(i)))
-        results.append(spool.figures(i))
-        progress(f"validating: {name}", i + 1, len(spool))
-    return tuple(results), tuple(rules)
-
-
-def source_ids(store: CSRStore, vertices: Array) -> list[Any]:
-    """Return the user's ids of some vertices of the store."""
-    from oocgraph.store.vertices import VertexIds
-
-    ids: list[Any] = VertexIds(store).ids_of(vertices).tolist()
-    return ids

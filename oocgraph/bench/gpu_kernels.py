@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import statistics
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.arrays import Device
+from oocgraph.bench.gpu_rates import event_seconds
 from oocgraph.kernels.gpu import EVERY_EDGE, HYBRID, SCAN, SERIAL, WARP, Counter, GpuKernels, Lookup
 from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.runtime.device_levels import TINY
@@ -95,7 +97,6 @@ def _push(runtime: DeviceRuntime, state: DeviceState, visited: Array, method: in
     """Push the frontier from the same state as every time; returns seconds of the kernel."""
     kernels, rows, push, a, device = runtime.kernels, runtime.subgraph, runtime.graph.push, state.arrays, runtime.device
     queue = device.empty(TINY.edges, kernels.dtype)
-    start, stop = device.event(), device.event()
     kernels.copy(visited, a.visited)
     kernels.fill(a.found, 0)
     kernels.reset()
@@ -104,14 +105,11 @@ def _push(runtime: DeviceRuntime, state: DeviceState, visited: Array, method: in
     for row0 in range(0, state.frontier_size, rows.capacity):
         rows.list_rows(row0)
         rows.ask(min(rows.capacity, state.frontier_size - row0), push.lookup)
-        device.record(start, kernels.stream)
-        kernels.push_rows(
-            rows.vertex, rows.start, rows.offset, 0, EVERY_EDGE, push.resident, 0, a.closed, a.pushed, runtime.owners, state.marks, queue,
-            num_edges=state.frontier_edges, method=method,
+        launch = partial(
+            kernels.push_rows, rows.vertex, rows.start, rows.offset, 0, EVERY_EDGE, push.resident, 0, a.closed, a.pushed, runtime.owners,
+            state.marks, queue, num_edges=state.frontier_edges, method=method,
         )  # fmt: skip
-        device.record(stop, kernels.stream)
-        device.synchronize(stop)
-        seconds += device.seconds(start, stop)
+        seconds += event_seconds(device, kernels.stream, launch)
     return max(seconds, 1e-9)
 
 
@@ -127,17 +125,15 @@ def measure_plane_scan(runtime: DeviceRuntime, vertex: int) -> dict[str, Any] | 
     a = state.arrays
     for words in (a.frontier, a.visited):
         kernels.fill(words, 0)
-    start, stop, seconds = device.event(), device.event(), []
-    for _ in range(LAUNCHES):
-        device.record(start, kernels.stream)
+
+    def scan() -> None:
         for _ in range(SCANS):
             kernels.pull_heads(
                 0, a.visited.size, state.num_vertices, pull.lookup, *pull.heads, pull.resident[:0], 0,
                 a.frontier, a.visited, a.undecided, a.found, state.marks,
             )  # fmt: skip
-        device.record(stop, kernels.stream)
-        device.synchronize(stop)
-        seconds.append(device.seconds(start, stop) / SCANS)
+
+    seconds = [event_seconds(device, kernels.stream, scan) / SCANS for _ in range(LAUNCHES)]
     num_bytes = int(pull.planes.nbytes) + 4 * 8 * int(a.visited.size)
     median = max(statistics.median(seconds[1:]), 1e-9)
     return {"planes": pull.num_planes, "touched_bytes": num_bytes, "seconds": median, "bytes_per_second": num_bytes / median}

@@ -1,104 +1,43 @@
 """Iterations of PageRank, beside a peer's on the same graph and beside the disk.
 
-In: a store and how to measure. Out: a `RankReport`. Each round runs ours, then every peer, then reads some of the edges from first to
-last as one sequential reader does; ratios are made inside a round and the median of the rounds counts. The first iteration of
-ours, which brings edges into memory, is left out.
+In: a store and how to measure. Out: a `Report`. Each round runs ours, then every peer, then reads the edges from first to last as one
+sequential reader does; ratios are made inside a round and the median of the rounds counts. The first iteration of ours, which brings
+edges into memory, is left out.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-import tempfile
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from time import perf_counter
+from functools import partial
 from typing import Any
 
-import numpy as np
-
 from oocgraph.algorithms.pagerank import pagerank
-from oocgraph.bench.rank_peers import RankPeers
+from oocgraph.bench.disk import sequential_bytes_per_second
+from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
+from oocgraph.bench.peers import Peer, open_peers
 from oocgraph.config import settings
 from oocgraph.pagerank_result import PageRankResult
 from oocgraph.runtime.ranking import Precision
-from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 
-SEQUENTIAL_BYTES = 8 << 20
-"""One read of the sequential reader."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankRound:
-    """One round.
+class RankRun:
+    """One run of ours, without its first iteration.
 
     Attributes
     ----------
     iteration_seconds : float
-        Median of ours, without the first.
+        Median of the iterations.
     bytes_per_second : float
-        Read from the disk during these iterations; 0 if all edges were in memory.
-    peer_seconds : tuple of float
-        Of one iteration of each peer.
-    sequential_bytes_per_second : float or None
-        Of the sequential reader; None where nothing was read or the store is not of plain files.
+        Rate of reading from the disk; 0 if all edges were in memory.
     """
 
     iteration_seconds: float
     bytes_per_second: float
-    peer_seconds: tuple[float, ...]
-    sequential_bytes_per_second: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankReport:
-    """All rounds, and what holds for the run.
-
-    Attributes
-    ----------
-    result : PageRankResult
-        Of the last round.
-    threads, num_iterations : int
-        Compute threads; iterations measured in a round.
-    peers : tuple of (str, int)
-        Name and peak of resident memory of each peer.
-    rounds : tuple of RankRound
-    """
-
-    result: PageRankResult
-    threads: int
-    num_iterations: int
-    peers: tuple[tuple[str, int], ...]
-    rounds: tuple[RankRound, ...]
-
-    def figures(self) -> dict[str, Any]:
-        """Return medians and ratios: what ``--json`` prints."""
-        seconds = [one.iteration_seconds for one in self.rounds]
-        names = ["edge_bytes", "kept_bytes", "peak_host_bytes", "memory_budget", "bytes_read"]
-        figures = {
-            "num_iterations": self.num_iterations,
-            "num_rounds": len(self.rounds),
-            "threads": self.threads,
-            "median_iteration_seconds": statistics.median(seconds),
-            "min_iteration_seconds": min(seconds),
-            **{name: getattr(self.result, name) for name in names},
-        }
-        shares = [one.bytes_per_second / one.sequential_bytes_per_second for one in self.rounds if one.sequential_bytes_per_second]
-        if shares:
-            figures["median_bytes_per_second"] = statistics.median(one.bytes_per_second for one in self.rounds)
-            figures["fraction_of_sequential"] = statistics.median(shares)
-        for i, (name, peak_bytes) in enumerate(self.peers):
-            theirs = [one.peer_seconds[i] for one in self.rounds]
-            figures |= {
-                f"peer_{i + 1}": name,
-                f"peer_{i + 1}_peak_bytes": peak_bytes,
-                f"peer_{i + 1}_median_iteration_seconds": statistics.median(theirs),
-                f"ratio_to_peer_{i + 1}": statistics.median(a / b for a, b in zip(seconds, theirs, strict=True)),
-            }
-        return figures
 
 
 def bench_pagerank(
@@ -112,7 +51,7 @@ def bench_pagerank(
     precision: Precision = "auto",
     peer: str | None = None,
     scratch: str | None = None,
-) -> RankReport:
+) -> Report:
     """Measure PageRank without weights.
 
     Parameters
@@ -120,13 +59,13 @@ def bench_pagerank(
     store
         The graph.
     num_iterations, num_rounds
-        Iterations in each round, and rounds.
+        Number of iterations in each round, and of rounds.
     progress
-        Told rounds done.
+        Called with runs done.
     memory_budget, threads, precision
         As for `pagerank`; GAPBS gets as many threads.
     peer
-        As for `RankPeers`.
+        As for `open_peers`.
     scratch
         Folder for a peer's graph.
 
@@ -135,45 +74,72 @@ def bench_pagerank(
     OocGraphError
         The peer cannot run; and all that `pagerank` raises.
     """
-    threads, rounds = threads or settings().threads, list[RankRound]()
-    options: dict[str, Any] = {"tol": 0, "max_iter": num_iterations + 1, "weights": False, "precision": precision}
-    with tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=scratch) as folder:
-        with RankPeers(peer, store, threads=threads, scratch=Path(folder)) as peers:
-            for i in range(num_rounds):
-                result = pagerank(store, threads=threads, memory_budget=memory_budget, **options)
-                theirs = tuple(one.iteration_seconds(num_iterations) for one in peers.peers)
-                rounds.append(_round(store, result, theirs))
-                progress("rounds", i + 1, num_rounds)
-        told = tuple((one.name, one.peak_bytes) for one in peers.peers)
-    return RankReport(result=result, threads=threads, num_iterations=num_iterations, peers=told, rounds=tuple(rounds))
+    threads = threads or settings().threads
+    options: dict[str, Any] = {"tol": 0, "max_iter": num_iterations + 1, "weights": False}
+    results: list[PageRankResult] = []  # the last one
+    runs: list[RankRun] = []
 
+    def rank(_number: int) -> None:
+        results.clear()
+        results.append(pagerank(store, threads=threads, memory_budget=memory_budget, precision=precision, **options))
+        runs.append(_run_of(results[0]))
 
-def _round(store: CSRStore, result: PageRankResult, theirs: tuple[float, ...]) -> RankRound:
-    steps = result.steps[1:]
-    seconds, num_bytes = sum(one.seconds for one in steps), sum(one.bytes_read for one in steps)
-    return RankRound(
-        iteration_seconds=statistics.median(one.seconds for one in steps),
-        bytes_per_second=num_bytes / seconds,
-        peer_seconds=theirs,
-        sequential_bytes_per_second=_sequential_bytes_per_second(store) if num_bytes else None,
+    def read(_number: int) -> float | None:
+        return sequential_bytes_per_second([store.array(f"{store.pull_group}/indices")]) if runs[-1].bytes_per_second else None
+
+    with scratch_folder(scratch) as folder, open_peers("pagerank", peer, store, threads=threads, folder=folder) as peers:
+        theirs = {one.name: partial(_iteration_seconds, one, num_iterations) for one in peers}
+        subjects: dict[str, Callable[[int], Any]] = {"ours": rank, **theirs, "sequential": read}
+        found = in_turn(subjects, range(num_rounds), progress, phase="running")
+    (result,) = results
+    seconds = [one.iteration_seconds for one in runs]
+    names = ("edge_bytes", "kept_bytes", "peak_host_bytes", "memory_budget", "bytes_read")
+    return Report(
+        title=repr(result),
+        metrics={
+            "num_iterations": num_iterations,
+            "num_rounds": num_rounds,
+            "threads": threads,
+            "median_iteration_seconds": statistics.median(seconds),
+            "min_iteration_seconds": min(seconds),
+            **{name: getattr(result, name) for name in names},
+            **disk_metrics(runs, found["sequential"]),
+            **_peer_metrics(peers, seconds, found),
+        },
     )
 
 
-def _sequential_bytes_per_second(store: CSRStore) -> float | None:
-    """Read the neighbours' chunks from first to last, uncached, as one thread does that does nothing else."""
-    array = store.array(f"{store.pull_group}/indices")
-    if not isinstance(array, PlainArray):
-        return None
-    buffer, num_bytes, seconds = np.empty(SEQUENTIAL_BYTES, np.uint8), 0, 0.0
-    for chunk in range(array.num_chunks):
-        fd = array.open_chunk(chunk)
-        try:
-            with suppress(OSError):  # a file system that keeps no cache has none to drop
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            start = perf_counter()
-            while done := os.readv(fd, [buffer.data]):
-                num_bytes += done
-            seconds += perf_counter() - start
-        finally:
-            os.close(fd)
-    return num_bytes / seconds if num_bytes else None
+def _run_of(result: PageRankResult) -> RankRun:
+    steps = result.steps[1:]
+    return RankRun(
+        iteration_seconds=statistics.median(one.seconds for one in steps),
+        bytes_per_second=sum(one.bytes_read for one in steps) / sum(one.seconds for one in steps),
+    )
+
+
+def _iteration_seconds(peer: Peer, num_iterations: int, _number: int) -> float:
+    found = peer.run(num_iterations)
+    return found.seconds / (found.count or num_iterations)
+
+
+def disk_metrics(runs: Sequence[RankRun], sequential: Sequence[float | None]) -> dict[str, Any]:
+    """Compare the rates of our reading with those of the sequential reader in the same rounds, where there was one."""
+    shares = [one.bytes_per_second / rate for one, rate in zip(runs, sequential, strict=True) if rate]
+    if not shares:
+        return {}
+    return {
+        "median_bytes_per_second": statistics.median(one.bytes_per_second for one in runs),
+        "fraction_of_sequential": statistics.median(shares),
+    }
+
+
+def _peer_metrics(peers: Sequence[Peer], seconds: Sequence[float], found: dict[str, list[float]]) -> dict[str, Any]:
+    metrics: dict[str, Any] = {}
+    for i, peer in enumerate(peers, 1):
+        metrics |= {
+            f"peer_{i}": peer.name,
+            f"peer_{i}_peak_bytes": peer.peak_bytes,
+            f"peer_{i}_median_iteration_seconds": statistics.median(found[peer.name]),
+            **paired_ratios(f"ratio_to_peer_{i}", seconds, found[peer.name]),
+        }
+    return metrics

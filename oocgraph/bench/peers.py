@@ -1,6 +1,7 @@
-"""Peers on the same graph: a library in a process of its own, or GAPBS's ``bfs`` program on an exported graph.
+"""Peers on the same graph: a library in a process of its own, or a program of GAPBS on an exported graph.
 
-In: a store, a source as a row of the exported graph. Out: seconds of the peer's own search, without its loading.
+In: an algorithm, a store, and for each run a number: a row of the exported graph to search from, iterations to make, parts to cut into.
+Out: seconds of the peer's own run, without its loading.
 """
 
 from __future__ import annotations
@@ -9,162 +10,177 @@ import os
 import re
 import statistics
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from oocgraph.bench.child import Child
-from oocgraph.bench.engines import ENGINES
+from oocgraph.bench.libraries import LIBRARIES
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import CSRStore
 
-GAPBS_TRIALS = 3
-"""Searches that GAPBS makes from each source; the median counts."""
-
-_TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
-_REACHED = re.compile(r"^BFS Tree has ([0-9]+) nodes", re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True)
-class PeerSearch:
-    """What a peer says of one search: its own time, and how many vertices it reached."""
+class PeerRun:
+    """One run of a peer.
+
+    Attributes
+    ----------
+    seconds
+        By the peer's own clock.
+    count
+        Number of vertices reached, or of iterations made; None where the peer does not say.
+    """
 
     seconds: float
-    num_reached: int
+    count: int | None
 
 
 class Peer(Protocol):
-    """Another program that searches the same graph.
+    """Another program that computes on the same graph.
 
     Attributes
     ----------
     name
-        As given to ``--peer``.
+        As given to ``--peer``, and on which graph where there are two.
     peak_bytes
-        Resident memory of its process at most so far (mapped files included).
+        Peak of the resident memory of its process so far (mapped files included).
     """
 
     name: str
     peak_bytes: int
 
-    def search(self, row: int) -> PeerSearch:
-        """Search from a row of the exported graph."""
+    def run(self, number: int) -> PeerRun:
+        """Run once; see the module for the number."""
         ...
 
 
-class ProcessPeer:
-    """A Python library in a process of its own, which loads the graph once."""
+class LibraryPeer(Child):
+    """A Python library in a process of its own, which loads the graph once. A context manager."""
 
-    def __init__(self, name: str, store: CSRStore, threads: int) -> None:
+    def __init__(self, algorithm: str, name: str, store: CSRStore, threads: int) -> None:
+        super().__init__("oocgraph.bench.peer_process", algorithm, name, store.url, str(threads), who=f"--peer {name}")
         self.name, self.peak_bytes = name, 0
-        self._child = Child("oocgraph.bench.peer_process", name, store.url, str(threads), who=f"--peer {name}")
-        try:
-            self.load_seconds = float(self._child.answer()["load_seconds"])
-        except BaseException:
-            self.close()
-            raise
 
-    def search(self, row: int) -> PeerSearch:
-        """Search from a row of the exported graph."""
-        answer = self._child.ask(row)
-        self.peak_bytes = int(answer["peak_bytes"])
-        return PeerSearch(float(answer["seconds"]), int(answer["num_reached"]))
+    def run(self, number: int) -> PeerRun:
+        """Run once; see the module for the number."""
+        reply = self.ask(number)
+        self.peak_bytes = int(reply["peak_bytes"])
+        return PeerRun(float(reply["seconds"]), reply["count"])
 
-    def close(self) -> None:
-        """End the process."""
-        self._child.close()
+
+@dataclass(frozen=True, slots=True)
+class GapbsProgram:
+    """How a program of GAPBS is called, and what it prints.
+
+    Attributes
+    ----------
+    name
+        Name of the program.
+    arguments
+        Behind the graph's file; ``{}`` stands for the number of the run.
+    counted
+        Matches the number of vertices reached as its group; without a group, each iteration.
+    """
+
+    name: str
+    arguments: str
+    counted: re.Pattern[str]
+
+    def count(self, output: str) -> int | None:
+        """Return what a run counts; None if it says nothing of it."""
+        matches = self.counted.findall(output)
+        if not matches:
+            return None
+        return int(matches[0]) if self.counted.groups else len(matches)
+
+
+GAPBS_PROGRAMS = {
+    "bfs": GapbsProgram("bfs", "-r {} -n 3 -a", re.compile(r"^BFS Tree has ([0-9]+) nodes", re.MULTILINE)),
+    "pagerank": GapbsProgram("pr", "-n 1 -i {} -t 0 -l", re.compile(r"^\s*[0-9]+\s+[0-9.eE+-]+\s*$", re.MULTILINE)),
+}
+"""Programs by algorithm. A search is made three times, and its median counts; of iterations each one's number and change are logged."""
+
+_TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
 
 
 class GapbsPeer:
-    """GAPBS's ``bfs`` program, started for each source on a ``.sg`` file; it reports the time of each of its trials."""
+    """A program of GAPBS, started for each run on a ``.sg`` file; its time is the median of the trials that it reports."""
 
-    def __init__(self, program: Path, graph_file: Path, threads: int) -> None:
-        self.name, self.peak_bytes = f"gapbs:{program}", 0
-        self._program, self._graph_file = program, graph_file
+    def __init__(self, algorithm: str, path: Path, graph_file: Path, threads: int, *, name: str | None = None) -> None:
+        self.name, self.peak_bytes = name or f"gapbs:{path}", 0
+        self._program, self._start = GAPBS_PROGRAMS[algorithm], [str(path), "-f", str(graph_file)]
         self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
 
-    def search(self, row: int) -> PeerSearch:
-        """Search from a row of the exported graph; the time is the median of GAPBS's trials."""
-        command = [str(self._program), "-f", str(self._graph_file), "-r", str(row), "-n", str(GAPBS_TRIALS), "-a"]
-        output, peak_bytes = run_gapbs(command, self._environment, self.name, _REACHED)
-        self.peak_bytes = max(self.peak_bytes, peak_bytes)
-        reached = _REACHED.search(output)
-        assert reached is not None
-        return PeerSearch(statistics.median(trial_seconds(output)), int(reached[1]))
+    def run(self, number: int) -> PeerRun:
+        """Run once; see the module for the number.
+
+        Raises
+        ------
+        OocGraphError
+            The program fails, or its output lacks the figures.
+        """
+        command = [*self._start, *self._program.arguments.format(number).split()]
+        with subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+            assert process.stdout is not None
+            output = process.stdout.read()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        trials, count = [float(text) for text in _TRIAL.findall(output)], self._program.count(output)
+        if process.returncode or not trials or count is None:
+            last = output.strip().splitlines()[-1:] or ["no output"]
+            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its figures ({last[0]})")
+        self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
+        return PeerRun(statistics.median(trials), count)
 
 
-def run_gapbs(command: list[str], environment: dict[str, str], name: str, wanted: re.Pattern[str]) -> tuple[str, int]:
-    """Run a program of GAPBS; return its output, which has trial times and what is wanted, and the peak of its resident memory.
-
-    Raises
-    ------
-    OocGraphError
-        It fails, or its output lacks the figures.
-    """
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode or not trial_seconds(output) or wanted.search(output) is None:
-        last = output.strip().splitlines()[-1:] or ["no output"]
-        raise OocGraphError(f"--peer {name}: it ended with code {process.returncode} without its figures ({last[0]})")
-    return output, usage.ru_maxrss * 1024
-
-
-def trial_seconds(output: str) -> list[float]:
-    """Seconds of each trial that GAPBS tells of."""
-    return [float(text) for text in _TRIAL.findall(output)]
-
-
-class Peers:
-    """The peer that was asked for, and for GAPBS a second one on the degree-ordered graph. A context manager.
+@contextmanager
+def open_peers(algorithm: str, spec: str | None, store: CSRStore, *, threads: int, folder: Path) -> Iterator[list[Peer]]:
+    """Yield the peers that `spec` names, with the graph loaded; of GAPBS a second one on the degree-ordered graph, if the store is that.
 
     Parameters
     ----------
+    algorithm
+        ``bfs``, ``pagerank`` or ``partition``.
     spec
-        ``scipy``, ``networkit``, ``igraph``, ``graphblas``, ``gapbs:PATH``, or None.
-    store
-        The graph.
+        A name in `LIBRARIES`, ``gapbs:PATH``, or None.
     threads
-        Threads that the peer may use.
-    scratch
-        Folder for exported graphs; they are removed at the end.
+        Threads that the peer may use, if it uses several.
+    folder
+        Where exported graphs go; the caller removes it.
 
     Raises
     ------
     OocGraphError
         No such peer, or it cannot load the graph.
     """
+    program = GAPBS_PROGRAMS.get(algorithm)
+    if spec is None:
+        yield []
+    elif spec in LIBRARIES[algorithm]:
+        with LibraryPeer(algorithm, spec, store, threads) as peer:
+            yield [peer]
+    elif program is not None and spec.startswith("gapbs:"):
+        path = Path(spec.removeprefix("gapbs:"))
+        if not os.access(path, os.X_OK) or path.is_dir():
+            name = program.name
+            raise OocGraphError(f"--peer {spec}: {path} is not a program; give the path of GAPBS's {name} (make {name} in its repository)")
+        yield _gapbs_peers(algorithm, path, store, threads, folder)
+    else:
+        names = ", ".join(LIBRARIES[algorithm])
+        more = "" if program is None else f" or gapbs:PATH (the path of GAPBS's {program.name} program)"
+        raise OocGraphError(f"--peer {spec}: unknown; choose {names}{more}")
 
-    def __init__(self, spec: str | None, store: CSRStore, *, threads: int, scratch: Path) -> None:
-        self.peer: Peer | None = None
-        self.degree_ordered: Peer | None = None
-        if spec is None:
-            return
-        if spec.startswith("gapbs:"):
-            program = Path(spec.removeprefix("gapbs:"))
-            if not os.access(program, os.X_OK) or program.is_dir():
-                raise OocGraphError(f"--peer {spec}: {program} is not a program; give the path of GAPBS's bfs (make bfs in its repository)")
-            self._open_gapbs(program, store, threads, scratch)
-        elif spec in ENGINES:
-            self.peer = ProcessPeer(spec, store, threads)
-        else:
-            raise OocGraphError(f"--peer {spec}: unknown; choose {', '.join(ENGINES)} or gapbs:PATH (the path of GAPBS's bfs program)")
 
-    def _open_gapbs(self, program: Path, store: CSRStore, threads: int, scratch: Path) -> None:
-        from oocgraph.ingest.export import export_graph
+def _gapbs_peers(algorithm: str, path: Path, store: CSRStore, threads: int, folder: Path) -> list[Peer]:
+    """Export the graph, in input order and in degree order if it has one; return a peer on each."""
+    from oocgraph.ingest.export import export_graph
 
-        export_graph(store, scratch / "input.sg", threads=threads)
-        self.peer = GapbsPeer(program, scratch / "input.sg", threads)
-        if store.attributes.vertex_order == "degree":
-            export_graph(store, scratch / "degree.sg", order="store", threads=threads)
-            self.degree_ordered = GapbsPeer(program, scratch / "degree.sg", threads)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if isinstance(self.peer, ProcessPeer):
-            self.peer.close()
+    export_graph(store, folder / "input.sg", threads=threads)
+    peers: list[Peer] = [GapbsPeer(algorithm, path, folder / "input.sg", threads)]
+    if store.attributes.vertex_order == "degree":
+        export_graph(store, folder / "degree.sg", order="store", threads=threads)
+        peers.append(GapbsPeer(algorithm, path, folder / "degree.sg", threads, name=f"gapbs:{path} in degree order"))
+    return peers

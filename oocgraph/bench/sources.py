@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 20
-"""Vertices looked at together: 8 MiB of row starts."""
+"""Vertices examined together: 8 MiB of row starts."""
 
 
 def draw_sources(store: CSRStore, num_sources: int, seed: int) -> Array:
-    """Draw distinct vertices that have an out-edge; fewer when there are not as many.
+    """Draw distinct vertices that have an out-edge; fewer when the graph has not as many.
 
     Parameters
     ----------
     store
         An open graph.
     num_sources
-        How many.
+        Number of vertices.
     seed
         The same seed draws the same vertices of the same store.
 
@@ -56,3 +58,9 @@ def _candidates(store: CSRStore) -> Iterator[Array]:
     for start in range(0, store.num_vertices, BLOCK_VERTICES):
         stop = min(store.num_vertices, start + BLOCK_VERTICES)
         yield np.arange(start, stop) if indptr is None else start + np.flatnonzero(np.diff(indptr.read(start, stop + 1)))
+
+
+def source_ids(store: CSRStore, vertices: Sequence[int] | Array) -> list[Any]:
+    """Return the user's ids of some vertices of the store."""
+    ids: list[Any] = VertexIds(store).ids_of(vertices).tolist()
+    return ids

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from oocgraph.commands.common import (
-    emit,
-    json_option,
-    memory_option,
-    note,
-    progress_bars,
-    tell_cold_kernels,
-    threads_option,
-)
+from oocgraph.commands.bench_options import exit_if_invalid, folder_option, generated, num_sources_option, scale_option, seed_option
+from oocgraph.commands.common import emit, json_option, memory_option, progress_bars, threads_option
 from oocgraph.text import format_number
-
-if TYPE_CHECKING:
-    from oocgraph.store.graph import CSRStore
-    from oocgraph.types import Progress
-
-EXIT_INVALID = 1
 
 
 @click.command("gpu")
 @click.argument("graphs", metavar="[GRAPH]...", nargs=-1)
-@click.option(
-    "--sources", "--num-sources", "num_sources", type=click.IntRange(min=1), default=16, show_default=True, help="Sources drawn of each."
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="The same seed draws the same sources.")
-@click.option("--scale", type=int, default=20, show_default=True, help="Without GRAPH: of the Kronecker graph that is generated.")
+@num_sources_option("--sources")
+@seed_option
+@scale_option
 @click.option(
     "--device-memory",
     "budgets",
@@ -46,12 +30,7 @@ EXIT_INVALID = 1
 )
 @memory_option
 @threads_option
-@click.option(
-    "--folder",
-    metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, writable=True),
-    help="For the generated graph and for results that wait for their validation.",
-)
+@folder_option("--folder", "For the generated graph and for results that wait for their validation.")
 @json_option
 def bench_gpu(graphs: tuple[str, ...], *, scale: int, as_json: bool, memory: str | None, folder: str | None, **options: Any) -> None:
     """Measure a GPU, and searches of each GRAPH on it; every result is validated, one invalid result is exit code 1.
@@ -68,26 +47,11 @@ def bench_gpu(graphs: tuple[str, ...], *, scale: int, as_json: bool, memory: str
         progress = stack.enter_context(progress_bars())
         stores = [open_graph(graph) for graph in graphs] or [generated(stack, scale, folder, memory, progress)]
         report = run(stores, device=device, memory_budget=memory, folder=folder, progress=progress, **options)
-    figures = report.figures()
     if as_json:
-        emit(figures, as_json=True, title="")
+        emit(report.metrics, as_json=True, title="")
     else:
-        print_report(figures)
-    if report.broken:
-        note(f"{len(report.broken)} results are invalid; the first: {report.broken[0]}")
-        click.get_current_context().exit(EXIT_INVALID)
-
-
-def generated(stack: ExitStack, scale: int, folder: str | None, memory: str | None, progress: Progress) -> CSRStore:
-    """Make a Kronecker graph that goes when the run ends."""
-    from oocgraph.bench.spool import leave_page_cache
-    from oocgraph.ingest.generators.kronecker import generate_kronecker
-
-    tell_cold_kernels("generate", "build")
-    path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=folder))) / f"kron{scale}.zarr"
-    store = generate_kronecker(scale, path, memory_budget=memory, progress=progress)
-    leave_page_cache(path)
-    return store
+        print_report(report.metrics)
+    exit_if_invalid(report)
 
 
 _TIMES = {"median_seconds": "seconds", "median_teps": "teps", "cpu_to_gpu": "cpu/gpu"}
@@ -111,18 +75,18 @@ _STAGED = {
     "median_each_edge_once_ratio": "/ each edge once",
     "median_slowest_tier_ratio": "/ slowest tier",
 }
-"""Figures of a case and their columns."""
+"""Metrics of a case and their columns."""
 
 
-def print_report(figures: Mapping[str, Any]) -> None:
-    """Print all figures of a run as tables."""
+def print_report(metrics: Mapping[str, Any]) -> None:
+    """Print all metrics of a run as tables."""
     from oocgraph.commands.tables import print_table
 
-    rates = {"device copy": figures["device_copy_bytes_per_second"], "link (pinned to device)": figures["link_bytes_per_second"]}
-    click.echo(f"{figures['device']}, {figures['date']}, {figures['num_sources']} sources, seed {figures['seed']}")
+    rates = {"device copy": metrics["device_copy_bytes_per_second"], "link (pinned to device)": metrics["link_bytes_per_second"]}
+    click.echo(f"{metrics['device']}, {metrics['date']}, {metrics['num_sources']} sources, seed {metrics['seed']}")
     for what, rate in rates.items():
         click.echo(f"  {what:<24} {_rate(rate)}")
-    for graph in figures["graphs"]:
+    for graph in metrics["graphs"]:
         click.echo(f"\n{graph['graph']}: {graph['num_vertices']:,} vertices, {graph['num_stored_edges']:,} stored edges")
         click.echo(f"  disk {_rate(graph['disk_bytes_per_second'])} ({graph['disk']})")
         measured = [case for case in graph["cases"] if case["refused"] is None]
@@ -133,7 +97,7 @@ def print_report(figures: Mapping[str, Any]) -> None:
                 click.echo(f"  {case['case']}: not measured: {case['refused']}")
         _print_kernels(graph)
     click.echo("")
-    print_table(_target_row(row) for row in figures["targets"])
+    print_table(_target_row(row) for row in metrics["targets"])
 
 
 def _print_columns(cases: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

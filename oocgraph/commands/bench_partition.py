@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from oocgraph.commands.bench_options import count_option, finish, folder_option, graph_argument, peer_option
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import emit, json_option, memory_option, progress_bars
+from oocgraph.commands.common import json_option, memory_option, progress_bars
 from oocgraph.commands.partition import policy_of
 
 POLICIES = ("EEC", "HVC", "CVC", "FEC", "GVC", "SVC")
@@ -25,18 +27,18 @@ _COLUMNS = {
     "proxy_balance": "proxies",
     "times_faster_than_peer": "x_peer",
 }
-"""Figures of a policy and their columns; the last ones before the peer's are largest share over mean share."""
+"""Metrics of a policy and their columns; the last ones before the peer's are largest share over mean share."""
 
 
 @click.command("partition")
-@click.argument("graph", metavar="GRAPH")
-@click.option("--parts", "num_partitions", type=click.IntRange(min=1), default=4, show_default=True, help="Number of partitions.")
+@graph_argument
+@count_option("--parts", "num_partitions", default=4, text="Number of partitions.")
 @click.option(
     "--policy", "policies", metavar="NAME|FILE:NAME", multiple=True, help="Policy to measure; repeat.  [default: the six of CuSP]"
 )
-@click.option("--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each; medians are told.")
-@click.option("--peer", metavar="NAME", help="Compare with pymetis.")
-@click.option("--scratch", metavar="DIR", type=click.Path(exists=True, file_okay=False, writable=True), help="Folder for the partitions.")
+@count_option("--repeats", default=3, text="Runs of each; medians are reported.")
+@peer_option("Compare with pymetis.")
+@folder_option("--scratch", "Folder for the partitions.")
 @memory_option
 @client_options
 @json_option
@@ -52,16 +54,11 @@ def bench_partition(graph: str, *, policies: tuple[str, ...], place: Place, memo
     place.check()
     store = open_graph(graph)
     chosen = [policy_of(one) for one in policies or POLICIES]
+    client = place.client if place.is_cluster else None
     with progress_bars() as progress:
-        report = run(
-            store,
-            policies=chosen,
-            open_client=place.client if place.is_cluster else None,
-            memory_budget=memory,
-            progress=progress,
-            **options,
-        )
-    figures = report.figures()
-    emit(figures, as_json=as_json, title=repr(store))
-    if not as_json:
-        print_table({column: row[name] for name, column in _COLUMNS.items() if name in row} for row in figures["policies"])
+        report = run(store, policies=chosen, open_client=client, memory_budget=memory, progress=progress, **options)
+
+    def show(metrics: Mapping[str, Any]) -> None:
+        print_table({column: row[name] for name, column in _COLUMNS.items() if name in row} for row in metrics["policies"])
+
+    finish(report, as_json=as_json, show=show)

@@ -7,21 +7,19 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.bench_gpu import generated
-from oocgraph.commands.common import emit, json_option, memory_option, note, progress_bars, threads_option
-
-EXIT_INVALID = 1
+from oocgraph.commands.bench_options import count_option, finish, folder_option, generated, peer_option, scale_option
+from oocgraph.commands.common import json_option, memory_option, progress_bars, threads_option
 
 
 @click.command("spmv")
 @click.argument("graph", metavar="[GRAPH]", required=False)
-@click.option("--scale", type=int, default=20, show_default=True, help="Without GRAPH: of the Kronecker graph that is generated.")
-@click.option("--peer", metavar="NAME", help="Compare with scipy, which multiplies the same arrays in turn.")
-@click.option("--rounds", "num_rounds", type=click.IntRange(min=1), default=9, show_default=True, help="Products of each kind.")
-@click.option("--parts", "num_parts", type=click.IntRange(min=1), default=8, show_default=True, help="Parts whose balance is told.")
+@scale_option
+@peer_option("Compare with scipy, which multiplies the same arrays in turn.")
+@count_option("--rounds", "num_rounds", default=9, text="Products of each kind.")
+@count_option("--parts", "num_parts", default=8, text="Parts whose balance is reported.")
 @threads_option
 @memory_option
-@click.option("--folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, writable=True), help="For the generated graph.")
+@folder_option("--folder", "For the generated graph.")
 @json_option
 def bench_spmv(graph: str | None, *, scale: int, as_json: bool, memory: str | None, folder: str | None, **options: Any) -> None:
     """Multiply GRAPH and a vector: in memory with float64 values, the pattern alone, and streamed from the disk.
@@ -37,7 +35,4 @@ def bench_spmv(graph: str | None, *, scale: int, as_json: bool, memory: str | No
         progress = stack.enter_context(progress_bars())
         store = open_graph(graph) if graph is not None else generated(stack, scale, folder, memory, progress)
         report = run(store, memory_budget=memory, progress=progress, **options)
-    emit(report.figures(), as_json=as_json, title=repr(store))
-    if report.invalid:
-        note(f"{len(report.invalid)} results are invalid; the first: {report.invalid[0]}")
-        click.get_current_context().exit(EXIT_INVALID)
+    finish(report, as_json=as_json)

@@ -54,8 +54,8 @@ def main(graph, scale, sources, budgets, as_json):
             prepared_vertices=1 << 16,
             emulated=True,
         )
-        print(json.dumps(report.figures())) if as_json else print_report(report.figures())
-    assert not report.broken, report.broken
+        print(json.dumps(report.metrics)) if as_json else print_report(report.metrics)
+    assert not report.invalid, report.invalid
 
 
 if __name__ == "__main__":

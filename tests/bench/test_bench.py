@@ -13,11 +13,11 @@ import scipy.sparse
 from click.testing import CliRunner
 
 from oocgraph import build_csr, generate_kronecker, open_graph
-from oocgraph.bench.engines import ENGINES, open_engine
-from oocgraph.bench.peers import GapbsPeer, PeerSearch
-from oocgraph.bench.run import bench_bfs
+from oocgraph.bench.bfs import bench_bfs
+from oocgraph.bench.libraries import LIBRARIES, open_library
+from oocgraph.bench.peers import GapbsPeer, PeerRun
+from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.bench.sources import draw_sources
-from oocgraph.bench.spool import ResultSpool
 from oocgraph.cli import cli
 from oocgraph.errors import OocGraphError, ValidationError
 from oocgraph.store.vertices import VertexIds
@@ -61,9 +61,9 @@ def bench(store, **options):
     return bench_bfs(store, num_sources=3, seed=1, progress=ignore_progress, **options)
 
 
-def test_figures_summarise_the_searches(kron):
+def test_metrics_summarise_the_searches(kron):
     """Medians, extremes and the harmonic mean follow from the searches listed beside them."""
-    figures = bench(kron, memory_budget="1G").figures()
+    figures = bench(kron, memory_budget="1G").metrics
     searches = figures["searches"]
     seconds = [one["seconds"] for one in searches]
     assert len(searches) == figures["num_sources"] == 3
@@ -76,19 +76,19 @@ def test_figures_summarise_the_searches(kron):
 
 def test_oracle_counts_both_directions(kron):
     """Pages of either direction beside each iteration, and the ratio over all."""
-    figures = bench(kron, memory_budget="1G", oracle=True).figures()
+    figures = bench(kron, memory_budget="1G", oracle=True).metrics
     assert all(one["push_pages"] is not None for search in figures["searches"] for one in search["iterations"])
     assert figures["num_pages_oracle"] >= 0
 
 
-def test_spooled_result_comes_back(kron, tmp_path):
+def test_result_comes_back_from_disk(kron, tmp_path):
     """Parent and level are on disk only in between."""
     import oocgraph
 
     result = oocgraph.bfs(kron, 3)
-    spool = ResultSpool(tmp_path)
-    spool.put(result)
-    back = spool.take(0)
+    results = ResultsOnDisk(tmp_path)
+    results.put(result)
+    back = results.take(0)
     np.testing.assert_array_equal(back.search.parent, result.search.parent)
     np.testing.assert_array_equal(back.search.level, result.search.level)
     assert back.summary() == result.summary()
@@ -99,12 +99,12 @@ def test_one_invalid_result_is_exit_code_1(kron, monkeypatch):
     """The rule that is broken is told, and the figures are printed all the same."""
     calls = []
 
-    def judge(_store, result, **_budget):
+    def verify(_store, result, **_budget):
         calls.append(result)
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")
 
-    monkeypatch.setattr("oocgraph.bench.judge.verify_bfs", judge)
+    monkeypatch.setattr("oocgraph.bench.results_on_disk.verify_bfs", verify)
     outcome = CliRunner().invoke(cli, ["bench", "bfs", kron.url, "--num-sources", "3", "--memory", "1G", "--json"])
     assert outcome.exit_code == 1
     assert len(calls) == 3
@@ -127,8 +127,8 @@ def fake_gapbs(path, *, trials, reached):
 def test_gapbs_time_is_the_median_of_its_trials(tmp_path):
     """Its own trial times, not the process's; threads and source are passed on."""
     program = fake_gapbs(tmp_path / "bfs", trials=[0.5, 0.1, 0.2], reached=12)
-    peer = GapbsPeer(program, tmp_path / "g.sg", threads=2)
-    assert peer.search(17) == PeerSearch(0.2, 12)
+    peer = GapbsPeer("bfs", program, tmp_path / "g.sg", threads=2)
+    assert peer.run(17) == PeerRun(0.2, 12)
     assert (tmp_path / "bfs.log").read_text() == f"2 -f {tmp_path}/g.sg -r 17 -n 3 -a\n"
     assert peer.peak_bytes > 0
 
@@ -139,17 +139,18 @@ def test_gapbs_that_reports_no_time_is_an_error(tmp_path):
     program.write_text("#!/bin/sh\necho 'Could not open file'\nexit 3\n")
     program.chmod(0o755)
     with pytest.raises(OocGraphError, match=r"code 3.*Could not open file"):
-        GapbsPeer(program, tmp_path / "g.sg", threads=1).search(1)
+        GapbsPeer("bfs", program, tmp_path / "g.sg", threads=1).run(1)
 
 
 def test_gapbs_runs_on_both_exports(kron, tmp_path):
     """Input ids and degree order, each source in both; the ratio comes from the input ids."""
-    (reached,) = {one["num_reached"] for one in bench(kron, memory_budget="1G").figures()["searches"]}
+    (reached,) = {one["num_reached"] for one in bench(kron, memory_budget="1G").metrics["searches"]}
     program = fake_gapbs(tmp_path / "bfs", trials=[1.0], reached=reached)
     report = bench(kron, memory_budget="1G", peer=f"gapbs:{program}", threads=1)
-    figures = report.figures()
+    figures = report.metrics
     assert figures["peer_median_seconds"] == figures["peer_degree_ordered_median_seconds"] == 1.0
     assert figures["ratio_to_peer"] == pytest.approx(figures["median_seconds"], rel=1e-4)
+    assert figures["ratio_to_peer_quartiles"] == sorted(figures["ratio_to_peer_quartiles"])
     asked = (tmp_path / "bfs.log").read_text().splitlines()
     assert len(asked) == 6
     assert sum("degree" in line for line in asked) == 3
@@ -171,7 +172,7 @@ def test_unknown_peer_is_refused(kron, peer):
 
 def test_scipy_is_measured_on_the_same_sources(kron):
     """In a process of its own, whose memory is told apart."""
-    figures = bench(kron, memory_budget="1G", peer="scipy").figures()
+    figures = bench(kron, memory_budget="1G", peer="scipy").metrics
     assert figures["ratio_to_peer"] > 0
     assert figures["peer_peak_bytes"] > 20 << 20
     assert all(one["peer_seconds"] > 0 for one in figures["searches"])
@@ -180,17 +181,17 @@ def test_scipy_is_measured_on_the_same_sources(kron):
 REACHED = """
 import sys
 import scipy.sparse
-from oocgraph.bench.engines import open_engine
+from oocgraph.bench.libraries import open_library
 
 matrix, directed = scipy.sparse.load_npz(sys.argv[2]), sys.argv[3] == "True"
-engine = open_engine(sys.argv[1], matrix, directed=directed, threads=1)
-print([engine.count(engine.search(source)) for source in (0, 1, 7, 299)])
+library = open_library("bfs", sys.argv[1], matrix, directed=directed, threads=1)
+print([library.count(library.run(source)) for source in (0, 1, 7, 299)])
 """
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", LIBRARIES["bfs"])
 @pytest.mark.parametrize("directed", [False, True])
-def test_engines_reach_the_same_vertices(name, directed, tmp_path):
+def test_libraries_reach_the_same_vertices(name, directed, tmp_path):
     """Each library that is installed, in a process as in a benchmark, on a random graph with isolated vertices."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
@@ -201,11 +202,11 @@ def test_engines_reach_the_same_vertices(name, directed, tmp_path):
     command = [sys.executable, "-c", REACHED, name, str(tmp_path / "m.npz"), str(directed)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    plain = open_engine("scipy", matrix, directed=directed, threads=1)
-    assert json.loads(done.stdout.splitlines()[-1]) == [plain.count(plain.search(source)) for source in (0, 1, 7, 299)]
+    plain = open_library("bfs", "scipy", matrix, directed=directed, threads=1)
+    assert json.loads(done.stdout.splitlines()[-1]) == [plain.count(plain.run(source)) for source in (0, 1, 7, 299)]
 
 
 def test_bench_leaves_no_files(kron, tmp_path):
-    """Spooled results are removed from the scratch folder."""
+    """Results that waited for their validation are removed from the scratch folder."""
     bench(open_graph(kron.url), memory_budget="1G", scratch=str(tmp_path))
     assert not list(tmp_path.iterdir())

@@ -15,7 +15,7 @@ from oocgraph import generate_kronecker
 from oocgraph.bench.child import Child
 from oocgraph.bench.cluster import bench_cluster
 from oocgraph.bench.in_process import InProcessPeer
-from oocgraph.bench.probe import Probes
+from oocgraph.bench.worker_sampler import WorkerSamplers
 from oocgraph.cli import cli
 from oocgraph.errors import OocGraphError, ValidationError
 from oocgraph.runtime.worker import inventory
@@ -51,7 +51,7 @@ def bench(store, client, **options):
 def figures(kron, client, tmp_path_factory):
     """Figures of a run whose scratch folder and workers are empty when it ends."""
     scratch = tmp_path_factory.mktemp("scratch")
-    figures = bench(kron, client, scratch=str(scratch)).figures()
+    figures = bench(kron, client, scratch=str(scratch)).metrics
     assert not list(scratch.iterdir())
     assert all(not held["parts"] and not held["searches"] for held in client.run(inventory).values())
     return json.loads(json.dumps(figures))
@@ -119,27 +119,28 @@ def test_apart_starts_the_process_when_the_workers_hold_nothing(kron, client, mo
     monkeypatch.setattr(InProcessPeer, "__enter__", watched)
     report = bench(kron, client, apart=True, num_partitions=3)
     assert held == [[([], []), ([], [])]]
-    assert report.apart
+    assert report.metrics["apart"]
     assert not report.invalid
-    assert len(report.parts) == 3
-    assert sorted(p for one in report.workers for p in one.partitions) == [0, 1, 2]
+    assert report.metrics["num_partitions"] == 3
+    assert sorted(p for one in report.metrics["workers"] for p in one["partitions"]) == [0, 1, 2]
 
 
 def test_direction_is_that_of_both_sides(kron, client):
     """With a rule that takes every level by itself, each level is a hop, and the last finds that there is nothing left."""
     report = bench(kron, client, direction="alpha-beta", num_sources=1)
-    (search,) = report.searches
+    (search,) = report.metrics["searches"]
     assert not report.invalid
-    assert search.num_hops >= search.num_iterations
-    assert [one["direction"] for one in search.result["iterations"]] == [one["direction"] for one in search.in_process["iterations"]]
+    assert search["num_hops"] >= search["num_iterations"]
+    ours, theirs = ([one["direction"] for one in search[side]["iterations"]] for side in ("result", "in_process"))
+    assert ours == theirs
 
 
 def test_source_may_be_chosen(kron, client):
     """All searches start there."""
     (source,) = VertexIds(kron).ids_of([5]).tolist()
     report = bench(kron, client, source=str(source), num_sources=2)
-    assert [one.result["source"] for one in report.searches] == [source, source]
-    assert report.seed is None
+    assert [one["source"] for one in report.metrics["searches"]] == [source, source]
+    assert report.metrics["seed"] is None
 
 
 def test_isolated_source_is_refused(kron, client):
@@ -154,12 +155,12 @@ def test_one_invalid_result_is_exit_code_1(kron, client, monkeypatch):
     """Of either side; the rules that are broken are told with the source, and the figures are printed all the same."""
     calls = []
 
-    def judge(_store, result, **_budget):
+    def verify(_store, result, **_budget):
         calls.append(result)
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")
 
-    monkeypatch.setattr("oocgraph.bench.judge.verify_bfs", judge)
+    monkeypatch.setattr("oocgraph.bench.results_on_disk.verify_bfs", verify)
     monkeypatch.setattr(InProcessPeer, "validate", lambda _peer: ["vertex 7 has two levels", None])
     arguments = ["bench", "cluster", kron.url, "--scheduler", client.scheduler.address, "--num-sources", "2", "--json"]
     outcome = CliRunner().invoke(cli, arguments)
@@ -185,18 +186,22 @@ def test_worker_that_was_restarted_has_no_peak():
         status = "running"
 
         def run(self, call, *_arguments, **_options):
-            return {"tcp://a": (10, 1, 100), "tcp://b": None} if call.__name__ == "stop" else {}
+            return {"tcp://a": (10, 100), "tcp://b": None} if call.__name__ == "stop" else {}
 
-    with Probes(Restarted()) as probes:
+    with WorkerSamplers(Restarted()) as samplers:
         pass
-    assert list(probes.workers) == ["tcp://a"]
+    assert list(samplers.workers) == ["tcp://a"]
 
 
-def test_child_that_ends_is_an_error():
-    """Its exit code is in the message; asking it again gives the same."""
-    with Child("oocgraph.no_such_module", who="the peer") as child:
+def test_child_that_ends_is_an_error(tmp_path, monkeypatch):
+    """Its exit code is in the message, whether it ends while it loads or afterwards; asking it again gives the same."""
+    with pytest.raises(OocGraphError, match="the peer: its process ended with code 1"), Child("oocgraph.no_such_module", who="the peer"):
+        pass
+    (tmp_path / "brief.py").write_text("print('{}', flush=True)\nraise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    with Child("brief", who="the peer") as child:
         for _ in range(2):
-            with pytest.raises(OocGraphError, match="the peer: its process ended with code 1"):
+            with pytest.raises(OocGraphError, match="the peer: its process ended with code 3"):
                 child.ask("anything")
 
 

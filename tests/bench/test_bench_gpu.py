@@ -11,13 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from oocgraph import generate_kronecker
-from oocgraph.bench import gpu_rates
+from oocgraph.bench import disk, gpu_rates
+from oocgraph.bench.disk import measure_disk
 from oocgraph.bench.gpu import bench_gpu
-from oocgraph.bench.gpu_cases import Case, cases_of, measure_case, source_ids
+from oocgraph.bench.gpu_cases import Case, Resources, cases_of, measure_case
 from oocgraph.bench.gpu_kernels import METHODS, measure_methods, measure_preparation, power_law
-from oocgraph.bench.gpu_rates import measure_device, measure_disk
-from oocgraph.bench.gpu_targets import NO_DEVICE, TARGETS, judged
-from oocgraph.bench.sources import draw_sources
+from oocgraph.bench.gpu_rates import measure_device
+from oocgraph.bench.gpu_targets import NO_DEVICE, TARGETS, verdicts
+from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.cli import cli
 from oocgraph.commands import bench_gpu as command
 from oocgraph.errors import DeviceError, OocGraphError, ValidationError
@@ -46,7 +47,7 @@ def on_cpu(kron):
     device = CpuDevice(total_bytes=64 << 20)
     with planned_as_large(FIXED_BYTES=STATE):
         report = bench_gpu([kron], device=device, budgets=("230%", "800K"), emulated=True, **SMALL)
-    return device, report, report.figures()
+    return device, report, report.metrics
 
 
 def cases(figures):
@@ -70,7 +71,7 @@ def test_one_run_has_every_case(on_cpu):
 def test_every_search_is_validated(on_cpu):
     """Those of the device and those of the processor beside."""
     _, report, figures = on_cpu
-    assert report.broken == []
+    assert report.invalid == ()
     assert figures["num_invalid"] == 0
     for case in cases(figures).values():
         assert case["num_sources"] == len(case["searches"]) == NUM_SOURCES
@@ -133,15 +134,13 @@ def test_peak_of_a_case_is_within_its_budget(kron, tmp_path):
     device, budget = CpuDevice(), 900 << 10
     sources = source_ids(kron, draw_sources(kron, 2, 1))
     with planned_as_large(FIXED_BYTES=STATE):
-        report = measure_case(
-            Case(edges="disk", device_memory_budget=budget), kron, sources, device=device, memory_budget="1G", threads=1, folder=tmp_path,
-            beside_cpu=False, progress=ignore_progress,
-        )  # fmt: skip
-    assert report.refused is None
-    assert report.held["peak_device_bytes"] <= device.peak_bytes <= budget
-    assert device.peak_pinned_bytes <= report.held["pinned_bytes"] + 2 * UPLOAD_BYTES
-    assert report.invalid == (None, None)
-    assert report.case.name == "900.0 KiB, rest on disk"
+        resources = Resources(device=device, memory_budget="1G", threads=1, progress=ignore_progress)
+        run = measure_case(Case(edges="disk", device_memory_budget=budget), kron, sources, resources, folder=tmp_path, beside_cpu=False)
+    assert run.refused is None
+    assert run.held["peak_device_bytes"] <= device.peak_bytes <= budget
+    assert device.peak_pinned_bytes <= run.held["pinned_bytes"] + 2 * UPLOAD_BYTES
+    assert run.invalid == [None, None]
+    assert run.case.name == "900.0 KiB, rest on disk"
 
 
 @pytest.mark.shim
@@ -149,7 +148,7 @@ def test_what_does_not_fit_is_told(kron):
     """A budget below the state, edges beyond device memory: the numbers, no failure; the processor is beside what can run."""
     device = CpuDevice(total_bytes=900 << 10)
     with planned_as_large(FIXED_BYTES=STATE):
-        figures = bench_gpu([kron], device=device, budgets=("10%", "780K"), memory_budget="2G", emulated=True, **SMALL).figures()
+        figures = bench_gpu([kron], device=device, budgets=("10%", "780K"), memory_budget="2G", emulated=True, **SMALL).metrics
     of = cases(figures)
     assert "device memory" in of["device", None]["refused"]
     assert "the state of" in of["host", 0.1]["refused"]
@@ -167,16 +166,16 @@ def test_invalid_results_are_told(kron, monkeypatch):
     """Each with its graph, case and source."""
     calls = []
 
-    def judge(_store, _result, **_budget):
+    def verify(_store, _result, **_budget):
         calls.append(1)
         if len(calls) == 2:
             raise ValidationError("vertex 5 is deeper than its parent")
 
-    monkeypatch.setattr("oocgraph.bench.judge.verify_bfs", judge)
+    monkeypatch.setattr("oocgraph.bench.results_on_disk.verify_bfs", verify)
     report = bench_gpu([kron], device=CpuDevice(), budgets=(), emulated=True, **SMALL)
     assert len(calls) == 2 * NUM_SOURCES
-    assert len(report.broken) == report.figures()["num_invalid"] == 1
-    assert "kron12.zarr, all on the device, source" in report.broken[0]
+    assert len(report.invalid) == report.metrics["num_invalid"] == 1
+    assert "kron12.zarr, all on the device, source" in report.invalid[0]
 
 
 @pytest.mark.shim
@@ -237,8 +236,8 @@ def test_disk_is_read_whole(kron, monkeypatch):
     """Every byte of the chunks once, past the page cache where the file system has that."""
     array, reads = kron.array("out/indices"), []
     preadv = os.preadv
-    monkeypatch.setattr(gpu_rates.os, "preadv", lambda *args: reads.append(preadv(*args)) or reads[-1])
-    monkeypatch.setattr(gpu_rates, "READ_BYTES", 4096)
+    monkeypatch.setattr(disk.os, "preadv", lambda *args: reads.append(preadv(*args)) or reads[-1])
+    monkeypatch.setattr(disk, "READ_BYTES", 4096)
     rate = measure_disk([array])
     assert rate.bytes_per_second > 0
     assert sum(reads) == array.num_chunks * array.chunk_length * array.dtype.itemsize
@@ -252,7 +251,7 @@ def test_disk_under_a_compressed_graph_has_no_figure():
     assert "plain files" in rate.how
 
 
-def test_targets_are_judged():
+def test_targets_are_verdicts():
     """Met, missed, or why not measured; bounds that need no device are judged without one."""
     graph = {
         "graph": "kron26.zarr",
@@ -265,11 +264,11 @@ def test_targets_are_judged():
         "plane_scan": {"device_copy_fraction": 0.8},
         "unmeasured": None,
     }
-    rows = judged([graph], {"seconds": 0.0003}, emulated=False)
-    verdicts = [row["verdict"] for row in rows]
-    assert verdicts == ["met", "missed", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
+    rows = verdicts([graph], {"seconds": 0.0003}, emulated=False)
+    told = [row["verdict"] for row in rows]
+    assert told == ["met", "missed", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
     assert [row["must_reach"] for row in rows][:3] == [">= 100", "<= 0.25", "<= 0.06"]
-    emulated = [row["verdict"] for row in judged([graph], None, emulated=True)]
+    emulated = [row["verdict"] for row in verdicts([graph], None, emulated=True)]
     assert emulated == [NO_DEVICE if target.needs_device else "met" for target in TARGETS] + [NO_DEVICE]
 
 
@@ -326,8 +325,8 @@ def test_on_a_gpu(cuda_device, tmp_path):
     """Every case of a graph with room for its state, judged by the device's times."""
     store = generate_kronecker(18, tmp_path / "kron18.zarr")
     report = bench_gpu([store], device=cuda_device, budgets=("60%",), **SMALL)
-    figures = report.figures()
-    assert report.broken == []
+    figures = report.metrics
+    assert report.invalid == ()
     assert all(case["refused"] is None for case in cases(figures).values())
     assert NO_DEVICE not in {row["verdict"] for row in figures["targets"]}
     for case in cases(figures).values():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from oocgraph import OocGraphError, generate_kronecker, pagerank
-from oocgraph.bench.pagerank import RankReport, RankRound, bench_pagerank
-from oocgraph.bench.rank_process import networkx_ranks, scipy_ranks
+from oocgraph.bench.harness import paired_ratios
+from oocgraph.bench.libraries import networkx_pagerank, scipy_pagerank
+from oocgraph.bench.pagerank import RankRun, bench_pagerank, disk_metrics
 from oocgraph.memory import host_bytes
 from oocgraph.types import ignore_progress
 
@@ -27,7 +28,7 @@ def measured(store, **options):
 
 @pytest.mark.parametrize("peer", ["scipy", "networkx"])
 def test_library_in_a_process_of_its_own(store, peer):
-    figures = measured(store, peer=peer).figures()
+    figures = measured(store, peer=peer).metrics
     assert figures["peer_1"] == peer
     assert figures["ratio_to_peer_1"] > 0
     assert figures["peer_1_peak_bytes"] > 1 << 20
@@ -39,7 +40,7 @@ def test_gapbs_on_both_orders(store, tmp_path):
     program = tmp_path / "pr"
     program.write_text(GAPBS)
     program.chmod(0o755)
-    figures = measured(store, peer=f"gapbs:{program}", scratch=str(tmp_path)).figures()
+    figures = measured(store, peer=f"gapbs:{program}", scratch=str(tmp_path)).metrics
     assert figures["peer_1_median_iteration_seconds"] == figures["peer_2_median_iteration_seconds"] == pytest.approx(0.02)
     assert figures["peer_2"].endswith("in degree order")
     assert list(tmp_path.iterdir()) == [program], "exported graphs are gone"
@@ -63,26 +64,21 @@ def test_unknown_peer_is_refused(store, peer, words):
 def test_peers_rank_as_we_do(store):
     matrix = store.to_scipy(dtype=float)
     ours = pagerank(store, tol=0, max_iter=6, precision="double").rank
-    assert scipy_ranks(matrix)(6) == pytest.approx(ours, abs=1e-15)
-    assert networkx_ranks(matrix)(6) is None, "with tol=0 NetworkX ends with an error"
+    assert scipy_pagerank(matrix).run(6) == pytest.approx(ours, abs=1e-15)
+    assert networkx_pagerank(matrix).run(6) is None, "with tol=0 NetworkX ends with an error"
 
 
-def test_ratios_are_made_inside_a_round(store):
-    result = pagerank(store, tol=0, max_iter=2)
-    rounds = tuple(
-        RankRound(iteration_seconds=ours, bytes_per_second=90.0, peer_seconds=(theirs,), sequential_bytes_per_second=100.0)
-        for ours, theirs in ((1, 2), (3, 3), (9, 2))
-    )
-    figures = RankReport(result=result, threads=1, num_iterations=1, peers=(("x", 5),), rounds=rounds).figures()
-    assert figures["ratio_to_peer_1"] == 1
-    assert figures["median_iteration_seconds"] == 3
-    assert figures["fraction_of_sequential"] == pytest.approx(0.9)
+def test_ratios_are_made_inside_a_round():
+    assert paired_ratios("ratio", [1, 3, 9], [2, 3, 2])["ratio"] == 1
+    runs = [RankRun(iteration_seconds=1, bytes_per_second=90.0), RankRun(iteration_seconds=3, bytes_per_second=50.0)]
+    assert disk_metrics(runs, [100.0, None]) == {"median_bytes_per_second": 70.0, "fraction_of_sequential": 0.9}
+    assert disk_metrics(runs, [None, None]) == {}
 
 
 def test_edges_on_disk_are_compared_with_the_disk(store, monkeypatch):
     from oocgraph.runtime.stored_pieces import StoredPieces
 
     monkeypatch.setattr(StoredPieces, "_keep", lambda _self, _budget: 0)
-    figures = measured(store, memory_budget=host_bytes() + (64 << 20)).figures()
+    figures = measured(store, memory_budget=host_bytes() + (64 << 20)).metrics
     assert figures["kept_bytes"] == 0
     assert figures["fraction_of_sequential"] > 0

@@ -1,4 +1,4 @@
-"""The benchmark of partitioning: what it tells of each policy, and of a peer that is not there."""
+"""The benchmark of partitioning: what it reports of each policy, and of a peer that is not there."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ def test_a_peer_partitions_the_same_graph_or_says_what_is_missing(store):
             bench_partition(store, **asked, **rest)
         return
     report = bench_partition(store, **asked, **rest)
-    row = report.figures()["policies"][0]
-    assert row["times_faster_than_peer"] == pytest.approx(report.peer_seconds[0] / row["median_seconds"])
+    row = report.metrics["policies"][0]
+    assert row["times_faster_than_peer"] == pytest.approx(report.metrics["peer_median_seconds"] / row["median_seconds"])

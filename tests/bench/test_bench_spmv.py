@@ -45,13 +45,13 @@ def test_figures_of_a_run(kron):
 
 
 def test_without_a_peer_nothing_is_compared(kron):
-    figures = bench_spmv(kron, **SMALL).figures()
+    figures = bench_spmv(kron, **SMALL).metrics
     assert figures["peer"] is figures["ratio_to_peer"] is figures["peer_median_seconds"] is None
     assert figures["median_seconds"] > 0
 
 
 def test_compressed_graph_has_no_sequential_rate(kron, tmp_path):
-    figures = bench_spmv(rewrite(kron.url, tmp_path / "z", codec="zstd"), **SMALL).figures()
+    figures = bench_spmv(rewrite(kron.url, tmp_path / "z", codec="zstd"), **SMALL).metrics
     assert figures["sequential_bytes_per_second"] is figures["streamed_to_sequential"] is None
     assert figures["streamed_bytes_per_second"] > 0
 

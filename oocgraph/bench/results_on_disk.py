@@ -1,27 +1,32 @@
-"""Keeps results on disk until they are validated, so that neither validation nor old results disturb the searches.
+"""Results on disk until they are validated, so that neither validation nor earlier results disturb the searches.
 
-In: the parent and level of a search. Out: the same, later. What is written leaves the page cache at once, so that it does
-not push out the graph's pages.
+In: the parent and level of a search. Out: the same later, or the rule that they break. What is written leaves the page cache at once,
+so that it does not push out the graph's pages.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from oocgraph.bench.disk import drop_pages
+from oocgraph.errors import ValidationError
 from oocgraph.result import BFSResult
+from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import output_error
-from oocgraph.types import Array
+from oocgraph.types import Array, Progress
+from oocgraph.verify import verify_bfs
 
 _PIECE_BYTES = 8 << 20
 
 
-class ResultSpool:
-    """Results of one graph in a folder.
+class ResultsOnDisk:
+    """Results of one graph in a folder, which is made. Iterating yields them in order, without their parents and levels.
 
     Raises
     ------
@@ -30,14 +35,21 @@ class ResultSpool:
     """
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._results: list[BFSResult] = []
 
     def __len__(self) -> int:
         return len(self._results)
 
+    def __iter__(self) -> Iterator[BFSResult]:
+        return iter(self._results)
+
+    def __getitem__(self, number: int) -> BFSResult:
+        return self._results[number]
+
     def put(self, result: BFSResult) -> None:
-        """Write parent and level; keep the figures."""
+        """Write parent and level; keep the rest."""
         number, search = len(self._results), result.search
         try:
             _write(self._folder / f"parent-{number}", search.parent)
@@ -46,10 +58,6 @@ class ResultSpool:
             raise output_error(error, self._folder) from error
         self._results.append(replace(result, search=replace(search, parent=search.parent[:0].copy(), level=search.level[:0].copy())))
 
-    def figures(self, number: int) -> BFSResult:
-        """Return a result without its parents and levels."""
-        return self._results[number]
-
     def take(self, number: int) -> BFSResult:
         """Read a result back and remove its files."""
         result = self._results[number]
@@ -57,21 +65,24 @@ class ResultSpool:
         level = _read(self._folder / f"level-{number}", result.search.level.dtype)
         return replace(result, search=replace(result.search, parent=parent, level=level))
 
+    def validate(
+        self, store: CSRStore, progress: Progress, *, phase: str = "validating", memory_budget: str | int | None = None
+    ) -> list[str | None]:
+        """Take every result; return the rule that it breaks, or None. One of them is in memory at a time."""
+        rules = []
+        for number in range(len(self)):
+            rules.append(first_violation(store, self.take(number), memory_budget=memory_budget))
+            progress(phase, number + 1, len(self))
+        return rules
 
-def leave_page_cache(folder: Path) -> None:
-    """Write what is in a folder to the disk, and let its pages go."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                _leave(descriptor)
-            finally:
-                os.close(descriptor)
 
-
-def _leave(descriptor: int) -> None:
-    os.fdatasync(descriptor)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+def first_violation(store: CSRStore, result: BFSResult, *, memory_budget: str | int | None = None) -> str | None:
+    """Return the rule that `result` breaks, with the vertices; None when it is valid."""
+    try:
+        verify_bfs(store, result, memory_budget=memory_budget)
+    except ValidationError as error:
+        return str(error)
+    return None
 
 
 def _read(path: Path, dtype: np.dtype[Any]) -> Array:
@@ -87,6 +98,6 @@ def _write(path: Path, values: Array) -> None:
         start = 0
         while start < raw.size:
             start += os.write(descriptor, raw[start : start + _PIECE_BYTES].data)
-            _leave(descriptor)
+            drop_pages(descriptor)
     finally:
         os.close(descriptor)

@@ -1,0 +1,87 @@
+"""Metrics of searches on a GPU: medians, extremes, and times beside those that the bandwidths allow.
+
+In: runs of cases, rates of the memories. Out: dictionaries whose names carry the units.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict
+from typing import Any
+
+from oocgraph.bench.disk import DiskRate
+from oocgraph.bench.gpu_cases import CaseRun
+from oocgraph.bench.gpu_rates import DeviceRates
+from oocgraph.bench.harness import paired_ratios
+from oocgraph.result import BFSResult
+
+SUMMED = ("num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds", "span_seconds", "idle_seconds")
+"""Metrics of an iteration that are summed over a search."""
+
+SHOWN_LEVELS = 64
+"""Levels of a search that are listed."""
+
+
+def search_metrics(result: BFSResult, rates: DeviceRates, disk: DiskRate) -> dict[str, Any]:
+    """Return the metrics of one search.
+
+    Notes
+    -----
+    ``overlap_seconds``: a copy and a kernel ran at the same time. ``each_edge_once_ratio``: the time by that of copying all edges once
+    from pinned memory. ``slowest_tier_ratio``: the time by that of the slowest of the disk (bytes read), the link (bytes over it) and the
+    kernels that consumed staged edges; None where no edge came from outside of the device, or the disk's rate is not known.
+    """
+    on_device = [one.device for one in result.iterations if one.device is not None]
+    sums: dict[str, Any] = {name: sum(getattr(one, name) for one in on_device) for name in SUMMED}
+    working = sums["span_seconds"] - sums["idle_seconds"]
+    names = ("source", "num_reached", "depth", "seconds", "teps", "bytes_read", "read_fraction", "link_bytes")
+    tiers = [result.link_bytes / rates.link, sums["kernel_seconds"]]
+    if result.bytes_read:
+        tiers.append(result.bytes_read / disk.bytes_per_second if disk.bytes_per_second else 0.0)
+    known = result.link_bytes and (not result.bytes_read or disk.bytes_per_second)
+    return {
+        **{name: getattr(result, name) for name in names},
+        "link_fraction": result.link_bytes / result.edge_bytes if result.edge_bytes else 0.0,
+        **sums,
+        "overlap_seconds": max(0.0, sums["copy_seconds"] + sums["kernel_seconds"] - working),
+        "each_edge_once_ratio": result.seconds * rates.link / result.edge_bytes if result.edge_bytes else None,
+        "slowest_tier_ratio": result.seconds / max(tiers) if known else None,
+        "levels": [_level(one) for one in result.iterations[:SHOWN_LEVELS]],
+    }
+
+
+def _level(iteration: Any) -> dict[str, Any]:
+    names = ("level", "direction", "reason", "frontier", "undecided", "seconds", "bytes_read")
+    return {**{name: getattr(iteration, name) for name in names}, "device": None if iteration.device is None else asdict(iteration.device)}
+
+
+def case_metrics(run: CaseRun, rates: DeviceRates, disk: DiskRate) -> dict[str, Any]:
+    """Return the metrics of a case: medians and worst ones, what was held, then every search."""
+    case = run.case
+    head = {"case": case.name, "edges": case.edges, "budget_share": case.budget_share, "refused": run.refused}
+    if run.refused is not None:
+        return {**head, "device_memory_budget": case.device_memory_budget}
+    searches = [search_metrics(result, rates, disk) for result in run.results]
+    for search, rule in zip(searches, run.invalid, strict=True):
+        search |= {"valid": rule is None, "invalid": rule}
+    metrics: dict[str, Any] = {**head, "num_sources": len(searches), "num_invalid": sum(rule is not None for rule in run.invalid)}
+    for name in ("seconds", "teps", "link_bytes", "link_fraction", "bytes_read", "read_fraction", *SUMMED, "overlap_seconds"):
+        metrics[f"median_{name}"] = statistics.median(one[name] for one in searches)
+    metrics["worst_seconds"] = max(one["seconds"] for one in searches)
+    metrics["worst_link_fraction"] = max(one["link_fraction"] for one in searches)
+    for name in ("each_edge_once_ratio", "slowest_tier_ratio"):
+        values = [one[name] for one in searches if one[name] is not None]
+        metrics[f"median_{name}"] = statistics.median(values) if values else None
+    if run.cpu is not None:
+        metrics |= _cpu_metrics(run, searches)
+    return {**metrics, **run.held, "searches": searches}
+
+
+def _cpu_metrics(run: CaseRun, searches: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return those of the processor beside; ``cpu_to_gpu`` is the median over the sources of its seconds by the device's."""
+    cpu = dict(run.cpu or {})
+    if "seconds" not in cpu:
+        return {"cpu": cpu}
+    cpu["median_seconds"] = statistics.median(cpu["seconds"])
+    cpu["num_invalid"] = sum(rule is not None for rule in run.cpu_invalid)
+    return {"cpu": cpu, **paired_ratios("cpu_to_gpu", cpu["seconds"], [one["seconds"] for one in searches])}

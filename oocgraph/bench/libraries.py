@@ -1,0 +1,173 @@
+"""In-memory libraries as peers: each prepares its own form of a SciPy CSR matrix and computes on it.
+
+In: the adjacency matrix in input order and a number of threads. Out: a `Library`, whose `run` is timed and whose `count` is not. Each
+computes in the fastest way it offers for the result that is compared (levels or order alone, ranks, parts), with no other output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import MissingDependencyError, OocGraphError
+
+DAMPING = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library that holds a graph.
+
+    Attributes
+    ----------
+    run
+        From a number (a row to search from, iterations to make, parts to cut into) to the library's own result.
+    count
+        From that result to the number of vertices reached; None where nothing is compared.
+    """
+
+    run: Callable[[int], Any]
+    count: Callable[[Any], int] | None = None
+
+
+def scipy_bfs(matrix: Any, **_: Any) -> Library:
+    """SciPy's ``breadth_first_order``: one thread; float64 data spares it a conversion in every call."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    matrix = matrix.astype(np.float64)
+    return Library(
+        lambda source: breadth_first_order(matrix, source, directed=True, return_predecessors=True), lambda result: len(result[0])
+    )  # an undirected graph is a symmetric matrix
+
+
+def networkit_bfs(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``BFS``, distances only."""
+    import networkit
+
+    networkit.setNumberOfThreads(threads)
+    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=directed))  # 11.2 crashes on 32-bit arrays
+    graph = networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=directed)
+
+    def search(source: int) -> Any:
+        run = networkit.distance.BFS(graph, source, storePaths=False)
+        run.run()
+        return run
+
+    unreached = np.finfo(np.float64).max
+    return Library(search, lambda run: int((np.asarray(run.getDistances(asarray=True)) < unreached).sum()))
+
+
+def igraph_bfs(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """``distances`` of igraph: one thread."""
+    import igraph
+
+    edges = np.stack(_edges(matrix, directed=directed), axis=1)
+    graph = igraph.Graph(n=matrix.shape[0], edges=edges, directed=directed)
+    return Library(lambda source: graph.distances(source=source, mode="out")[0], lambda distances: int(np.isfinite(distances).sum()))
+
+
+def graphblas_bfs(matrix: Any, *, threads: int, **_: Any) -> Library:
+    """SuiteSparse:GraphBLAS, push only: a vector times the matrix in each level, masked by the levels found."""
+    import graphblas
+
+    graphblas.ss.config["nthreads"] = threads
+    adjacency = graphblas.io.from_scipy_sparse(matrix)
+    n = matrix.shape[0]
+
+    def search(source: int) -> Any:
+        levels = graphblas.Vector(np.int32, n)
+        frontier = graphblas.Vector(bool, n)
+        frontier[source] = True
+        level = 0
+        while frontier.nvals:
+            levels(frontier.S)[:] << level
+            frontier(~levels.S, replace=True) << graphblas.semiring.any_pair(frontier @ adjacency)
+            level += 1
+        return levels
+
+    return Library(search, lambda levels: int(levels.nvals))
+
+
+def scipy_pagerank(matrix: Any, **_: Any) -> Library:
+    """Power iteration by SciPy's CSR product, transposed and divided beforehand: one thread."""
+    strength = matrix.sum(axis=1)
+    share = np.divide(1.0, strength, out=np.zeros(strength.size), where=strength > 0)
+    transposed = matrix.T.tocsr()
+    dangling = strength == 0
+
+    def rank(num_iterations: int) -> Any:
+        n = strength.size
+        ranks = np.full(n, 1 / max(1, n))
+        for _ in range(num_iterations):
+            jump = (DAMPING * ranks[dangling].sum() + 1 - DAMPING) / n
+            ranks, before = DAMPING * (transposed @ (ranks * share)) + jump, ranks
+            np.abs(ranks - before).sum()
+        return ranks
+
+    return Library(rank)
+
+
+def networkx_pagerank(matrix: Any, **_: Any) -> Library:
+    """NetworkX's own, which makes its matrix in every call: that is in its seconds."""
+    import networkx as nx
+
+    graph = nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph)
+
+    def rank(num_iterations: int) -> Any:
+        try:
+            return nx.pagerank(graph, alpha=DAMPING, max_iter=num_iterations, tol=0)
+        except nx.PowerIterationFailedConvergence:
+            return None  # after exactly as many iterations as asked for
+
+    return Library(rank)
+
+
+def pymetis_partition(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """METIS, without loading: one thread."""
+    import pymetis
+
+    if directed:
+        raise OocGraphError("--peer pymetis takes undirected graphs, and this graph is directed")
+    matrix.setdiag(0)
+    matrix.eliminate_zeros()  # METIS takes no self-loops
+    adjacency = pymetis.CSRAdjacency(adj_starts=matrix.indptr.astype(np.int64), adjacent=matrix.indices.astype(np.int64))
+    return Library(lambda num_parts: pymetis.part_graph(num_parts, adjacency))
+
+
+def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
+    """Endpoints of the edges; an undirected one once."""
+    coo = matrix.tocoo()
+    rows, columns = coo.row, coo.col
+    if directed:
+        return rows, columns
+    once = rows <= columns
+    return rows[once], columns[once]
+
+
+LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
+    "bfs": {"scipy": scipy_bfs, "networkit": networkit_bfs, "igraph": igraph_bfs, "graphblas": graphblas_bfs},
+    "pagerank": {"scipy": scipy_pagerank, "networkx": networkx_pagerank},
+    "partition": {"pymetis": pymetis_partition},
+}
+"""The libraries of each algorithm, by the names that ``--peer`` takes. All are called with `directed` and `threads`; most ignore one."""
+
+FLOAT64_LIBRARIES = ("scipy", "networkx")
+"""Libraries that take float64 data; the others take the smallest there is."""
+
+
+def open_library(algorithm: str, name: str, matrix: Any, *, directed: bool, threads: int) -> Library:
+    """Prepare a library for an algorithm.
+
+    Raises
+    ------
+    MissingDependencyError
+        Its package is not installed.
+    """
+    try:
+        return LIBRARIES[algorithm][name](matrix, directed=directed, threads=threads)
+    except ImportError as error:
+        package = {"graphblas": "python-graphblas"}.get(name, name)
+        raise MissingDependencyError(f"--peer {name} needs the package {package}, which is not installed: pip install {package}") from error
