@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oocgraph.bench.harness import extremes, medians
 from oocgraph.bench.worker_sampler import WorkerSample
 from oocgraph.result import BFSResult
 from oocgraph.runtime.driver import Outcome
@@ -155,8 +156,8 @@ def run_metrics(searches: Sequence[dict[str, Any]], workers: Sequence[dict[str, 
     return {
         "num_workers": len(workers),
         "num_partitions": len(parts),
-        **_extremes(searches, "seconds", "in_process_seconds", "ratio", "overhead_ms_per_iteration", "ms_per_iteration"),
-        **{f"median_{name}": _median(searches, name) for name in ("call_seconds", "result_seconds", "num_iterations", "num_hops")},
+        **extremes(searches, "seconds", "in_process_seconds", "ratio", "overhead_ms_per_iteration", "ms_per_iteration"),
+        **medians(searches, "call_seconds", "result_seconds", "num_iterations", "num_hops"),
         "hops_per_iteration": _sum(searches, "num_hops") / iterations,
         "num_epochs": _sum(searches, "num_epochs"),
         "sent_bytes_per_iteration": sent / iterations,
@@ -167,7 +168,7 @@ def run_metrics(searches: Sequence[dict[str, Any]], workers: Sequence[dict[str, 
         "busy_fraction": sum(busy) / _sum(searches, "seconds") / len(workers),
         "edges_imbalance": imbalance([part["num_edges"] for part in parts]),
         "vertices_imbalance": imbalance([part["num_owned"] for part in parts]),
-        "median_bytes_read": _median(searches, "bytes_read"),
+        **medians(searches, "bytes_read"),
         "in_process_median_bytes_read": statistics.median(one["in_process"]["bytes_read"] for one in searches),
         "max_worker_peak_host_bytes": None if None in peaks else max(peaks),
     }
@@ -175,21 +176,3 @@ def run_metrics(searches: Sequence[dict[str, Any]], workers: Sequence[dict[str, 
 
 def _sum(rows: Sequence[dict[str, Any]], name: str) -> Any:
     return sum(row[name] for row in rows)
-
-
-def _median(rows: Sequence[dict[str, Any]], name: str) -> Any:
-    return statistics.median(row[name] for row in rows)
-
-
-def _extremes(rows: Sequence[dict[str, Any]], *names: str) -> dict[str, Any]:
-    """Return median and worst (largest) of some columns.
-
-    Examples
-    --------
-    >>> _extremes([{"seconds": 1.0}, {"seconds": 4.0}, {"seconds": 2.0}], "seconds")
-    {'median_seconds': 2.0, 'worst_seconds': 4.0}
-    """
-    out: dict[str, Any] = {}
-    for name in names:
-        out |= {f"median_{name}": _median(rows, name), f"worst_{name}": max(row[name] for row in rows)}
-    return out

@@ -1,6 +1,6 @@
-"""Kernels of a search on a GPU, each for itself: ways to gather neighbours, a pull over all planes, the making of a dependency subgraph.
+"""Kernels of a search on a GPU, each by itself: ways to gather neighbours, a pull over all planes, the making of a dependency subgraph.
 
-In: a graph that is loaded on a device. Out: seconds by the device's own events, what they moved, and whether they found what they had to.
+In: a graph that is loaded on a device. Out: seconds by the device's own events, bytes moved, and whether the result is right.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ METHODS = {"serial": SERIAL, "warp": WARP, "scan": SCAN, "hybrid": HYBRID}
 """``hybrid`` is Scan + Warp + CTA, ``serial`` one thread for each vertex."""
 
 LAUNCHES = 7
-"""Of which the first is not counted; the median of the others is."""
+"""Launches of a kernel; the median of all but the first counts."""
 
 SCANS = 20
 """Pulls over the planes between two events: each takes a tenth of a millisecond."""
 
 WIDEST_LEVELS = 8
-"""Levels with the most vertices, among which the frontier with the most edges is looked for."""
+"""Number of the largest levels among which the frontier with the most edges is chosen."""
 
 ACTIVE_SHARE = 0.1
 STAGING_BYTES = 1 << 20
@@ -94,7 +94,7 @@ def _measure_frontier(runtime: DeviceRuntime, state: DeviceState, levels: Array,
 
 
 def _push(runtime: DeviceRuntime, state: DeviceState, visited: Array, method: int) -> float:
-    """Push the frontier from the same state as every time; returns seconds of the kernel."""
+    """Push the frontier, always from the same state; return the seconds of the kernel."""
     kernels, rows, push, a, device = runtime.kernels, runtime.subgraph, runtime.graph.push, state.arrays, runtime.device
     queue = device.empty(TINY.edges, kernels.dtype)
     kernels.copy(visited, a.visited)
@@ -114,7 +114,7 @@ def _push(runtime: DeviceRuntime, state: DeviceState, visited: Array, method: in
 
 
 def measure_plane_scan(runtime: DeviceRuntime, vertex: int) -> dict[str, Any] | None:
-    """Pull over all planes with an empty frontier and nothing visited: every entry is looked at, nothing is found; None without planes.
+    """Pull over all planes with an empty frontier and nothing visited: every entry is read, nothing is found; None without planes.
 
     The bytes that it must touch: the planes once, the bitmaps of what is visited and of the frontier, those of what is found and left.
     """
@@ -140,7 +140,7 @@ def measure_plane_scan(runtime: DeviceRuntime, vertex: int) -> dict[str, Any] | 
 
 
 def measure_preparation(device: Device, kernels: GpuKernels, num_vertices: int, lookup: Lookup | None = None) -> dict[str, Any] | None:
-    """Make a dependency subgraph of a tenth of the vertices, at random: list them, find their rows, sum the degrees, tell the host.
+    """Make a dependency subgraph of a random tenth of the vertices: list them, find their rows, sum the degrees, copy the counts back.
 
     Parameters
     ----------

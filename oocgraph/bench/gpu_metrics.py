@@ -12,7 +12,7 @@ from typing import Any
 from oocgraph.bench.disk import DiskRate
 from oocgraph.bench.gpu_cases import CaseRun
 from oocgraph.bench.gpu_rates import DeviceRates
-from oocgraph.bench.harness import paired_ratios
+from oocgraph.bench.harness import extremes, medians, paired_ratios
 from oocgraph.result import BFSResult
 
 SUMMED = ("num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds", "span_seconds", "idle_seconds")
@@ -64,11 +64,13 @@ def case_metrics(run: CaseRun, rates: DeviceRates, disk: DiskRate) -> dict[str, 
     searches = [search_metrics(result, rates, disk) for result in run.results]
     for search, rule in zip(searches, run.invalid, strict=True):
         search |= {"valid": rule is None, "invalid": rule}
-    metrics: dict[str, Any] = {**head, "num_sources": len(searches), "num_invalid": sum(rule is not None for rule in run.invalid)}
-    for name in ("seconds", "teps", "link_bytes", "link_fraction", "bytes_read", "read_fraction", *SUMMED, "overlap_seconds"):
-        metrics[f"median_{name}"] = statistics.median(one[name] for one in searches)
-    metrics["worst_seconds"] = max(one["seconds"] for one in searches)
-    metrics["worst_link_fraction"] = max(one["link_fraction"] for one in searches)
+    metrics: dict[str, Any] = {
+        **head,
+        "num_sources": len(searches),
+        "num_invalid": sum(rule is not None for rule in run.invalid),
+        **extremes(searches, "seconds", "link_fraction"),
+        **medians(searches, "teps", "link_bytes", "bytes_read", "read_fraction", *SUMMED, "overlap_seconds"),
+    }
     for name in ("each_edge_once_ratio", "slowest_tier_ratio"):
         values = [one[name] for one in searches if one[name] is not None]
         metrics[f"median_{name}"] = statistics.median(values) if values else None

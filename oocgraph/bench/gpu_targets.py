@@ -1,7 +1,7 @@
 """What searches on an H200-class GPU must reach, beside what was measured.
 
 In: the metrics of a run. Out: rows ``what, graph, must_reach, measured, verdict``; the verdict is ``met``, ``missed``, or ``not measured``
-and why. Every graph is judged; those that the bounds were set for are named in `Target.meant`.
+and why. Every graph gets a verdict; `Target.meant` names those that the bounds were set for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Target:
     meant
         The graphs it was set for: Kronecker graphs of these scales.
     measured
-        Function from the metrics of a graph to the value that is judged; None where there is none.
+        Function from the metrics of a graph to the value that must reach the bound; None where there is none.
     sign, bound
         ``>=`` or ``<=``, and the number that must be reached.
     needs_device
@@ -49,26 +49,18 @@ class Target:
         return {"what": self.what, "meant_for": self.meant, "graph": graph, "must_reach": must_reach, "measured": value, "verdict": verdict}
 
 
-def _case(edges: str, name: str, share: float | None = None) -> Callable[[dict[str, Any]], float | None]:
-    """Return what reads one figure of one case."""
+def _case(edges: str, name: str, share: float | None = None, *, unit: float = 1.0) -> Callable[[dict[str, Any]], float | None]:
+    """Return a function that reads one metric of one case, in units of `unit`."""
 
     def read(metrics: dict[str, Any]) -> float | None:
-        for case in metrics["cases"]:
-            if case["edges"] == edges and case["budget_share"] == share:
-                value: float | None = case.get(name)
-                return value
-        return None
+        values = [case.get(name) for case in metrics["cases"] if case["edges"] == edges and case["budget_share"] == share]
+        return values[0] / unit if values and values[0] is not None else None
 
     return read
 
 
-def _gteps(metrics: dict[str, Any]) -> float | None:
-    teps = _case("device", "median_teps")(metrics)
-    return None if teps is None else teps / 1e9
-
-
 def _least(name: str) -> Callable[[dict[str, Any]], float | None]:
-    """Return what reads a figure of the methods: of several frontiers the least."""
+    """Return a function that reads a metric of the methods: the least of several frontiers."""
     return lambda metrics: min((one[name] for one in metrics["methods"]), default=None)
 
 
@@ -80,7 +72,10 @@ def _scan(metrics: dict[str, Any]) -> float | None:
 SHARE = 0.1
 
 TARGETS = (
-    Target(what="all resident: median GTEPS", meant="kron24, kron26", measured=_gteps, sign=">=", bound=100),
+    Target(
+        what="all resident: median GTEPS",
+        meant="kron24, kron26", measured=_case("device", "median_teps", unit=1e9), sign=">=", bound=100,
+    ),
     Target(
         what="10 % budget, edges in host memory: time / (edge bytes / link bandwidth), median",
         meant="kron26", measured=_case("host", "median_each_edge_once_ratio", SHARE), sign="<=", bound=0.25,
@@ -120,7 +115,7 @@ def verdicts(graphs: Sequence[dict[str, Any]], preparation: dict[str, Any] | Non
 
 
 def _reason(metrics: dict[str, Any]) -> str:
-    """Say why there is no figure."""
+    """Say why there is no value."""
     if not metrics:
         return "too little device memory"
     refused = [case["case"] for case in metrics["cases"] if case["refused"] is not None]

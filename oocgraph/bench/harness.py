@@ -90,6 +90,25 @@ def paired_ratios(name: str, ours: Sequence[float], theirs: Sequence[float]) -> 
     return {name: statistics.median(ratios), f"{name}_quartiles": np.quantile(ratios, (0.25, 0.75)).tolist()}
 
 
+def medians(rows: Sequence[Mapping[str, Any]], *names: str) -> dict[str, Any]:
+    """Return the median of each column, as ``median_`` and its name."""
+    return {f"median_{name}": statistics.median(row[name] for row in rows) for name in names}
+
+
+def extremes(rows: Sequence[Mapping[str, Any]], *names: str) -> dict[str, Any]:
+    """Return the median and the largest value of each column.
+
+    Examples
+    --------
+    >>> extremes([{"seconds": 1.0}, {"seconds": 4.0}, {"seconds": 2.0}], "seconds")
+    {'median_seconds': 2.0, 'worst_seconds': 4.0}
+    """
+    metrics: dict[str, Any] = {}
+    for name in names:
+        metrics |= {**medians(rows, name), f"worst_{name}": max(row[name] for row in rows)}
+    return metrics
+
+
 @contextmanager
 def scratch_folder(parent: str | Path | None) -> Iterator[Path]:
     """Yield a new folder, removed at the end with all that is in it."""

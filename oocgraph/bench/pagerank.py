@@ -1,8 +1,8 @@
 """Iterations of PageRank, beside a peer's on the same graph and beside the disk.
 
-In: a store and how to measure. Out: a `Report`. Each round runs ours, then every peer, then reads the edges from first to last as one
-sequential reader does; ratios are made inside a round and the median of the rounds counts. The first iteration of ours, which brings
-edges into memory, is left out.
+In: a store and how to measure. Out: a `Report`. Each round runs ours, reads the edges from first to last as one sequential reader does
+(if ours read some), then runs every peer; ratios are made inside a round and the median of the rounds counts. The first iteration of
+ours, which brings edges into memory, is left out.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ class RankRun:
         Median of the iterations.
     bytes_per_second : float
         Rate of reading from the disk; 0 if all edges were in memory.
+    sequential_bytes_per_second : float or None
+        Rate of the sequential reader; None where nothing was read or the store is not of plain files.
     """
 
     iteration_seconds: float
     bytes_per_second: float
+    sequential_bytes_per_second: float | None = None
 
 
 def bench_pagerank(
@@ -76,22 +79,18 @@ def bench_pagerank(
     """
     threads = threads or settings().threads
     options: dict[str, Any] = {"tol": 0, "max_iter": num_iterations + 1, "weights": False}
-    results: list[PageRankResult] = []  # the last one
-    runs: list[RankRun] = []
+    result: PageRankResult | None = None
 
-    def rank(_number: int) -> None:
-        results.clear()
-        results.append(pagerank(store, threads=threads, memory_budget=memory_budget, precision=precision, **options))
-        runs.append(_run_of(results[0]))
-
-    def read(_number: int) -> float | None:
-        return sequential_bytes_per_second([store.array(f"{store.pull_group}/indices")]) if runs[-1].bytes_per_second else None
+    def rank(_number: int) -> RankRun:
+        nonlocal result
+        result = pagerank(store, threads=threads, memory_budget=memory_budget, precision=precision, **options)
+        return _run_of(store, result)
 
     with scratch_folder(scratch) as folder, open_peers("pagerank", peer, store, threads=threads, folder=folder) as peers:
-        theirs = {one.name: partial(_iteration_seconds, one, num_iterations) for one in peers}
-        subjects: dict[str, Callable[[int], Any]] = {"ours": rank, **theirs, "sequential": read}
-        found = in_turn(subjects, range(num_rounds), progress, phase="running")
-    (result,) = results
+        subjects: dict[str, Callable[[int], Any]] = {one.name: partial(_iteration_seconds, one, num_iterations) for one in peers}
+        found = in_turn({"ours": rank, **subjects}, range(num_rounds), progress, phase="running")
+    assert result is not None
+    runs: list[RankRun] = found["ours"]
     seconds = [one.iteration_seconds for one in runs]
     names = ("edge_bytes", "kept_bytes", "peak_host_bytes", "memory_budget", "bytes_read")
     return Report(
@@ -103,17 +102,19 @@ def bench_pagerank(
             "median_iteration_seconds": statistics.median(seconds),
             "min_iteration_seconds": min(seconds),
             **{name: getattr(result, name) for name in names},
-            **disk_metrics(runs, found["sequential"]),
+            **disk_metrics(runs),
             **_peer_metrics(peers, seconds, found),
         },
     )
 
 
-def _run_of(result: PageRankResult) -> RankRun:
+def _run_of(store: CSRStore, result: PageRankResult) -> RankRun:
     steps = result.steps[1:]
+    num_bytes = sum(one.bytes_read for one in steps)
     return RankRun(
         iteration_seconds=statistics.median(one.seconds for one in steps),
-        bytes_per_second=sum(one.bytes_read for one in steps) / sum(one.seconds for one in steps),
+        bytes_per_second=num_bytes / sum(one.seconds for one in steps),
+        sequential_bytes_per_second=sequential_bytes_per_second([store.array(f"{store.pull_group}/indices")]) if num_bytes else None,
     )
 
 
@@ -122,15 +123,13 @@ def _iteration_seconds(peer: Peer, num_iterations: int, _number: int) -> float:
     return found.seconds / (found.count or num_iterations)
 
 
-def disk_metrics(runs: Sequence[RankRun], sequential: Sequence[float | None]) -> dict[str, Any]:
+def disk_metrics(runs: Sequence[RankRun]) -> dict[str, Any]:
     """Compare the rates of our reading with those of the sequential reader in the same rounds, where there was one."""
-    shares = [one.bytes_per_second / rate for one, rate in zip(runs, sequential, strict=True) if rate]
+    shares = [one.bytes_per_second / one.sequential_bytes_per_second for one in runs if one.sequential_bytes_per_second]
     if not shares:
         return {}
-    return {
-        "median_bytes_per_second": statistics.median(one.bytes_per_second for one in runs),
-        "fraction_of_sequential": statistics.median(shares),
-    }
+    rate = statistics.median(one.bytes_per_second for one in runs)
+    return {"median_bytes_per_second": rate, "fraction_of_sequential": statistics.median(shares)}
 
 
 def _peer_metrics(peers: Sequence[Peer], seconds: Sequence[float], found: dict[str, list[float]]) -> dict[str, Any]:

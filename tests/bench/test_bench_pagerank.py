@@ -70,9 +70,10 @@ def test_peers_rank_as_we_do(store):
 
 def test_ratios_are_made_inside_a_round():
     assert paired_ratios("ratio", [1, 3, 9], [2, 3, 2])["ratio"] == 1
-    runs = [RankRun(iteration_seconds=1, bytes_per_second=90.0), RankRun(iteration_seconds=3, bytes_per_second=50.0)]
-    assert disk_metrics(runs, [100.0, None]) == {"median_bytes_per_second": 70.0, "fraction_of_sequential": 0.9}
-    assert disk_metrics(runs, [None, None]) == {}
+    read = RankRun(iteration_seconds=1, bytes_per_second=90.0, sequential_bytes_per_second=100.0)
+    not_read = RankRun(iteration_seconds=3, bytes_per_second=50.0)
+    assert disk_metrics([read, not_read]) == {"median_bytes_per_second": 70.0, "fraction_of_sequential": 0.9}
+    assert disk_metrics([not_read]) == {}
 
 
 def test_edges_on_disk_are_compared_with_the_disk(store, monkeypatch):
