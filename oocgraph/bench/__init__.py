@@ -1,1 +1,1 @@
-"""Measurements of searches: random sources, validated results, a peer on the same graph in the same run."""
+"""Measurements: subjects and peers on the same input, in turn; results validated; one module for each benchmark."""

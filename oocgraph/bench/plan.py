@@ -1,7 +1,7 @@
 """What `oocgraph.plan_bfs` predicts beside what real searches over real partitions send, and on two workers how long they take.
 
-In: a graph. Out: `PlanReport`, a `Compared` for each case. Bytes and messages do not depend on where members are, so those searches run in
-this process. Times are of two worker processes of one thread, by constants that are measured on the same two, in turn with the searches.
+In: a graph. Out: a `Report` with a `Compared` for each case. Bytes and messages do not depend on where members are, so those searches run
+in this process. Times are of two worker processes of one thread, by constants that are measured on the same two, in turn with the searches.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from oocgraph.algorithms.calibrate import NUM_WORKERS, Calibration
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.algorithms.plan_bfs import plan_bfs
+from oocgraph.bench.harness import Report, in_turn
 from oocgraph.partition.grid import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
@@ -65,20 +66,6 @@ class Compared:
     iterations: tuple[ComparedIteration, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReport:
-    """All cases, and what holds for the run."""
-
-    graph: str
-    source: Any
-    constants: Constants | None
-    cases: tuple[Compared, ...]
-
-    def figures(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return asdict(self)
-
-
 def bench_plan(
     store: CSRStore,
     *,
@@ -87,7 +74,7 @@ def bench_plan(
     timed: bool,
     num_searches: int,
     progress: Progress,
-) -> PlanReport:
+) -> Report:
     """Compare.
 
     Parameters
@@ -116,25 +103,25 @@ def bench_plan(
     constants = None
     if timed:
         progress(PHASE, len(cases), num_cases)
-        constants, found = _timed(store, vertex, num_searches)
+        constants, found = _timed(store, vertex, num_searches, progress)
         told = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants)
         cases.append(_compare(told.cases[0], found, timed=True))
     progress(PHASE, num_cases, num_cases)
-    return PlanReport(graph=store.url, source=plan.source, constants=constants, cases=tuple(cases))
+    times = None if constants is None else asdict(constants)
+    rows = [asdict(case) for case in cases]
+    return Report(title=repr(store), metrics={"graph": store.url, "source": plan.source, "constants": times, "cases": rows})
 
 
-def _timed(store: CSRStore, vertex: int, num_searches: int) -> tuple[Constants, list[Search]]:
-    """Measure constants and searches in turn, so that what else runs on the machine slows down both alike."""
-    found: list[Search] = []
+def _timed(store: CSRStore, vertex: int, num_searches: int, progress: Progress) -> tuple[Constants, list[Search]]:
+    """Measure constants and searches in turn, so that other load on the machine slows down both alike."""
     with ExitStack() as stack:
         client = stack.enter_context(local_cluster(workers=NUM_WORKERS, threads_per_worker=1))
         calibration = stack.enter_context(Calibration(client))
         opened = stack.enter_context(open_partitioned(store, DIMENSIONS[0], num_partitions=NUM_WORKERS, client=client))
         opened.search(np.array([vertex]))
-        for _ in range(num_searches):
-            calibration.measure()
-            found.append(opened.search(np.array([vertex])))
-        return calibration.constants(), found
+        subjects = {"constants": lambda _: calibration.measure(), "search": lambda _: opened.search(np.array([vertex]))}
+        found = in_turn(subjects, range(num_searches), progress, phase="searching with two workers")
+        return calibration.constants(), found["search"]
 
 
 def _compare(case: PlannedBFS, searches: Sequence[Search], *, timed: bool) -> Compared:
