@@ -26,12 +26,12 @@ from oocgraph.bench.spool import leave_page_cache
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, host_bytes, parse_bytes
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.traversal import Iteration
 from oocgraph.types import Direction, Progress
 
 
@@ -274,7 +274,7 @@ def sent_and_bound(iteration: Iteration, owned: Sequence[int], itemsize: int) ->
 
     Examples
     --------
-    >>> from oocgraph.traversal import PartFigures
+    >>> from oocgraph.results.search import PartFigures
     >>> few, many = PartFigures(0, "a", "push", 0.1, 0, 8, 2), PartFigures(1, "b", "push", 0.1, 0, 16, 90)
     >>> sent_and_bound(Iteration(1, "push", "", 1, 0, 0.1, 0, parts=(few, many)), owned=[100, 100], itemsize=4)
     (24, 24)

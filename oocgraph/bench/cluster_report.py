@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from oocgraph.traversal import imbalance
+from oocgraph.results.search import imbalance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

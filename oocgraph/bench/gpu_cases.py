@@ -19,7 +19,7 @@ from oocgraph.bench.judge import broken_rule
 from oocgraph.bench.spool import ResultSpool
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import PeakSampler, format_bytes, parse_bytes
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.runtime.device_load import device_limit_bytes
 from oocgraph.runtime.local import LocalRuntime

@@ -11,7 +11,7 @@ from typing import Any
 
 from oocgraph.bench.gpu_cases import CaseReport
 from oocgraph.bench.gpu_rates import DeviceRates, DiskRate
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 
 SUMMED = ("num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds", "span_seconds", "idle_seconds")
 """Figures of an iteration that are summed over a search."""

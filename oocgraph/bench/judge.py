@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oocgraph.errors import ValidationError
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.verify import verify_bfs
 

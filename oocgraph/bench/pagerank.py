@@ -21,7 +21,7 @@ import numpy as np
 from oocgraph.algorithms.pagerank import pagerank
 from oocgraph.bench.rank_peers import RankPeers
 from oocgraph.config import settings
-from oocgraph.pagerank_result import PageRankResult
+from oocgraph.results.pagerank import PageRankResult
 from oocgraph.runtime.ranking import Precision
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore

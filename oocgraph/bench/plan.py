@@ -20,10 +20,10 @@ from oocgraph.algorithms.plan_bfs import SAMPLE_EDGES, plan_bfs
 from oocgraph.partition.grid import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
+from oocgraph.results.search import Search
 from oocgraph.runtime.cluster import local_cluster
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.traversal import Search
 from oocgraph.types import Progress
 
 PHASE = "comparing"

@@ -21,7 +21,7 @@ from oocgraph.bench.spool import ResultSpool
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import input_positions

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.store.outputs import output_error
 from oocgraph.types import Array
 

@@ -24,7 +24,7 @@ from oocgraph.kernels import partition as bits
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
-from oocgraph.result import Iteration
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.engine import PREFETCH_MISSES, Engine, Few
 from oocgraph.runtime.levels import iterate

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,6 +108,23 @@ def array_metadata(length: int, chunk_length: int, dtype: np.dtype[Any], codec: 
 def group_metadata(attributes: dict[str, Any]) -> dict[str, Any]:
     """Zarr v3 metadata of a group."""
     return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+
+
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as a ``zarr.json`` holds them."""
+    return json.dumps(metadata, indent=1)
+
+
+def write_metadata(folder: Path, metadata: Mapping[str, Any]) -> None:
+    """Write the ``zarr.json`` of an array or a group."""
+    (folder / "zarr.json").write_text(metadata_text(metadata))
+
+
+def plain_json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as they will be read back: lists for tuples and arrays, Python's numbers for NumPy's, text for anything else."""
+    text = json.dumps(dict(fields), default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+    plain: dict[str, Any] = json.loads(text)
+    return plain
 
 
 def parse_array(stored: dict[str, Any], codec: Codec) -> ArrayShape:

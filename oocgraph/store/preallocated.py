@@ -7,7 +7,6 @@ twice, because a worker was lost, is the same twice.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.layout import CHECKSUMS, CHUNK_BYTES
-from oocgraph.store.metadata import array_metadata
+from oocgraph.store.metadata import array_metadata, write_metadata
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -66,8 +65,7 @@ class PreallocatedArray:
 
     def seal(self) -> None:
         """Write the metadata, and the checksums of what is in the files."""
-        metadata = array_metadata(self.length, self.chunk_length, self.dtype, "none")
-        (self.root / self.name / "zarr.json").write_text(json.dumps(metadata, indent=1))
+        write_metadata(self.root / self.name, array_metadata(self.length, self.chunk_length, self.dtype, "none"))
         checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{self.name}", np.uint32, "none")
         num_bytes = self.length * self.dtype.itemsize
         chunk_bytes = self.chunk_length * self.dtype.itemsize

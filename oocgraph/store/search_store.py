@@ -39,7 +39,7 @@ from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
-from oocgraph.store.metadata import read_json
+from oocgraph.store.metadata import group_metadata, metadata_text, plain_json, read_json, write_metadata
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
 from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
@@ -89,12 +89,12 @@ class SearchStore:
         """
         place = SearchStore.new_place(path)
         own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
-        store = cls(place, _plain({**fields, **own}))
+        store = cls(place, plain_json({**fields, **own}))
         with Staging(place, durable=store._durable) as staged:
             staged.path.mkdir()
             (staged.path / _PARTS).mkdir()
-            _write_group(staged.path / _PARTS, {})
-            _write_group(staged.path, {SEARCH_KEY: store.fields})
+            write_metadata(staged.path / _PARTS, group_metadata({}))
+            write_metadata(staged.path, group_metadata({SEARCH_KEY: store.fields}))
             staged.publish()
         return store
 
@@ -175,10 +175,10 @@ class SearchStore:
         OutputError
             They cannot be written; those in place stay.
         """
-        changed = {**self.fields, **_plain(fields)}
+        changed = {**self.fields, **plain_json(fields)}
         staged = self.path / ".zarr.json-unfinished"  # the fields have one writer
         try:
-            staged.write_text(_group_text({SEARCH_KEY: changed}))
+            staged.write_text(metadata_text(group_metadata({SEARCH_KEY: changed})))
             put(staged, self.path / "zarr.json", replace=True, durable=self._durable)
         except OSError as error:
             raise search_write_error(error, self.path / "zarr.json") from error
@@ -287,7 +287,7 @@ class SearchStore:
             staged.mkdir()
             for name, values in (("level", level), ("parent", parent)):
                 _write_array(staged, name, values)
-            _write_group(staged, {})
+            write_metadata(staged, group_metadata({}))
             if not SearchStore.open(self.path).complete:
                 _put_part(staged, place, durable=self._durable)
         except OSError as error:
@@ -407,19 +407,3 @@ def _write_array(root: Path, name: str, values: Array) -> None:
         writer.close()
     finally:
         writer.abort()
-
-
-def _write_group(folder: Path, attributes: dict[str, Any]) -> None:
-    (folder / "zarr.json").write_text(_group_text(attributes))
-
-
-def _group_text(attributes: dict[str, Any]) -> str:
-    return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes}, indent=1)
-
-
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields as they will be read back: lists for tuples and arrays, Python's numbers for NumPy's."""
-    plain: dict[str, Any] = json.loads(
-        json.dumps(dict(fields), default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
-    )
-    return plain

@@ -84,6 +84,21 @@ class VertexIds:
             self._require_isolated(wanted[~found])
         return vertices[np.searchsorted(wanted, given)]
 
+    def look_up(self, given: Any) -> tuple[Ids, Array]:
+        """Return some user ids as `stored_blocks` has them, and their store numbers (-1: isolated).
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the input, or is not of the graph's kind.
+        """
+        ids, numbers = self.parse(given), self.vertices_of(given)
+        if self.kind == "int64":
+            return ids, numbers
+        import pyarrow as pa
+
+        return pa.array(ids, pa.large_string()), numbers
+
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
 

@@ -9,7 +9,6 @@ Chunks are plain files: of the bytes of the values, or of those compressed (`ooc
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,7 @@ import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.codecs import encode
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
-from oocgraph.store.metadata import array_metadata, group_metadata
+from oocgraph.store.metadata import array_metadata, group_metadata, write_metadata
 from oocgraph.store.staging import Staging
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -79,8 +78,7 @@ class ArrayWriter:
                 self._chunk_file = None
         else:
             chunk_length = self._chunk_length
-        metadata = array_metadata(self.length, chunk_length, self._dtype, self._codec)
-        (self._root / self.name / "zarr.json").write_text(json.dumps(metadata, indent=1))
+        write_metadata(self._root / self.name, array_metadata(self.length, chunk_length, self._dtype, self._codec))
 
     def checksums(self) -> Array:
         """Return the checksums of all that was written: (num_pages or num_chunks,) uint32."""
@@ -138,7 +136,7 @@ def write_groups(root: Path, attributes: dict[str, Any]) -> None:
     for folder in folders:
         own = attributes if folder == root else {}
         if folder == root or not (folder / "zarr.json").exists():
-            (folder / "zarr.json").write_text(json.dumps(group_metadata(own), indent=1))
+            write_metadata(folder, group_metadata(own))
 
 
 class StoreWriter:

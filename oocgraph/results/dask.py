@@ -24,10 +24,11 @@ import dask.array as da
 import numpy as np
 
 from oocgraph.errors import OocGraphError, OutputError, StoreError
-from oocgraph.join import Join
 from oocgraph.partition.dealing import Dealing, deal
-from oocgraph.partition.store_order import StoreOrder
-from oocgraph.result import BLOCK_VERTICES, BFSResult
+from oocgraph.results.base import BLOCK_VERTICES
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.join import Join
+from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.columns import as_numpy
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.remains import OUTPUT, Remains, clear
@@ -99,15 +100,14 @@ class DaskBFSResult(BFSResult):
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
     **figures
-        As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.partition.store_order.StoreOrder`.
+        As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.results.store_order.StoreOrder`.
 
     Notes
     -----
-    `vertices`, `level` and `parent` are Dask arrays. What is persisted or sent away from them does not keep an owned folder:
-    name a result store to go on using it.
+    `vertices`, `level` and `parent` are Dask arrays, (num_ids,), of the dtypes that `BFSResult` gives them. What is persisted or sent away
+    from them does not keep an owned folder: name a result store to go on using it.
     """
 
-    ids: VertexIds
     result_store: str
     client: Any = None
     cluster: Mapping[str, int | None] = field(default_factory=dict)
@@ -117,26 +117,11 @@ class DaskBFSResult(BFSResult):
         if self.owned:
             self._keep  # noqa: B018 - made now, so that a result that nobody asks anything cleans up too
 
-    @cached_property
-    def vertices(self) -> Any:
-        """Every input id, ascending, isolated ones included: (num_ids,) Dask array of int64, or of objects (str)."""
-        return self._dask_array("vertices")
-
-    @cached_property
-    def level(self) -> Any:
-        """Level of each of `vertices`: (num_ids,) Dask array of int32, -1 where unreached."""
-        return self._dask_array("level")
-
-    @cached_property
-    def parent(self) -> Any:
-        """Parent id of each of `vertices`: Dask array of int64 with -1 where unreached, or of objects: str, None."""
-        return self._dask_array("parent")
-
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""
         return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
 
-    def _in_memory(self, *columns: Any) -> Sequence[Array]:
+    def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         if self.client is None:
             return da.compute(*columns)  # type: ignore[no-any-return]
         return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
@@ -157,7 +142,8 @@ class DaskBFSResult(BFSResult):
     def _token(self) -> str:
         return uuid4().hex
 
-    def _dask_array(self, column: str) -> Any:
+    def _joined(self, column: str) -> Any:
+        """Return a whole column as a Dask array."""
         num_ids = self.ids.num_ids
         size = max(ARRAY_BLOCK_VERTICES, -(-num_ids // MAX_BLOCKS))
         sizes = [min(size, num_ids - start) for start in range(0, num_ids, size)] or [0]
@@ -168,7 +154,7 @@ class DaskBFSResult(BFSResult):
             size=size,
             keep=self._keep if self.owned and column != "vertices" else None,
         )
-        dtype = self._dtype(column)
+        dtype = self.dtype_of(column)
         return da.map_blocks(block, name=f"bfs-{column}-{self._token}", chunks=(tuple(sizes),), dtype=dtype, meta=np.empty(0, dtype))
 
 
@@ -212,7 +198,7 @@ def read_block(graph: str, result_store: str, column: str, start: int, stop: int
     vertices, numbers = ids.stored_block(start, stop)
     if column == "vertices":
         return as_numpy(vertices)
-    return as_numpy(_open_join(store, ids, result_store).column(column, vertices, numbers))
+    return as_numpy(_open_join(store, ids, result_store).values_of((column,), vertices, numbers)[column])
 
 
 def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:

@@ -15,7 +15,7 @@ from oocgraph.types import Array
 
 StoreOrdered: TypeAlias = Any
 """(num_vertices,) values in store order: a NumPy array, or what reads only the values that it is indexed with
-(`oocgraph.partition.store_order.StoreOrder`)."""
+(`oocgraph.results.store_order.StoreOrder`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,34 @@
 """Writes a result to a Zarr group, a Parquet file or a CSV file, block by block.
 
-In: a `BFSResult`. Out: the columns (arrays) ``vertices``, ``level`` and ``parent``, in ascending order of the
-vertices. Parquet and CSV name the first ``vertex``. An unreached vertex has level -1 and parent -1; a parent among
-strings is then null, which CSV writes as nothing and Zarr as an empty string (strings are two arrays:
-``vertices/bytes``, ``vertices/offsets``). Of a `PageRankResult`: ``vertices`` and ``rank``.
+In: a `oocgraph.results.base.VertexResult`. Out: arrays (columns) named ``vertices`` and as the result's columns, in ascending order of
+the vertices. Parquet and CSV name the first ``vertex``. Where there is no value, such as the level of an unreached vertex, numbers and ids
+are -1; ids that are strings are then null, which CSV writes as nothing and Zarr as an empty string (strings are two arrays:
+``vertices/bytes``, ``vertices/offsets``).
 """
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arrow import from_numbers, import_bytes, load_tables
 from oocgraph.errors import OutputError
-from oocgraph.join import Ids
 from oocgraph.memory import host_bytes
-from oocgraph.pagerank_result import PageRankResult
-from oocgraph.result import BFSResult
-from oocgraph.store.columns import id_bytes
+from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
+from oocgraph.store.metadata import plain_json
 from oocgraph.store.outputs import Kind, local_path, output_place
 from oocgraph.store.staging import Staging
 from oocgraph.store.strings import string_buffers
-from oocgraph.store.writer import ArrayWriter
+from oocgraph.store.writer import ArrayWriter, write_groups
+
+if TYPE_CHECKING:
+    from oocgraph.results.base import VertexResult
 
 EXTENSIONS = (".zarr", ".parquet", ".csv")
 
@@ -41,16 +41,11 @@ WRITER_BYTES = 20 << 20
 ROW_BYTES, ID_COPIES = 64, 8
 """What a row takes: numbers, positions and encoded pages; and how often each of its ids is held, as read, joined, taken and encoded."""
 
-Result = BFSResult | PageRankResult
-
-_ID = "id"
-"""Kind of a column that holds ids."""
-
-_BFS_COLUMNS = {"vertices": _ID, "level": "int32", "parent": _ID}
-_RANK_COLUMNS = {"vertices": _ID, "rank": "float64"}
+ID = "id"
+"""Kind of a column that holds ids; that of any other is its dtype."""
 
 
-def write_result(result: BFSResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def write_result(result: VertexResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Write `result` to `path`; its extension chooses the form.
 
     Raises
@@ -58,18 +53,16 @@ def write_result(result: BFSResult, path: str | os.PathLike[str], *, overwrite: 
     OutputError
         The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
     """
-    _write(result, path, _BFS_COLUMNS, "bfs", overwrite=overwrite)
-
-
-def write_ranks(result: PageRankResult, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write `result` to `path`, as `write_result` does.
-
-    Raises
-    ------
-    OutputError
-        As of `write_result`.
-    """
-    _write(result, path, _RANK_COLUMNS, "pagerank", overwrite=overwrite)
+    result_place(path, overwrite=overwrite)
+    kinds = {"vertices": ID, **result.columns}
+    if Path(path).suffix != ".zarr":
+        load_tables()
+    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
+        if staged.path.suffix == ".zarr":
+            _write_zarr(result, staged.path, kinds)
+        else:
+            _write_table(result, staged.path, kinds)
+        staged.publish()
 
 
 def writing_bytes(store: CSRStore) -> int:
@@ -77,11 +70,10 @@ def writing_bytes(store: CSRStore) -> int:
     return import_bytes() + WRITER_BYTES + MIN_ROWS * _row_bytes(store)
 
 
-def rows_within(result: Result) -> int:
+def rows_within(result: VertexResult) -> int:
     """Return the rows that may be written at once, by what the budget of `result` leaves now."""
-    store: CSRStore = result.ids.store  # type: ignore[attr-defined]
     free = result.memory_budget - host_bytes() - WRITER_BYTES
-    return result.block_vertices(max(MIN_ROWS, free // _row_bytes(store)))
+    return result.block_vertices(max(MIN_ROWS, free // _row_bytes(result.ids.store)))
 
 
 def _row_bytes(store: CSRStore) -> int:
@@ -103,18 +95,6 @@ def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 
 def _kind(extension: str) -> Kind:
     return "result" if extension == ".zarr" else "file"
-
-
-def _write(result: Result, path: str | os.PathLike[str], columns: dict[str, str], algorithm: str, *, overwrite: bool) -> None:
-    result_place(path, overwrite=overwrite)
-    if Path(path).suffix != ".zarr":
-        load_tables()
-    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
-        if staged.path.suffix == ".zarr":
-            _write_zarr(result, staged.path, columns, algorithm)
-        else:
-            _write_table(result, staged.path, columns)
-        staged.publish()
 
 
 class IdWriter:
@@ -145,42 +125,34 @@ class IdWriter:
             array.close()
 
 
-def _write_zarr(result: Result, folder: Path, columns: dict[str, str], algorithm: str) -> None:
+def _write_zarr(result: VertexResult, folder: Path, kinds: dict[str, str]) -> None:
     folder.mkdir()
     writers: dict[str, IdWriter | ArrayWriter] = {
-        name: IdWriter(folder, name, result.ids.kind) if kind == _ID else ArrayWriter(folder, name, kind, "none")
-        for name, kind in columns.items()
+        name: IdWriter(folder, name, result.ids.kind) if kind == ID else ArrayWriter(folder, name, kind, "none")
+        for name, kind in kinds.items()
     }
     for block in result.blocks(rows_within(result)):
         for name, writer in writers.items():
             writer.append(getattr(block, name))
     for writer in writers.values():
         writer.close()
-    groups = [name for name, kind in columns.items() if kind == _ID] if result.ids.kind == "string" else []
-    attributes = {RESULT_KEY: {"algorithm": algorithm, "id_kind": result.ids.kind, **result.summary()}}
-    for name in ("", *groups):
-        metadata = {"zarr_format": 3, "node_type": "group", "attributes": {} if name else attributes}
-        (folder / name / "zarr.json").write_text(json.dumps(metadata, indent=1, default=_plain))
+    write_groups(folder, {RESULT_KEY: plain_json({"algorithm": result.algorithm, "id_kind": result.ids.kind, **result.summary()})})
 
 
-def _write_table(result: Result, file: Path, columns: dict[str, str]) -> None:
+def _write_table(result: VertexResult, file: Path, kinds: dict[str, str]) -> None:
     """Write Parquet or CSV."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
 
     ids = pa.int64() if result.ids.kind == "int64" else pa.large_string()
-    types = {name: ids if kind == _ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in columns.items()}
+    types = {name: ids if kind == ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in kinds.items()}
     schema = pa.schema([("vertex" if name == "vertices" else name, kind) for name, kind in types.items()])
     csv = file.suffix == ".csv"
-    few = [name for name, kind in columns.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
+    few = [name for name, kind in kinds.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
     options = {"compression": "zstd", "use_dictionary": few}
     with pyarrow.csv.CSVWriter(str(file), schema) if csv else pq.ParquetWriter(str(file), schema, **options) as writer:
         for block in result.blocks(rows_within(result)):
-            values = [getattr(block, name) for name in columns]
+            values = [getattr(block, name) for name in kinds]
             arrays = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in values]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)
