@@ -103,6 +103,18 @@ def test_imports_go_down_only(module):
         assert same_package or LEVEL[top(target)] < LEVEL[top(module)], f"{module} imports {target}, which is not below it"
 
 
+def circles():
+    """Return the largest sets of modules of which each imports each other, by whatever way, also when a function of it runs."""
+    seen = {module: reachable(module) for module in MODULES}
+    together = {frozenset(other for other in seen[module] if module in seen[other]) for module in MODULES}
+    return sorted(sorted(circle) for circle in together if len(circle) > 1)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Import circles are refused within packages too, and those that an import inside a function hides."""
+    assert not circles()
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_heavy_libraries_stay_where_they_belong(module):
     """Each library with a home is imported only there."""

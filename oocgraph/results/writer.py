@@ -20,6 +20,7 @@ from oocgraph.errors import OutputError
 from oocgraph.memory import host_bytes
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
 from oocgraph.store.outputs import Kind, local_path, output_place
@@ -76,7 +77,7 @@ def rows_within(result: VertexResult) -> int:
     return result.block_vertices(max(MIN_ROWS, free // _row_bytes(result.ids.store)))
 
 
-def _row_bytes(store: CSRStore) -> int:
+def _row_bytes(store: GraphArrays) -> int:
     return ROW_BYTES + ID_COPIES * id_bytes(store, SORTED_ID)
 
 

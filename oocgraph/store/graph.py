@@ -23,6 +23,7 @@ from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_js
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Codec
 
 BLOCK_VERTICES = 1 << 16
@@ -113,8 +114,6 @@ class CSRStore:
 
     def __contains__(self, vertex: Any) -> bool:
         """Return whether `vertex` is an id of the input, isolated ones included."""
-        from oocgraph.store.vertices import VertexIds
-
         try:
             VertexIds(self).vertices_of([vertex])
         except VertexNotFoundError:
@@ -234,7 +233,7 @@ class CSRStore:
 
         See `oocgraph.store.scipy.to_scipy`.
         """
-        from oocgraph.store.scipy import to_scipy
+        from oocgraph.store.scipy import to_scipy  # with numba, which takes half a second: at first use
 
         return to_scipy(self, weight=weight, dtype=dtype)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, string_arrays
 from oocgraph.types import Array
 
@@ -26,12 +26,12 @@ _PAGE_IDS = 512
 """Ids of one page: what bisection reads at once (of a compressed column: a chunk)."""
 
 
-def id_column(store: CSRStore, name: str) -> Column:
+def id_column(store: GraphArrays, name: str) -> Column:
     """Return a column of the store's ids."""
     return IntColumn(store, name) if store.attributes.id_kind == "int64" else StringColumn(store, name)
 
 
-def stream(store: CSRStore, block_size: int) -> Iterator[tuple[Ids, Array]]:
+def stream(store: GraphArrays, block_size: int) -> Iterator[tuple[Ids, Array]]:
     """Iterate over all ids in blocks of at most `block_size`."""
     run = _Run(id_column(store, SORTED_ID))
     order = store.array(ORDER)
@@ -54,7 +54,7 @@ def stream(store: CSRStore, block_size: int) -> Iterator[tuple[Ids, Array]]:
         yield from _merged(run, order, _Run(id_column(store, ISOLATED_ID)), block_size)
 
 
-def block(store: CSRStore, start: int, stop: int) -> tuple[Ids, Array]:
+def block(store: GraphArrays, start: int, stop: int) -> tuple[Ids, Array]:
     """Return the ids at positions ``start .. stop - 1`` of the ascending order, and their store numbers.
 
     Notes
@@ -93,7 +93,7 @@ def _bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
 class _Pages:
     """Values of a column, of which the page last read is kept: the last steps of a bisection are all in it."""
 
-    def __init__(self, store: CSRStore, name: str) -> None:
+    def __init__(self, store: GraphArrays, name: str) -> None:
         self._column = id_column(store, name)
         self.length = self._column.length
         array = store.array(name if store.attributes.id_kind == "int64" else string_arrays(name)[1])

@@ -17,7 +17,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.types import Array
 
 BLOCK_ROWS = 1 << 19
@@ -57,7 +57,7 @@ class RowBlock:
         return np.repeat(np.arange(self.first_row, self.first_row + self.indptr.size - 1), np.diff(bounds))
 
 
-def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: bool) -> Iterator[RowBlock]:
+def row_blocks(store: GraphArrays, group: str, *, max_entries: int, whole_rows: bool) -> Iterator[RowBlock]:
     """Cut the entries of a group into consecutive blocks.
 
     Parameters
@@ -90,7 +90,7 @@ def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: boo
         raise damaged_rows(store, group)
 
 
-def damaged_rows(store: CSRStore, group: str) -> CorruptStoreError:
+def damaged_rows(store: GraphArrays, group: str) -> CorruptStoreError:
     """Return the error of an ``indptr`` that no rows can be read by."""
     return CorruptStoreError(
         f"{store.url}: {group}/indptr does not ascend from 0 to the length of {group}/indices; "

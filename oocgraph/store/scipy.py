@@ -15,7 +15,7 @@ from oocgraph.config import num_cores
 from oocgraph.errors import CorruptStoreError, OocGraphError
 from oocgraph.kernels.export import KEY_SHIFT, place, row_keys
 from oocgraph.store.arrays import REMEDY
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ORDER
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
 from oocgraph.store.vertices import VertexIds
@@ -29,7 +29,7 @@ STREAM_VERTICES = 1 << 16
 """Ids streamed at once."""
 
 
-def input_positions(store: CSRStore) -> Array:
+def input_positions(store: GraphArrays) -> Array:
     """Position of each vertex among the input ids, ascending: (num_vertices,) uint32.
 
     Raises
@@ -56,7 +56,7 @@ def input_positions(store: CSRStore) -> Array:
     return position
 
 
-def row_degrees(store: CSRStore, group: str) -> Array:
+def row_degrees(store: GraphArrays, group: str) -> Array:
     """Entries in each stored row: (num_vertices,) uint32, or int64 where 2**32 edges make that possible."""
     indptr, n = store.array(f"{group}/indptr"), store.num_vertices
     degree = np.empty(n, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
@@ -65,7 +65,7 @@ def row_degrees(store: CSRStore, group: str) -> Array:
     return degree
 
 
-def weight_column(store: CSRStore, weight: str | None) -> str | None:
+def weight_column(store: GraphArrays, weight: str | None) -> str | None:
     """Return the name of the numeric column that gives a matrix its values; None when the graph has no weights.
 
     Raises
@@ -83,7 +83,7 @@ def weight_column(store: CSRStore, weight: str | None) -> str | None:
     return chosen
 
 
-def to_scipy(store: CSRStore, *, weight: str | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
+def to_scipy(store: GraphArrays, *, weight: str | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
     """Return the graph as a ``scipy.sparse.csr_array``: entry (i, j) is the edge from the i-th to the j-th input id ascending.
 
     Parameters

@@ -17,7 +17,7 @@ import numpy as np
 from oocgraph.errors import VertexNotFoundError
 from oocgraph.store import id_order
 from oocgraph.store.columns import Column, Ids, as_numpy, distinct, read_at
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import ISOLATED
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.types import Array
@@ -48,7 +48,7 @@ class VertexIds:
         Ids of the input, isolated ones included.
     """
 
-    def __init__(self, store: CSRStore) -> None:
+    def __init__(self, store: GraphArrays) -> None:
         self.store = store
         self.kind = store.attributes.id_kind
         self.num_ids = store.attributes.num_input_vertices
