@@ -22,8 +22,9 @@ from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.driver import Outcome
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import DeviceKind, Direction, Progress
 

@@ -23,10 +23,10 @@ from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read,
 from oocgraph.progress import watched
 from oocgraph.results.pagerank import PageRankResult, RankIteration
 from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
+from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rank_checkpoint import RankCheckpoint
-from oocgraph.store.search_store import column_fingerprint, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 

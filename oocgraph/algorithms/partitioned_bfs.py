@@ -35,11 +35,11 @@ from oocgraph.results.search import Search
 from oocgraph.runtime.afterwards import allow_for_result
 from oocgraph.runtime.member_sizes import most_search_bytes
 from oocgraph.runtime.partitioned import PartitionedRuntime
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.rows import BLOCK_ROWS
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ignore_progress

@@ -24,7 +24,7 @@ from oocgraph.memory import PeakSampler
 from oocgraph.results.bfs import BFSResult
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.scipy import input_positions
+from oocgraph.store.input_order import input_positions
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress
 

@@ -24,9 +24,10 @@ from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.input_order import BLOCK_VERTICES, input_positions
 from oocgraph.store.layout import ORDER, SORTED_ID
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
-from oocgraph.store.scipy import STREAM_VERTICES, input_positions, row_degrees
+from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -147,7 +148,7 @@ class InputOrder:
         """Blocks of the offsets; sizes of ranges of rows are noted on the way."""
         total, sample = 0, [np.zeros(1, np.int64)]
         yield np.zeros(1, np.int64)
-        for _, vertices in VertexIds(self.store).stored_blocks(STREAM_VERTICES):
+        for _, vertices in VertexIds(self.store).stored_blocks(BLOCK_VERTICES):
             degree = np.zeros(vertices.size, np.int64)
             known = vertices >= 0
             degree[known] = self._degree[vertices[known]]
@@ -250,7 +251,7 @@ def row_keys_call(store: CSRStore) -> tuple[Any, tuple[Any, ...]]:
 
 def stream_bytes(store: CSRStore) -> int:
     """Return what a stream of the ids holds."""
-    return STREAM_VERTICES * (_STREAM_BYTES + 8 * id_bytes(store, SORTED_ID))
+    return BLOCK_VERTICES * (_STREAM_BYTES + 8 * id_bytes(store, SORTED_ID))
 
 
 def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) -> int:

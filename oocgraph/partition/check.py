@@ -18,11 +18,11 @@ from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.store.arrays import StoredArray, decoded_bytes
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Part, Partitions
 from oocgraph.store.rows import RowBlock, row_blocks
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.types import Array, Progress, ignore_progress
 
 BLOCK_ENTRIES = 1 << 20

@@ -30,9 +30,10 @@ from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.columns import as_numpy
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.remains import OUTPUT, Remains, clear
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 

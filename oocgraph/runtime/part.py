@@ -32,7 +32,7 @@ from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.search_log import Bounds, Record
+from oocgraph.store.search_record import Bounds, Record
 from oocgraph.types import Array, Direction
 
 FEW_VERTICES = (PREFETCH_MISSES - QUEUE_CAPACITY // 512) // 2

@@ -36,9 +36,9 @@ from oocgraph.runtime.scheduler import ask, scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
 logger = logging.getLogger(__name__)

@@ -19,9 +19,10 @@ MAX_VERTICES = 2**40
 MAX_EDGES = 2**48
 
 _COUNTS = ("num_vertices", "num_edges", "num_stored_edges", "num_input_vertices", "num_isolated", "num_self_loops", "num_planes")
-_COLUMN_DTYPES = frozenset(
-    ("string", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
 )
+"""Dtypes of stored arrays; a column may be of strings, too."""
 
 
 def attribute_problem(a: GraphAttributes, max_planes: int) -> str | None:
@@ -61,7 +62,7 @@ def _wrong_kind(a: GraphAttributes) -> str | None:
     if not isinstance(columns, dict):
         return f"columns is {columns!r:.80}"
     for name, kind in columns.items():
-        if not isinstance(kind, str) or kind not in _COLUMN_DTYPES:
+        if not isinstance(kind, str) or kind not in DTYPES | {"string"}:
             return f"the dtype of column {name!r:.80} is {kind!r:.80}"
     if a.groups is not None and a.groups not in (("out",), ("in",), ("out", "in")):
         return f"groups is {a.groups!r:.80}"

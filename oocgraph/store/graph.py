@@ -155,7 +155,7 @@ class CSRStore:
         shape = self._shape(name)
         check_shape(shape, spec, self.url, name, REMEDY)
         if codec != "none":
-            return ZarrArray(self.get, name, shape, codec, rule=spec.rule, checksums=checksums)
+            return ZarrArray(self.get, name, shape, codec=codec, rule=spec.rule, checksums=checksums)
         if self._folder is None:
             return RangeArray(self.get, name, shape, rule=spec.rule, checksums=checksums)
         return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums)

@@ -23,8 +23,9 @@ from oocgraph.partition.dealing import deal
 from oocgraph.results import dask as dask_result
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.store_order import StoreOrder
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import open_graph
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_bfs
 from tests.processes import program
 from tests.reference_build import reference_build
