@@ -48,7 +48,7 @@ MAX_STREAMED_VERTICES = 1 << 22
 
 
 class TemporaryStore:
-    """Keeps a result store that nobody named until neither the result nor an array of it is left in this process.
+    """Keeps a temporary result store until neither the result nor an array of it is left in this process.
 
     A copy in another process is None: it keeps nothing and removes nothing. A store of `make` is removed after this process has been
     killed, too: by the next output or search that has its place in the same folder (`oocgraph.store.remains`).
@@ -116,7 +116,7 @@ class DaskBFSResult(BFSResult):
 
     def __post_init__(self) -> None:
         if self.owned:
-            self._keep  # noqa: B018 - made now, so that a result that nobody asks anything cleans up too
+            self._keep  # noqa: B018 - made now, so that the folder of a result that is never read is removed too
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""

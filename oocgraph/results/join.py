@@ -1,7 +1,7 @@
 """Joins a search in store order with the user's vertex ids, block by block.
 
 In: ids as a graph stores them (ascending, isolated ones included) with their store numbers, and level and parent in store
-order. Out: level and parent of the block's vertices under the user's ids. Strings stay Arrow's until somebody asks for Python's.
+order. Out: level and parent of the block's vertices under the user's ids. Strings stay Arrow arrays until Python strings are needed.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
 from oocgraph.store.arrays import decoded_bytes
-from oocgraph.store.columns import Ids, IntColumn, StringColumn, id_bytes
+from oocgraph.store.columns import Ids, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.id_order import id_column
 from oocgraph.store.metadata import parse_json
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
 from oocgraph.store.strings import string_buffers
@@ -37,7 +38,7 @@ ENTRY_BYTES = 40
 """Bytes for each entry of a block: the entry, its row, its position, and its neighbour in a plane."""
 
 Done = Callable[[int], None]
-"""Told how many entries of ``indices`` were looked at."""
+"""Receives the number of entries of ``indices`` that were examined."""
 
 
 def check_structure(store: CSRStore, num_threads: int, done: Done) -> Iterator[str]:
@@ -129,14 +130,14 @@ class _RowCheck:
 
     def run(self, num_threads: int, done: Done) -> Iterator[str]:
         """Yield the problems of the first rows that have some, and of the number of self-loops."""
-        name, num_loops, told = f"{self.group}/indices", 0, 0
+        name, num_loops, num_reported = f"{self.group}/indices", 0, 0
         blocks = row_blocks(self.store, self.group, max_entries=BLOCK_ENTRIES, whole_rows=False)
         forward = backward = 0
         for block, (rule, row, entry, loops, out, back) in map_bounded(self._check, blocks, num_threads):
             done(block.num_entries)
             num_loops, forward, backward = num_loops + loops, (forward + int(out)) % 2**64, (backward + int(back)) % 2**64
-            if rule != kernels.SOUND and told < 3:
-                told += 1
+            if rule != kernels.SOUND and num_reported < 3:
+                num_reported += 1
                 value = int(self.store.array(name).read(entry, entry + 1)[0])
                 order = "strictly ascending" if self.strict else "ascending"
                 fault = (
@@ -144,7 +145,7 @@ class _RowCheck:
                 )
                 yield f"{self.store.url}: entry {entry} of {name} (row {row}) is {value}, {fault}"
         self.hashes = (forward, backward)
-        if not told and num_loops != self.store.attributes.num_self_loops:
+        if not num_reported and num_loops != self.store.attributes.num_self_loops:
             wanted = self.store.attributes.num_self_loops
             yield f"{self.store.url}: {self.group}/indices has {num_loops} self-loops, but the attributes say {wanted}"
 
@@ -215,10 +216,6 @@ def check_ids(store: CSRStore) -> Iterator[str]:
         yield from _check_input_ids(store)
 
 
-def _column(store: CSRStore, name: str) -> IntColumn | StringColumn:
-    return IntColumn(store, name) if store.attributes.id_kind == "int64" else StringColumn(store, name)
-
-
 def _ascending(ids: Ids) -> Array:
     """Whether each id is above the one before it: (n - 1,) bool."""
     if isinstance(ids, np.ndarray):
@@ -230,7 +227,7 @@ def _ascending(ids: Ids) -> Array:
 
 
 def _check_sorted(store: CSRStore) -> Iterator[str]:
-    column, implied = _column(store, layout.SORTED_ID), store.attributes.implied_ids
+    column, implied = id_column(store, layout.SORTED_ID), store.attributes.implied_ids
     for start in range(0, column.length, PIECE_ROWS):
         ids = column.read(max(0, start - 1), min(column.length, start + PIECE_ROWS))
         wrong = np.flatnonzero(~_ascending(ids))
@@ -256,7 +253,7 @@ def _check_order(store: CSRStore) -> Iterator[str]:
 
 def _check_vertex_ids(store: CSRStore) -> Iterator[str]:
     """Ids by vertex equal ids by position, and ascend within each degree."""
-    by_vertex, ascending, order = _column(store, layout.VERTEX_ID), _column(store, layout.SORTED_ID), store.array(layout.ORDER)
+    by_vertex, ascending, order = id_column(store, layout.VERTEX_ID), id_column(store, layout.SORTED_ID), store.array(layout.ORDER)
     n = store.num_vertices
     first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
     sums = [0, 0]

@@ -28,22 +28,22 @@ def graph_fingerprint(store: GraphArrays) -> str:
     """
     attributes = store.attributes
     names = "num_vertices num_edges num_stored_edges num_input_vertices num_self_loops directed vertex_order index_dtype codec"
-    told = hashlib.sha256(json.dumps({name: getattr(attributes, name) for name in names.split()}).encode())
+    digest = hashlib.sha256(json.dumps({name: getattr(attributes, name) for name in names.split()}).encode())
     columns = ["vertices/id" if attributes.id_kind == "int64" else "vertices/id/bytes", "out/indices"]
     for column in columns:
-        _tell_checksums(store, column, told)
-    return told.hexdigest()[:32]
+        _add_checksums(store, column, digest)
+    return digest.hexdigest()[:32]
 
 
 def column_fingerprint(store: GraphArrays, column: str) -> str:
     """Return a short text that tells one edge column of a graph from another, made of stored checksums likewise."""
-    told = hashlib.sha256()
-    _tell_checksums(store, column, told)
-    return told.hexdigest()[:32]
+    digest = hashlib.sha256()
+    _add_checksums(store, column, digest)
+    return digest.hexdigest()[:32]
 
 
-def _tell_checksums(store: GraphArrays, column: str, told: Any) -> None:
+def _add_checksums(store: GraphArrays, column: str, digest: Any) -> None:
     checksums = store.array(f"{CHECKSUMS}/{column}")
     ends = (0, min(4096, checksums.length)), (max(0, checksums.length - 4096), checksums.length)
     for start, stop in ends:
-        told.update(np.ascontiguousarray(checksums.read(start, stop), "<u4").tobytes())
+        digest.update(np.ascontiguousarray(checksums.read(start, stop), "<u4").tobytes())

@@ -27,6 +27,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
+from oocgraph.store.fields import between, first_wrong, one_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, MIRROR_OWNER, PARTITIONS_KEY, VERTEX_ID
 from oocgraph.store.metadata import group_has, read_json
@@ -38,6 +39,12 @@ from oocgraph.types import Array
 
 PARTITIONS_FORMAT = 1
 MASTERS = "masters"
+
+
+_RULES = {
+    **dict.fromkeys(("num_partitions", "num_vertices", "num_stored_edges"), between(1, 2**62)),
+    "read": one_of("out", "in"),
+}
 
 
 def part_name(p: int) -> str:
@@ -323,11 +330,8 @@ def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
     known = {field.name for field in fields(PartitionsAttributes)}
     try:
         found = PartitionsAttributes(**{key: value for key, value in stored.items() if key in known})
-        counts = {"num_partitions": found.num_partitions, "num_vertices": found.num_vertices, "num_stored_edges": found.num_stored_edges}
-        if wrong := [name for name, count in counts.items() if not isinstance(count, int) or count < 1]:
-            raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}")
-        if found.read not in ("out", "in"):
-            raise ValueError(f"read is {found.read!r}")
+        if wrong := first_wrong(asdict(found), _RULES):
+            raise ValueError(f"{wrong} is {getattr(found, wrong)!r}")
         return found
     except (TypeError, ValueError) as error:
         raise StoreError(f"{where}: the attributes of these partitions are damaged ({error}); partition the graph again") from error

@@ -8,7 +8,7 @@ five arrays without gaps, all little-endian::
     vertices: found, early_vertex, early_level
     parents:  parent, early_parent
 
-The parents are most of the bytes and stand last, with a checksum of their own: who asks only what was found seeks over them.
+The parents are most of the bytes and stand last, with a checksum of their own, so that a reader without need of them seeks over them.
 The arrays descend in the size of their elements, so that views of one buffer are aligned.
 """
 

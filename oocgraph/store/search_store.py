@@ -10,10 +10,10 @@ group, in a folder that every worker sees under the same name::
       unfinished/                       parts being written
 
 An epoch begins whenever partitions are placed again: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
-worker that was only thought lost writes where nobody minds. Which vertices a step finds does not depend on who finds
+worker that was wrongly thought lost does no harm. Which vertices a step finds does not depend on who finds
 them, so any whole record of a step will do; the newest epoch's is preferred.
 
-The attributes have one writer, whoever drives the search. On a network file system a folder's listing may be cached for
+The attributes have one writer, the process that drives the search. On a network file system a folder's listing may be cached for
 some seconds: a worker that makes its own log of the new epoch first then sees those of the epochs before.
 """
 
