@@ -18,15 +18,14 @@ from oocgraph.allocator import returned_memory
 from oocgraph.arrow import from_numbers, import_bytes, load_tables
 from oocgraph.errors import OutputError
 from oocgraph.memory import host_bytes
-from oocgraph.store.columns import Ids, id_bytes
+from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
 from oocgraph.store.outputs import Kind, local_path, output_place
 from oocgraph.store.staging import Staging
-from oocgraph.store.strings import string_buffers
-from oocgraph.store.writer import ArrayWriter, write_groups
+from oocgraph.store.writer import ArrayWriter, StringWriter, write_groups
 
 if TYPE_CHECKING:
     from oocgraph.results.base import VertexResult
@@ -98,40 +97,17 @@ def _kind(extension: str) -> Kind:
     return "result" if extension == ".zarr" else "file"
 
 
-class IdWriter:
-    """Appends ids to one array, or strings to two."""
-
-    def __init__(self, root: Path, name: str, kind: str) -> None:
-        self.name, self._length = name, 0
-        if kind == "int64":
-            self._arrays = [ArrayWriter(root, name, np.int64, "none")]
-        else:
-            data, offsets = string_arrays(name)
-            self._arrays = [ArrayWriter(root, data, np.uint8, "none"), ArrayWriter(root, offsets, np.int64, "none")]
-            self._arrays[1].append(np.zeros(1, np.int64))
-
-    def append(self, ids: Ids) -> None:
-        """Append int64 ids, or a pyarrow.LargeStringArray (null as an empty string)."""
-        if isinstance(ids, np.ndarray):
-            self._arrays[0].append(ids)
-            return
-        data, offsets = string_buffers(ids.fill_null(""))
-        self._arrays[0].append(data)
-        self._arrays[1].append(offsets[1:] + self._length)
-        self._length += data.size
-
-    def close(self) -> None:
-        """Write what is pending and the metadata."""
-        for array in self._arrays:
-            array.close()
+def _column_writer(folder: Path, name: str, kind: str, id_kind: str) -> ArrayWriter | StringWriter:
+    """Begin a column: one array, or two where ids are strings."""
+    if kind == ID and id_kind == "string":
+        data, offsets = string_arrays(name)
+        return StringWriter(ArrayWriter(folder, data, np.uint8, "none"), ArrayWriter(folder, offsets, np.int64, "none"))
+    return ArrayWriter(folder, name, "int64" if kind == ID else kind, "none")
 
 
 def _write_zarr(result: VertexResult, folder: Path, kinds: dict[str, str]) -> None:
     folder.mkdir()
-    writers: dict[str, IdWriter | ArrayWriter] = {
-        name: IdWriter(folder, name, result.ids.kind) if kind == ID else ArrayWriter(folder, name, kind, "none")
-        for name, kind in kinds.items()
-    }
+    writers = {name: _column_writer(folder, name, kind, result.ids.kind) for name, kind in kinds.items()}
     for block in result.blocks(rows_within(result)):
         for name, writer in writers.items():
             writer.append(getattr(block, name))

@@ -23,6 +23,7 @@ from oocgraph.store.files import write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
 from oocgraph.store.metadata import array_metadata, group_metadata, write_metadata
 from oocgraph.store.staging import Staging
+from oocgraph.store.strings import string_buffers
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 
@@ -99,6 +100,26 @@ class ArrayWriter:
             (self._chunks / str(self._num_bytes // self._chunk_bytes)).write_bytes(stored.data)
             self._checksums.append(page_checksums(stored, max(1, stored.size)))
             self._num_bytes += self._chunk_bytes
+
+
+class StringWriter:
+    """Strings of a store that is being written: their bytes, and offsets into them, both by appending (Arrow's layout)."""
+
+    def __init__(self, data: ArrayWriter, offsets: ArrayWriter) -> None:
+        self._data, self._offsets, self._length = data, offsets, 0
+        offsets.append(np.zeros(1, np.int64))
+
+    def append(self, strings: Any) -> None:
+        """Append a pyarrow.LargeStringArray or LargeBinaryArray; null as an empty string."""
+        data, offsets = string_buffers(strings.fill_null("") if strings.null_count else strings)
+        self._data.append(data)
+        self._offsets.append(offsets[1:] + self._length)
+        self._length += data.size
+
+    def close(self) -> None:
+        """Close both arrays."""
+        self._data.close()
+        self._offsets.close()
 
 
 def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: int = 0) -> None:
