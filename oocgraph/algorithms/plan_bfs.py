@@ -35,7 +35,7 @@ from oocgraph.runtime.levels import search
 from oocgraph.runtime.meetings import MeetingCounter, Meetings
 from oocgraph.runtime.member_sizes import worker_bytes
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.rows import BLOCK_ROWS
+from oocgraph.store.rows import longest_row
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 
@@ -219,12 +219,7 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
         if vertex < 0:
             raise OocGraphError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
         return source, vertex
-    best, most = 0, -1
-    indptr = store.array("out/indptr")
-    for first in range(0, store.num_vertices, BLOCK_ROWS):
-        degree = np.diff(indptr.read(first, min(store.num_vertices, first + BLOCK_ROWS) + 1))
-        if int(degree.max()) > most:
-            best, most = first + int(degree.argmax()), int(degree.max())
+    best, _ = longest_row(store, "out")
     (name,) = ids.ids_of(np.array([best])).tolist()
     return name, best
 

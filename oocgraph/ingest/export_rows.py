@@ -26,7 +26,7 @@ from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_VERTICES, input_positions
 from oocgraph.store.layout import ORDER, SORTED_ID
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, degree_blocks, row_blocks
 from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -100,9 +100,7 @@ class StoreOrder:
 
     def offsets(self) -> Iterator[Array]:
         """Blocks of ``indptr``."""
-        indptr = self.store.array(f"{self.group}/indptr")
-        for start in range(0, self.num_rows + 1, BLOCK_ROWS):
-            yield indptr.read(start, min(self.num_rows + 1, start + BLOCK_ROWS))
+        return (block for _, block in self.store.array(f"{self.group}/indptr").blocks(BLOCK_ROWS))
 
     def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
         """Blocks of ``indices``."""
@@ -264,9 +262,9 @@ def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) ->
 
 def _longest_rows(store: CSRStore, group: str) -> int:
     """Entries of the `_SAMPLE` longest rows together."""
-    indptr, n, longest = store.array(f"{group}/indptr"), store.num_vertices, np.empty(0, np.int64)
-    for start in range(0, n, BLOCK_ROWS):
-        lengths = np.concatenate([longest, np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))])
+    longest = np.empty(0, np.int64)
+    for _, degree in degree_blocks(store, group):
+        lengths = np.concatenate([longest, degree])
         longest = np.partition(lengths, max(0, lengths.size - _SAMPLE))[-_SAMPLE:]
     return int(longest.sum())
 

@@ -105,7 +105,7 @@ class BFSResult(VertexResult):
 
     @property
     def iterations(self) -> tuple[Iteration, ...]:
-        """Figures of each level."""
+        """Metrics of each level."""
         return self.search.iterations
 
     @property
@@ -235,14 +235,14 @@ class BFSResult(VertexResult):
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each worker and iteration included."""
-        figures = super().summary()
+        found = super().summary()
         if self.device_memory_budget:
-            figures |= {name: getattr(self, name) for name in ("device_memory_budget", "device_bytes", "link_bytes")}
+            found |= {name: getattr(self, name) for name in ("device_memory_budget", "device_bytes", "link_bytes")}
         if self.partition is not None:
             names = "partition", "num_partitions", "setup_seconds", "exchanged_bytes", "num_messages"
-            figures |= {name: getattr(self, name) for name in names}
+            found |= {name: getattr(self, name) for name in names}
         workers = {name: asdict(one) for name, one in self.workers.items()}
-        return {**figures, "workers": workers, "iterations": as_json(self.iterations)}
+        return {**found, "workers": workers, "iterations": as_json(self.iterations)}
 
     @cached_property
     def _join(self) -> Join:

@@ -25,7 +25,7 @@ TOP_VERTICES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RankIteration:
-    """Figures of one iteration.
+    """Metrics of one iteration.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PageRankResult(VertexResult):
     change
         Sum of the absolute changes of all ranks in the last iteration.
     steps
-        Figures of the iterations that this call has done.
+        Metrics of the iterations of this call.
     kept_bytes
         Those of `edge_bytes` (the neighbours and weights that one iteration visits) that stayed in memory.
     **figures

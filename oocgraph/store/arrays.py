@@ -81,6 +81,11 @@ class StoredArray:
         self._check_values(start, values[lead:], int(values[0]) if lead else None)
         return values[lead:]
 
+    def blocks(self, size: int) -> Iterator[tuple[int, Array]]:
+        """Read all elements, up to `size` at once: position of the first of a block, and the block."""
+        for start in range(0, self.length, size):
+            yield start, self.read(start, min(self.length, start + size))
+
     def without_rule(self) -> Self:
         """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
         other = copy(self)

@@ -15,12 +15,12 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
-from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.columns import Ids, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
 from oocgraph.store.metadata import parse_json
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -111,12 +111,16 @@ def check_metadata(store: CSRStore) -> Iterator[str]:
 
 def check_indptr(store: CSRStore, group: str) -> Iterator[str]:
     """Whether ``indptr`` ascends from 0 to the number of entries: reading it tells (`store.schema`)."""
-    indptr = store.array(f"{group}/indptr")
     try:
-        for first in range(0, indptr.length, BLOCK_ROWS):
-            indptr.read(first, min(indptr.length, first + BLOCK_ROWS))
+        _read_all(store.array(f"{group}/indptr"), BLOCK_ROWS)
     except CorruptStoreError as error:
         yield str(error)
+
+
+def _read_all(array: StoredArray, size: int) -> None:
+    """Read an array, and with that check its values."""
+    for _ in array.blocks(size):
+        pass
 
 
 class _RowCheck:
@@ -169,10 +173,7 @@ def check_degrees(store: CSRStore, group: str) -> Iterator[str]:
     if store.attributes.vertex_order != "degree":
         return
     value, first = store.degrees
-    n = store.num_vertices
-    indptr = store.array(f"{group}/indptr")
-    for start in range(0, n, PIECE_ROWS):
-        degree = np.diff(indptr.read(start, min(n, start + PIECE_ROWS) + 1))
+    for start, degree in degree_blocks(store, group, PIECE_ROWS):
         wanted = value[np.searchsorted(first, np.arange(start, start + degree.size), side="right") - 1]
         wrong = np.flatnonzero(degree != wanted)
         if wrong.size:
@@ -243,8 +244,7 @@ def _check_sorted(store: CSRStore) -> Iterator[str]:
 def _check_order(store: CSRStore) -> Iterator[str]:
     order, n = store.array(layout.ORDER), store.num_vertices
     seen = np.zeros(-(-n // 64), np.uint64)
-    for start in range(0, n, PIECE_ROWS):
-        values = order.read(start, min(n, start + PIECE_ROWS))
+    for start, values in order.blocks(PIECE_ROWS):
         at = kernels.mark(values, seen, n)
         if at >= 0:
             yield f"{store.url}: {layout.ORDER} must be a permutation, but element {start + at} is {values[at]}, out of range or met before"
@@ -306,5 +306,4 @@ def check_categories(store: CSRStore) -> None:
         for start in range(0, text.length, BLOCK_ROWS):
             text.read(start, min(text.length, start + BLOCK_ROWS))
         for codes in (store.array(f"{group}/{name}") for group in groups_of(store) if store.has_array(f"{group}/{name}")):
-            for start in range(0, codes.length, BLOCK_ENTRIES):
-                codes.read(start, min(codes.length, start + BLOCK_ENTRIES))
+            _read_all(codes, BLOCK_ENTRIES)

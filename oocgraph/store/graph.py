@@ -224,9 +224,8 @@ class CSRStore:
         """Count the stored self-loops of chosen vertices: ``chosen(vertices)`` tells of (n,) int64 store numbers, as they are streamed."""
         if not self.attributes.num_self_loops:
             return 0
-        loops = self.array(SELF_LOOPS)
-        blocks = (loops.read(a, min(loops.length, a + BLOCK_VERTICES)) for a in range(0, loops.length, BLOCK_VERTICES))
-        return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for block in blocks)
+        blocks = self.array(SELF_LOOPS).blocks(BLOCK_VERTICES)
+        return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for _, block in blocks)
 
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).

@@ -90,6 +90,23 @@ def row_blocks(store: GraphArrays, group: str, *, max_entries: int, whole_rows: 
         raise damaged_rows(store, group)
 
 
+def degree_blocks(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
+    """Count the entries of all rows of a group, up to `num_rows` at once: first row of a block, and the counts."""
+    indptr = store.array(f"{group}/indptr")
+    for first in range(0, store.num_vertices, num_rows):
+        yield first, np.diff(indptr.read(first, min(store.num_vertices, first + num_rows) + 1))
+
+
+def longest_row(store: GraphArrays, group: str) -> tuple[int, int]:
+    """Return the first of the rows with most entries, and their number; (0, 0) where there is none."""
+    row = most = 0
+    for first, degree in degree_blocks(store, group):
+        at = int(degree.argmax())
+        if degree[at] > most:
+            row, most = first + at, int(degree[at])
+    return row, most
+
+
 def damaged_rows(store: GraphArrays, group: str) -> CorruptStoreError:
     """Return the error of an ``indptr`` that no rows can be read by."""
     return CorruptStoreError(

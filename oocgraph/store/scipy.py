@@ -16,7 +16,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.kernels.export import place, row_keys
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.input_order import input_positions
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
+from oocgraph.store.rows import RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
@@ -25,10 +25,9 @@ BLOCK_ENTRIES = 1 << 20
 
 def row_degrees(store: GraphArrays, group: str) -> Array:
     """Entries in each stored row: (num_vertices,) uint32, or int64 where 2**32 edges make that possible."""
-    indptr, n = store.array(f"{group}/indptr"), store.num_vertices
-    degree = np.empty(n, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
-    for start in range(0, n, BLOCK_ROWS):
-        degree[start : start + BLOCK_ROWS] = np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))
+    degree = np.empty(store.num_vertices, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
+    for start, counts in degree_blocks(store, group):
+        degree[start : start + counts.size] = counts
     return degree
 
 
