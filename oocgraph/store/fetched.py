@@ -36,6 +36,23 @@ class FetchedArray(StoredArray):
         super().__init__(name, *shape, rule=rule, checksums=checksums)
         self._get, self.codec = get, codec
 
+    def stored(self, chunk: int, start: int, stop: int) -> bytes:
+        """Return bytes ``start .. stop - 1`` of a chunk as it is stored, or fewer where it ends before.
+
+        Raises
+        ------
+        CorruptStoreError
+            The chunk is missing or cannot be read.
+        """
+        key = f"{self.name}/c/{chunk}"
+        try:
+            raw = self._get(key, start, stop)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} cannot be read ({error}); {REMEDY}") from error
+        if raw is None:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+        return raw
+
 
 class RangeArray(FetchedArray):
     """An uncompressed array in an object store, read by byte ranges of its chunks.
@@ -55,16 +72,10 @@ class RangeArray(FetchedArray):
         return np.concatenate([self._read_chunk(*piece) for piece in self.chunk_ranges(start, stop)])
 
     def _read_chunk(self, chunk: int, start: int, stop: int) -> Array:
-        key, itemsize = f"{self.name}/c/{chunk}", self.dtype.itemsize
-        first, last = ((element - chunk * self.chunk_length) * itemsize for element in (start, stop))
-        try:
-            raw = self._get(key, first, last)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise CorruptStoreError(f"{key}: bytes {first} to {last} cannot be read ({error})") from error
-        if raw is None:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+        first, last = ((element - chunk * self.chunk_length) * self.dtype.itemsize for element in (start, stop))
+        raw = self.stored(chunk, first, last)
         if len(raw) != last - first:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} ends before byte {last}; {REMEDY}")
+            raise CorruptStoreError(f"{self.place_of(start)}: this chunk of {self.name} ends before byte {last}; {REMEDY}")
         return np.frombuffer(raw, self.dtype)
 
 
@@ -79,13 +90,10 @@ class ZarrArray(FetchedArray):
         return out
 
     def _decode(self, chunk: int) -> Array:
-        key = f"{self.name}/c/{chunk}"
+        key, chunk_bytes = f"{self.name}/c/{chunk}", self.chunk_length * self.dtype.itemsize
+        most = max_stored_bytes(chunk_bytes)
+        raw = self.stored(chunk, 0, most + 1)
         try:
-            chunk_bytes = self.chunk_length * self.dtype.itemsize
-            most = max_stored_bytes(chunk_bytes)
-            raw = self._get(key, 0, most + 1)
-            if raw is None:
-                raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
             if len(raw) > most:
                 raise ValueError(f"it has more than {most} bytes")
             if self.checksums is not None:
