@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
-    from oocgraph.pagerank_result import PageRankResult
     from oocgraph.partition.balanced import balanced_partition
     from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.partition.policy import Policy
-    from oocgraph.result import BFSResult
+    from oocgraph.results.bfs import BFSResult
+    from oocgraph.results.pagerank import PageRankResult
     from oocgraph.runtime.in_process import open_runtime
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import CSRStore, open_graph
@@ -86,9 +86,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BFSResult": "oocgraph.result",
+    "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
-    "PageRankResult": "oocgraph.pagerank_result",
+    "PageRankResult": "oocgraph.results.pagerank",
     "PartialCOO": "oocgraph.partition.partial",
     "PartialCSC": "oocgraph.partition.partial",
     "PartialCSR": "oocgraph.partition.partial",

@@ -33,7 +33,7 @@ from oocgraph.errors import CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import distinct
 from oocgraph.store.graph import CSRStore, open_graph

@@ -7,7 +7,8 @@ from scipy.sparse import csgraph
 
 from oocgraph import verify
 from oocgraph.errors import CorruptStoreError, ValidationError
-from oocgraph.result import BFSResult, Search
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Search
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import no_parent

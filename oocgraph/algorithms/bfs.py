@@ -20,7 +20,7 @@ from oocgraph.config import check_threads, settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.runtime.device_engine import DeviceEngine
 from oocgraph.runtime.in_process import open_runtime
 from oocgraph.runtime.levels import MAX_DEPTH_LIMIT, search
@@ -28,7 +28,6 @@ from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.steps import InProcess
 from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Direction, Progress, ProgressOption
 
@@ -103,7 +102,7 @@ def bfs(
     Returns
     -------
     BFSResult
-        On a cluster a `oocgraph.runtime.dask_result.DaskBFSResult`, whose arrays are dask arrays.
+        On a cluster a `oocgraph.results.dask.DaskBFSResult`, whose arrays are dask arrays.
 
     Raises
     ------
@@ -193,7 +192,6 @@ def _in_process(
         ids=ids,
         source=source if isinstance(source, (int, str, np.integer)) else sources,
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
-        writer=write_result,
         depth_limit=depth_limit,
         peak_host_bytes=sampler.peak_bytes,
         **figures,

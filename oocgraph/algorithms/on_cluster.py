@@ -17,14 +17,14 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
-from oocgraph.partition.store_order import StoreOrder
-from oocgraph.result import Search
+from oocgraph.results.dask import DaskBFSResult, TemporaryStore
+from oocgraph.results.search import Search
+from oocgraph.results.store_order import StoreOrder
 from oocgraph.runtime.dask import ClusterRuntime
-from oocgraph.runtime.dask_result import DaskBFSResult, TemporaryStore
 from oocgraph.runtime.driver import Outcome
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.result_writer import write_result
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import DeviceKind, Direction, Progress
 
@@ -103,7 +103,6 @@ def bfs_on_cluster(
             ids=ids,
             source=source,
             isolated_sources=isolated,
-            writer=write_result,
             depth_limit=depth_limit,
             edge_bytes=store.edge_bytes,
             load_seconds=loaded.load_seconds,

@@ -20,14 +20,13 @@ from oocgraph.allocator import returned_memory
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.pagerank_result import PageRankResult, RankIteration
 from oocgraph.progress import watched
+from oocgraph.results.pagerank import PageRankResult, RankIteration
 from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
+from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rank_checkpoint import RankCheckpoint
-from oocgraph.store.result_writer import write_ranks
-from oocgraph.store.search_store import column_fingerprint, graph_fingerprint
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 
@@ -149,7 +148,6 @@ def pagerank(
         ids=VertexIds(store),
         isolated_scale=1.0 if np.isnan(state.isolated_scale) else state.isolated_scale,
         wanted=wanted.by_id,
-        writer=write_ranks,
         damping=damping,
         tol=tol,
         weights=column,

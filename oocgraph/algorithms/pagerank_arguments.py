@@ -12,10 +12,10 @@ import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.results.writer import writing_bytes
 from oocgraph.runtime.ranking import Precision, Wanted
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
-from oocgraph.store.result_writer import writing_bytes
 from oocgraph.store.scipy import weight_column
 from oocgraph.types import Array
 

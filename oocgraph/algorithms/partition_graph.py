@@ -23,10 +23,10 @@ from oocgraph.runtime.partitioning import ROUND_VERTICES, Choices, checked_polic
 from oocgraph.runtime.scheduler import scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.outputs import output_place
 from oocgraph.store.partitions import Partitions, open_partitions
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
 from oocgraph.types import Progress, ProgressOption
 

@@ -30,16 +30,16 @@ from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.grid import DIMENSIONS, Dimension, grid_policy
-from oocgraph.result import BFSResult, Search
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Search
 from oocgraph.runtime.afterwards import allow_for_result
 from oocgraph.runtime.member_sizes import most_search_bytes
 from oocgraph.runtime.partitioned import PartitionedRuntime
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Partitions, open_partitions
-from oocgraph.store.result_writer import write_result
 from oocgraph.store.rows import BLOCK_ROWS
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ignore_progress
@@ -158,7 +158,7 @@ def bfs_over_partitions(
     with PeakSampler() as sampler, open_partitioned(store, partition, progress=progress, **options) as opened:
         found = opened.search(np.unique(numbers[numbers >= 0]), depth_limit=depth_limit, progress=progress)
     return BFSResult(
-        search=found, ids=ids, source=source, writer=write_result, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
+        search=found, ids=ids, source=source, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
         load_seconds=opened.runtime.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=opened.memory_budget,
         partition=opened.name, num_partitions=opened.num_partitions, setup_seconds=opened.setup_seconds,

@@ -34,7 +34,7 @@ from oocgraph.runtime.levels import search
 from oocgraph.runtime.member_sizes import worker_bytes
 from oocgraph.runtime.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.rows import offset_blocks
+from oocgraph.store.rows import longest_row
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 
@@ -253,11 +253,7 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
         if vertex < 0:
             raise OocGraphError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
         return source, vertex
-    best, most = 0, -1
-    for first, offsets in offset_blocks(store, "out"):
-        degree = np.diff(offsets)
-        if int(degree.max()) > most:
-            best, most = first + int(degree.argmax()), int(degree.max())
+    best, _ = longest_row(store, "out")
     (name,) = ids.ids_of(np.array([best])).tolist()
     return name, best
 

@@ -23,8 +23,8 @@ from oocgraph.runtime.cluster_product import ClusterProduct, find_workers, with_
 from oocgraph.runtime.product import is_by_row
 from oocgraph.runtime.stored_product import stored_matrix
 from oocgraph.runtime.worker_product import ProductSpec, unread_part
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.input_order import BLOCK_BYTES
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.types import Array
 
 WORKERS_ROWS = "a worker's rows"

@@ -23,7 +23,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.scipy import input_positions
+from oocgraph.store.input_order import input_positions
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress
 
 PEER_GRAPHS = ("peer", "peer_degree_ordered")

@@ -12,9 +12,9 @@ from typing import Any
 
 from oocgraph.bench.harness import extremes, medians
 from oocgraph.bench.worker_sampler import WorkerSample
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Iteration, imbalance
 from oocgraph.runtime.driver import Outcome
-from oocgraph.traversal import Iteration, imbalance
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def sent_and_bound(iteration: Iteration, owned: Sequence[int], itemsize: int) ->
 
     Examples
     --------
-    >>> from oocgraph.traversal import PartFigures
+    >>> from oocgraph.results.search import PartFigures
     >>> few, many = PartFigures(0, "a", "push", 0.1, 0, 8, 2), PartFigures(1, "b", "push", 0.1, 0, 16, 90)
     >>> sent_and_bound(Iteration(1, "push", "", 1, 0, 0.1, 0, parts=(few, many)), owned=[100, 100], itemsize=4)
     (24, 24)

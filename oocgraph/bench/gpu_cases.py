@@ -20,7 +20,7 @@ from oocgraph.bench.harness import in_turn
 from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import PeakSampler, format_bytes, parse_bytes
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.runtime.device import DeviceRuntime
 from oocgraph.runtime.device_load import device_limit_bytes
 from oocgraph.runtime.local import LocalRuntime

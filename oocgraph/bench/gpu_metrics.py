@@ -13,7 +13,7 @@ from oocgraph.bench.disk import DiskRate
 from oocgraph.bench.gpu_cases import CaseRun
 from oocgraph.bench.gpu_rates import DeviceRates
 from oocgraph.bench.harness import extremes, medians, paired_ratios
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 
 SUMMED = ("num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds", "span_seconds", "idle_seconds")
 """Metrics of an iteration that are summed over a search."""

@@ -17,7 +17,7 @@ from oocgraph.kernels import cpu
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
-from oocgraph.result import Search
+from oocgraph.results.search import Search
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.local import LocalRuntime

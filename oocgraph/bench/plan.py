@@ -21,10 +21,10 @@ from oocgraph.bench.harness import Report, in_turn
 from oocgraph.partition.grid import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
+from oocgraph.results.search import Search
 from oocgraph.runtime.cluster import local_cluster
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.traversal import Search
 from oocgraph.types import Progress
 
 PHASE = "comparing"

@@ -16,7 +16,7 @@ import numpy as np
 
 from oocgraph.bench.disk import drop_pages
 from oocgraph.errors import ValidationError
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.outputs import output_error
 from oocgraph.types import Array, Progress

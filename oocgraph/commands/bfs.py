@@ -23,7 +23,7 @@ from oocgraph.commands.tables import print_levels
 from oocgraph.types import Progress
 
 if TYPE_CHECKING:
-    from oocgraph.result import BFSResult
+    from oocgraph.results.bfs import BFSResult
     from oocgraph.store.graph import CSRStore
 
 DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]

@@ -151,7 +151,7 @@ def check_result_path(path: str | None, *, overwrite: bool) -> None:
     if path is None:
         return
     from oocgraph.errors import OutputError
-    from oocgraph.store.result_writer import result_place
+    from oocgraph.results.writer import result_place
 
     folder = result_place(path, overwrite=overwrite).parent
     if not folder.is_dir():

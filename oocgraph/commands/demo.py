@@ -15,7 +15,7 @@ from oocgraph.commands.common import emit, json_option, memory_option, progress_
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
-    from oocgraph.result import BFSResult
+    from oocgraph.results.bfs import BFSResult
 
 DATA = Path(__file__).parents[1] / "data" / "debian-bookworm-depends.parquet"
 SOURCE = "python3"

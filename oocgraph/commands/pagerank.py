@@ -21,7 +21,7 @@ from oocgraph.commands.common import (
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
-    from oocgraph.pagerank_result import PageRankResult
+    from oocgraph.results.pagerank import PageRankResult
 
 PRECISIONS = ["auto", "single", "double"]
 

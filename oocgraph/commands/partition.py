@@ -150,14 +150,8 @@ def _search(made: Partitions, store: CSRStore, memory: str | None, threads: int 
 
 def _longest(store: CSRStore) -> int:
     """Return the vertex with the longest out-list."""
-    import numpy as np
+    from oocgraph.store.rows import longest_row
 
     if store.attributes.vertex_order == "degree" and not store.attributes.directed:
         return 0
-    indptr, n, step = store.array("out/indptr"), store.num_vertices, 1 << 19
-    best = (0, 0)
-    for start in range(0, n, step):
-        degree = np.diff(indptr.read(start, min(n, start + step) + 1))
-        at = int(degree.argmax())
-        best = max(best, (int(degree[at]), -(start + at)))
-    return -best[1]
+    return longest_row(store, "out")[0]

@@ -9,10 +9,10 @@ import click
 
 from oocgraph.commands.common import human
 from oocgraph.memory import format_bytes
-from oocgraph.traversal import by_worker, imbalance
+from oocgraph.results.search import by_worker, imbalance
 
 if TYPE_CHECKING:
-    from oocgraph.traversal import Iteration, WorkerFigures
+    from oocgraph.results.search import Iteration, WorkerFigures
 
 SHOWN_LEVELS = 40
 """Levels of a listing: more are counted, not shown."""

@@ -20,36 +20,20 @@ from oocgraph.ingest.key_bins import KeyBins, SplitterBins
 from oocgraph.ingest.temporary import Folder
 from oocgraph.ingest.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
+from oocgraph.store import files
+from oocgraph.store.files import write_all
 from oocgraph.types import Array
 
 Records = tuple[Array, ...]
 """Keys (uint64) and the columns beside them, all of one length."""
 
 
-def write_all(fd: int, arrays: Sequence[Array]) -> None:
-    """Append arrays to a file in one call, or several when the system writes less."""
-    views = [array.data.cast("B") for array in arrays if array.size]
-    while views:
-        done = os.writev(fd, views)
-        while views and done >= len(views[0]):
-            done -= len(views.pop(0))
-        if views:
-            views[0] = views[0][done:]
-
-
 def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
-    """Fill arrays from a file at `offset`; return the offset after them."""
-    views = [array.data.cast("B") for array in arrays if array.size]
-    while views:
-        done = os.preadv(fd, views, offset)
-        if done <= 0:
-            raise OSError(f"temporary file ends at byte {offset}")
-        offset += done
-        while views and done >= len(views[0]):
-            done -= len(views.pop(0))
-        if views:
-            views[0] = views[0][done:]
-    return offset
+    """Fill arrays from a temporary file at `offset`; return the offset after them."""
+    end = files.read_into(fd, arrays, offset)
+    if end < offset + sum(array.nbytes for array in arrays):
+        raise OSError(f"temporary file ends at byte {end}")
+    return end
 
 
 def key_parts(bins: KeyBins | SplitterBins) -> tuple[str, ...]:

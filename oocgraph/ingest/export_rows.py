@@ -24,9 +24,10 @@ from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.input_order import BLOCK_VERTICES, input_positions
 from oocgraph.store.layout import ORDER, SORTED_ID
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
-from oocgraph.store.scipy import STREAM_VERTICES, input_positions, row_degrees
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, degree_blocks, row_blocks
+from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -99,9 +100,7 @@ class StoreOrder:
 
     def offsets(self) -> Iterator[Array]:
         """Blocks of ``indptr``."""
-        indptr = self.store.array(f"{self.group}/indptr")
-        for start in range(0, self.num_rows + 1, BLOCK_ROWS):
-            yield indptr.read(start, min(self.num_rows + 1, start + BLOCK_ROWS))
+        return (block for _, block in self.store.array(f"{self.group}/indptr").blocks(BLOCK_ROWS))
 
     def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
         """Blocks of ``indices``."""
@@ -147,7 +146,7 @@ class InputOrder:
         """Blocks of the offsets; sizes of ranges of rows are noted on the way."""
         total, sample = 0, [np.zeros(1, np.int64)]
         yield np.zeros(1, np.int64)
-        for _, vertices in VertexIds(self.store).stored_blocks(STREAM_VERTICES):
+        for _, vertices in VertexIds(self.store).stored_blocks(BLOCK_VERTICES):
             degree = np.zeros(vertices.size, np.int64)
             known = vertices >= 0
             degree[known] = self._degree[vertices[known]]
@@ -250,7 +249,7 @@ def row_keys_call(store: CSRStore) -> tuple[Any, tuple[Any, ...]]:
 
 def stream_bytes(store: CSRStore) -> int:
     """Return what a stream of the ids holds."""
-    return STREAM_VERTICES * (_STREAM_BYTES + 8 * id_bytes(store, SORTED_ID))
+    return BLOCK_VERTICES * (_STREAM_BYTES + 8 * id_bytes(store, SORTED_ID))
 
 
 def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) -> int:
@@ -263,9 +262,9 @@ def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) ->
 
 def _longest_rows(store: CSRStore, group: str) -> int:
     """Entries of the `_SAMPLE` longest rows together."""
-    indptr, n, longest = store.array(f"{group}/indptr"), store.num_vertices, np.empty(0, np.int64)
-    for start in range(0, n, BLOCK_ROWS):
-        lengths = np.concatenate([longest, np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))])
+    longest = np.empty(0, np.int64)
+    for _, degree in degree_blocks(store, group):
+        lengths = np.concatenate([longest, degree])
         longest = np.partition(lengths, max(0, lengths.size - _SAMPLE))[-_SAMPLE:]
     return int(longest.sum())
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles, Records, write_all
+from oocgraph.ingest.bins import BinFiles, Records
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.oversize import Piece, pieces
 from oocgraph.ingest.payload import sort_records
@@ -19,6 +19,7 @@ from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.ingest.relabel import entry_bits
 from oocgraph.kernels.build import fill_planes, split_rows
 from oocgraph.store import layout
+from oocgraph.store.files import write_all
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array, index_dtype
 

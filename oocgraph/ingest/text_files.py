@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oocgraph.ingest.bins import read_into, write_all
+from oocgraph.ingest.bins import read_into
 from oocgraph.ingest.temporary import Folder
+from oocgraph.store.files import write_all
 from oocgraph.types import Array
 
 

@@ -18,6 +18,7 @@ from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.key_bins import KeyBins, uniform_bins
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
+from oocgraph.store.writer import StringWriter
 from oocgraph.types import Array, index_dtype
 
 
@@ -83,25 +84,6 @@ class IntegerIds:
         return job.workers.ordered(place, range(self._bins.num_bins))
 
 
-class StringArray:
-    """Strings in the store: bytes and offsets."""
-
-    def __init__(self, job: Job, name: str) -> None:
-        raw, offsets = layout.string_arrays(name)
-        self._bytes, self._offsets = job.writer.create(raw, np.uint8), job.writer.create(offsets, np.int64)
-        self._offsets.append(np.zeros(1, np.int64))
-        self._end = 0
-
-    def append(self, ids: Any) -> None:
-        """Append a large_binary array."""
-        from oocgraph.ingest.text_files import buffers
-
-        offsets, data = buffers(ids)
-        self._bytes.append(data[offsets[0] : offsets[-1]])
-        self._offsets.append(offsets[1:] - offsets[0] + self._end)
-        self._end += int(offsets[-1] - offsets[0])
-
-
 class TextIds:
     """Ids that are strings, as pyarrow arrays of large_binary."""
 
@@ -114,7 +96,8 @@ class TextIds:
 
     def create(self, name: str) -> IdArray:
         """Begin an array of ids in the store."""
-        return StringArray(self._job, name)
+        data, offsets = layout.string_arrays(name)
+        return StringWriter(self._job.writer.create(data, np.uint8), self._job.writer.create(offsets, np.int64))
 
     def select(self, ids: Any, mask: Array) -> Any:
         """Return the ids where the mask is true."""

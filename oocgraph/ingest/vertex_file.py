@@ -12,6 +12,7 @@ import numpy as np
 
 from oocgraph.ingest.bins import read_into
 from oocgraph.ingest.temporary import Folder
+from oocgraph.store.files import write_at
 from oocgraph.types import Array
 
 
@@ -57,11 +58,7 @@ class VertexFile:
         if self.resident is not None:
             self.resident[start : start + values.size] = values
             return
-        view = np.ascontiguousarray(values, self.dtype).data.cast("B")
-        offset = start * self.dtype.itemsize
-        while view:
-            done = os.pwrite(self._fd, view, offset)
-            view, offset = view[done:], offset + done
+        write_at(self._fd, np.ascontiguousarray(values, self.dtype), start * self.dtype.itemsize)
 
     def close(self) -> None:
         """Free the memory, or the file."""

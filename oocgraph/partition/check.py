@@ -18,11 +18,11 @@ from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.store.arrays import StoredArray, decoded_bytes
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Part, Partitions
-from oocgraph.store.rows import RowBlock, row_blocks
-from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.store.rows import RowBlock, longest_row, row_blocks
 from oocgraph.types import Array, Progress, ignore_progress
 
 BLOCK_ENTRIES = 1 << 20
@@ -118,9 +118,7 @@ def _check(partitions: Partitions, store: CSRStore, block_entries: int, progress
 def _held_bytes(store: CSRStore, read: str, num_local: int) -> int:
     """Bytes that a check holds at the least: of vertices their local numbers, flags and those of one part; edges compared at once."""
     group = read if store.attributes.directed else "out"
-    indptr = store.array(f"{group}/indptr")
-    starts = range(0, store.num_vertices, PIECE_VERTICES)
-    longest = max((int(np.diff(indptr.read(v, min(store.num_vertices, v + PIECE_VERTICES) + 1)).max()) for v in starts), default=0)
+    longest = longest_row(store, group)[1]
     decoded = decoded_bytes(store.array(f"{group}/indices"))
     edges = EDGE_BYTES * max(MIN_BLOCK_ENTRIES, longest) + decoded
     return SLACK_BYTES + 8 * num_local + 18 * store.num_vertices + edges + 2 * 8 * PIECE_VERTICES

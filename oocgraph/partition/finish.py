@@ -129,9 +129,8 @@ def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops:
 
 def _copy(stage: Stage, name: str, target: PreallocatedArray) -> None:
     target.create()
-    array = stage.store.array(name)
-    for start in range(0, array.length, BLOCK_ENTRIES):
-        target.write(start, array.read(start, min(array.length, start + BLOCK_ENTRIES)))
+    for start, values in stage.store.array(name).blocks(BLOCK_ENTRIES):
+        target.write(start, values)
     target.seal()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.result_writer import writing_bytes
 from oocgraph.verify import validation_bytes
 
 LEVEL_BYTES = 4

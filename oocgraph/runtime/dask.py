@@ -35,9 +35,10 @@ from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker import OocGraphPlugin
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_fields import damaged
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Array, DeviceKind, Direction, Progress, ignore_progress
 
 logger = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
 from oocgraph.plan.access import Access, AccessFacts, choose_access
 from oocgraph.plan.direction import Choice, Facts
+from oocgraph.results.search import DeviceFigures, Iteration
 from oocgraph.runtime.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGraph
 from oocgraph.runtime.device_levels import TINY, TinyLevels
 from oocgraph.runtime.device_state import DeviceArrays, DeviceState
@@ -33,7 +34,6 @@ from oocgraph.runtime.state import are_marked
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import StagingFigures
-from oocgraph.traversal import DeviceFigures, Iteration
 from oocgraph.types import Array
 
 LINK_BYTE_COST, DISK_BYTE_COST = 80, 2000

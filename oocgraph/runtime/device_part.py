@@ -24,7 +24,7 @@ from oocgraph.kernels import partition as bits
 from oocgraph.kernels.gpu import marks
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.direction import Facts
-from oocgraph.result import Iteration
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.device_engine import DeviceEngine, sample_of
 from oocgraph.runtime.device_state import DeviceArrays
 from oocgraph.runtime.part import PartRuntime, PartState

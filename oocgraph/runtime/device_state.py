@@ -11,9 +11,9 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.kernels.gpu import GpuKernels, marks
+from oocgraph.results.search import DeviceFigures
 from oocgraph.runtime.device_graph import LINE_BYTES
 from oocgraph.runtime.state import SearchProgress
-from oocgraph.traversal import DeviceFigures
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.result import Iteration
-from oocgraph.traversal import DeviceFigures, PartFigures
+from oocgraph.results.search import DeviceFigures, Iteration, PartFigures
 from oocgraph.types import Array
 
 TINY = "few edges: every worker takes these levels alike, without an exchange"

@@ -28,8 +28,8 @@ from oocgraph.runtime.part_load import Loading, PartPlan
 from oocgraph.runtime.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.runtime.worker_device import WorkerDevice
 from oocgraph.runtime.worker_memory import WorkerMemory, device_bytes
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.search_store import graph_fingerprint
 
 REMEMBERED = 1024
 """Searches and leases that have left, the last ones, so that a task of theirs that comes late finds the door shut."""

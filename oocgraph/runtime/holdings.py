@@ -16,7 +16,7 @@ import numpy as np
 
 from oocgraph.exchange.parts import FrontierPart
 from oocgraph.memory import device_bytes_read
-from oocgraph.result import Iteration
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.events import SEARCHES
 from oocgraph.runtime.held_parts import HeldPart, HeldParts, loaded
 from oocgraph.runtime.part import PartRuntime, PartState, bounds_of

@@ -16,9 +16,9 @@ from oocgraph.memory import device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.results.search import Search
 from oocgraph.runtime.state import SearchProgress
 from oocgraph.runtime.steps import InProcess, Steps
-from oocgraph.traversal import Search
 from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 MAX_DEPTH_LIMIT = np.iinfo(np.int32).max - 1

@@ -18,7 +18,7 @@ from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.progress import watched
-from oocgraph.result import Iteration
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.afterwards import allow_for_result
 from oocgraph.runtime.engine import BUFFER_BYTES, Engine
 from oocgraph.runtime.resident import load_graph

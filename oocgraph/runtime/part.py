@@ -24,7 +24,7 @@ from oocgraph.kernels import partition as bits
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
-from oocgraph.result import Iteration
+from oocgraph.results.search import Iteration
 from oocgraph.runtime.buffers import BufferPool
 from oocgraph.runtime.engine import PREFETCH_MISSES, Engine, Few
 from oocgraph.runtime.levels import iterate
@@ -32,7 +32,7 @@ from oocgraph.runtime.resident import ResidentGraph
 from oocgraph.runtime.state import SearchState
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.search_log import Bounds, Record
+from oocgraph.store.search_record import Bounds, Record
 from oocgraph.types import Array, Direction
 
 FEW_VERTICES = (PREFETCH_MISSES - QUEUE_CAPACITY // 512) // 2

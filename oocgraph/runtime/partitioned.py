@@ -25,10 +25,10 @@ from oocgraph.exchange.messages import Message
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.results.search import Exchanged, Iteration, Search
 from oocgraph.runtime.lifetime import Lifetime
 from oocgraph.runtime.member import MemberSearch
 from oocgraph.runtime.member_set import MemberSet
-from oocgraph.traversal import Exchanged, Iteration, Search
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
 LEVEL_BYTES = 4

@@ -28,6 +28,7 @@ from oocgraph.exchange.dask import ExchangePlugin, names_held, tell, with_exchan
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search
 from oocgraph.runtime import worker_members as tasks
 from oocgraph.runtime.crew import Crew, WorkersLostError
 from oocgraph.runtime.events import Watch
@@ -35,10 +36,9 @@ from oocgraph.runtime.scheduler import ask, scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
-from oocgraph.store.search_store import graph_fingerprint
-from oocgraph.traversal import Exchanged, Iteration, PartFigures, Search
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
 logger = logging.getLogger(__name__)

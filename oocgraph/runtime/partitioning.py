@@ -28,11 +28,11 @@ from oocgraph.partition.cusp_spec import CuspSpec
 from oocgraph.partition.local_ids import PartSizes
 from oocgraph.partition.policy import Policy, compile_policy
 from oocgraph.runtime.partition_crew import Crew
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import PARTITIONS_KEY
 from oocgraph.store.partitions import MASTERS, PartitionsAttributes, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
-from oocgraph.store.search_store import graph_fingerprint
 from oocgraph.store.staging import Staging
 from oocgraph.store.writer import write_groups
 from oocgraph.types import Array

@@ -9,9 +9,8 @@ import numpy as np
 from oocgraph.kernels import cpu
 from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
-from oocgraph.result import Iteration
+from oocgraph.results.search import DeviceFigures, Iteration
 from oocgraph.runtime.buffers import BufferPool
-from oocgraph.traversal import DeviceFigures
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 

@@ -101,9 +101,9 @@ def survey_workers(
         said["version"] = oocgraph.__version__
         try:
             from oocgraph.partition.placement import own_node
+            from oocgraph.store.fingerprint import graph_fingerprint
             from oocgraph.store.graph import open_graph
             from oocgraph.store.layout import FORMAT
-            from oocgraph.store.search_store import graph_fingerprint
 
             said["format"], said["numa_node"] = FORMAT, own_node()
             said["fingerprint"] = None if url is None else graph_fingerprint(open_graph(url))

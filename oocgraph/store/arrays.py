@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
@@ -17,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.store.files import read_into
 from oocgraph.store.values import Below, Rule
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -79,11 +81,24 @@ class StoredArray:
         self._check_values(start, values[lead:], int(values[0]) if lead else None)
         return values[lead:]
 
+    def blocks(self, size: int) -> Iterator[tuple[int, Array]]:
+        """Read all elements, up to `size` at once: position of the first of a block, and the block."""
+        for start in range(0, self.length, size):
+            yield start, self.read(start, min(self.length, start + size))
+
     def without_rule(self) -> Self:
         """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
         other = copy(self)
         other.rule = None
         return other
+
+    def chunk_ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """Cut elements ``start .. stop - 1`` where chunks end: the number of each chunk, and the range of elements in it."""
+        while start < stop:
+            chunk = start // self.chunk_length
+            end = min(stop, (chunk + 1) * self.chunk_length)
+            yield chunk, start, end
+            start = end
 
     def place_of(self, element: int) -> str:
         """Return what messages call the chunk that holds an element."""
@@ -246,27 +261,21 @@ class PlainArray(StoredArray):
         return out
 
     def _read_files(self, start: int, out: Array) -> None:
-        position, stop, itemsize = start, start + out.size, self.dtype.itemsize
+        stop = start + out.size
         if not 0 <= start <= stop <= self.length:
             raise CorruptStoreError(f"{self.folder}: {self.name} has no elements {start} to {stop}, only {self.length}; {REMEDY}")
-        raw = out.view(np.uint8).data
-        while position < stop:
-            chunk = position // self.chunk_length
-            end = min(stop, (chunk + 1) * self.chunk_length)
+        for chunk, first, end in self.chunk_ranges(start, stop):
             fd = self.open_chunk(chunk)
             try:
-                want = raw[(position - start) * itemsize : (end - start) * itemsize]
-                offset = (position - chunk * self.chunk_length) * itemsize
-                while want:
-                    done = os.preadv(fd, [want], offset)
-                    if done <= 0:
-                        raise CorruptStoreError(f"{self.chunk_path(chunk)}: ends at byte {offset}; restore the store or build it again")
-                    want, offset = want[done:], offset + done
+                wanted = out[first - start : end - start]
+                offset = (first - chunk * self.chunk_length) * self.dtype.itemsize
+                ends = read_into(fd, [wanted], offset)
             except OSError as error:
                 raise StoreError(f"{self.chunk_path(chunk)}: cannot be read ({error.strerror or error})") from error
             finally:
                 os.close(fd)
-            position = end
+            if ends < offset + wanted.nbytes:
+                raise CorruptStoreError(f"{self.chunk_path(chunk)}: ends at byte {ends}; restore the store or build it again")
 
     def _check_pages(self, start: int, out: Array) -> None:
         """Compare the pages of elements just read; of a page that is read in part, what completes it is read too."""
@@ -298,19 +307,13 @@ class PlainArray(StoredArray):
                 raise
             return False  # a file system without it, such as one in memory
         try:
-            want = out.view(np.uint8).data
-            while want:
-                done = os.preadv(fd, [want], offset)
-                if done <= 0 or done % PAGE_BYTES:
-                    return False
-                want, offset = want[done:], offset + done
+            return read_into(fd, [out], offset) == offset + out.nbytes
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             return False  # a disk whose sectors are larger than a page
         finally:
             os.close(fd)
-        return True
 
 
 def aligned(length: int, dtype: np.dtype[Any]) -> Array:

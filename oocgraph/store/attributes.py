@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from oocgraph.store.fields import FieldRule, first_wrong, is_count, is_flag, is_text, one_of
 from oocgraph.types import MAX_UINT32_VERTICES, Codec, Duplicates, VertexOrder
 
 if TYPE_CHECKING:
@@ -18,54 +19,48 @@ MAX_VERTICES = 2**40
 
 MAX_EDGES = 2**48
 
-_COUNTS = ("num_vertices", "num_edges", "num_stored_edges", "num_input_vertices", "num_isolated", "num_self_loops", "num_planes")
-_COLUMN_DTYPES = frozenset(
-    ("string", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
 )
+"""Dtypes of stored arrays; a column may be of strings, too."""
+
+
+_RULES: dict[str, FieldRule] = {
+    "num_vertices": is_count,
+    "num_edges": is_count,
+    "num_stored_edges": is_count,
+    "num_input_vertices": is_count,
+    "num_isolated": is_count,
+    "num_self_loops": is_count,
+    "num_planes": is_count,
+    "directed": is_flag,
+    "weighted": is_flag,
+    "source": is_text,
+    "library_version": is_text,
+    "implied_ids": lambda ids: ids is None or _is_range(ids),
+    "duplicates": one_of(*get_args(Duplicates)),
+    "vertex_order": one_of(*get_args(VertexOrder), "partition"),
+    "index_dtype": one_of("uint32", "int64"),
+    "id_kind": one_of("int64", "string"),
+    "codec": one_of(*get_args(Codec)),
+    "columns": lambda columns: isinstance(columns, dict),
+    "groups": lambda groups: groups is None or groups in (("out",), ("in",), ("out", "in")),
+}
 
 
 def attribute_problem(a: GraphAttributes, max_planes: int) -> str | None:
     """Return what is wrong with the attributes of a store, or None."""
-    return _wrong_type(a) or _wrong_kind(a) or _wrong_number(a, max_planes) or _wrong_sum(a)
-
-
-def _wrong_type(a: GraphAttributes) -> str | None:
-    for name in _COUNTS:
-        value: Any = getattr(a, name)
-        if type(value) is not int or value < 0:
-            return f"{name} is {value!r:.80}"
-    for name in ("directed", "weighted"):
-        if type(getattr(a, name)) is not bool:
-            return f"{name} is {getattr(a, name)!r:.80}"
-    for name in ("source", "library_version"):
-        if not isinstance(getattr(a, name), str):
-            return f"{name} is {getattr(a, name)!r:.80}"
-    if a.implied_ids is not None and not (len(a.implied_ids) == 2 and all(type(x) is int and abs(x) < 2**63 for x in a.implied_ids)):
-        return f"implied_ids is {a.implied_ids!r:.80}"
-    return None
-
-
-def _wrong_kind(a: GraphAttributes) -> str | None:
-    allowed: dict[str, tuple[str, ...]] = {
-        "duplicates": get_args(Duplicates),
-        "vertex_order": (*get_args(VertexOrder), "partition"),
-        "index_dtype": ("uint32", "int64"),
-        "id_kind": ("int64", "string"),
-        "codec": get_args(Codec),
-    }
-    for name, values in allowed.items():
-        value = getattr(a, name)
-        if not isinstance(value, str) or value not in values:
-            return f"{name} is {value!r:.80}"
-    columns: Any = a.columns
-    if not isinstance(columns, dict):
-        return f"columns is {columns!r:.80}"
-    for name, kind in columns.items():
-        if not isinstance(kind, str) or kind not in _COLUMN_DTYPES:
+    wrong = first_wrong({name: getattr(a, name) for name in _RULES}, _RULES)
+    if wrong is not None:
+        return f"{wrong} is {getattr(a, wrong)!r:.80}"
+    for name, kind in a.columns.items():
+        if not isinstance(kind, str) or kind not in DTYPES | {"string"}:
             return f"the dtype of column {name!r:.80} is {kind!r:.80}"
-    if a.groups is not None and a.groups not in (("out",), ("in",), ("out", "in")):
-        return f"groups is {a.groups!r:.80}"
-    return None
+    return _wrong_number(a, max_planes) or _wrong_sum(a)
+
+
+def _is_range(ids: Any) -> bool:
+    return isinstance(ids, tuple) and len(ids) == 2 and all(type(one) is int and abs(one) < 2**63 for one in ids)
 
 
 def _wrong_number(a: GraphAttributes, max_planes: int) -> str | None:

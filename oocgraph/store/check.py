@@ -24,7 +24,7 @@ from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Progress, ProgressOption
 
 MAX_PROBLEMS = 20
-"""Problems told in one message."""
+"""Problems listed in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _affordable(store: CSRStore, most: int, memory_budget: str | int | None, fol
         load_kernels(kernel_calls(store))
         one, two = (structure_bytes(store, threads) + threads * 2 * READ_BYTES for threads in (1, 2))
     except CorruptStoreError:
-        pass  # the check itself tells what is missing, with all else that is wrong; no structure is looked at then
+        pass  # the check itself reports what is missing, with all else that is wrong; no structure is looked at then
     budget.baseline_bytes, budget.following_bytes = host_bytes(), following_bytes
     budget.reserve("the check by one thread", SLACK_BYTES + one)
     return 1 + min(most - 1, budget.available_bytes // (two - one))

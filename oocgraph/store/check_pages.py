@@ -7,8 +7,9 @@ Plain local files are read 4 MiB at a time; compressed and remote chunks whole, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.codecs import max_stored_bytes
+from oocgraph.store.fetched import FetchedArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import CHECKSUMS
 from oocgraph.store.rows import map_bounded
@@ -43,29 +45,18 @@ def check_array(store: CSRStore, name: str, num_threads: int) -> Iterator[Piece]
     """Compare an array with its checksums, piece by piece."""
     try:
         array, checksums = store.array(name).without_rule(), store.array(f"{CHECKSUMS}/{name}")
-        num_chunks = array.num_chunks
-        compressed = store.attributes.codec != "none"
     except CorruptStoreError as error:
         yield Piece(0, 0, (str(error),))
         return
-    check: Callable[[int], Piece]
-    pieces: Iterator[int]
     if isinstance(array, PlainArray):
         whole, broken = _chunk_files(array)
         if broken:
             yield Piece(0, 0, tuple(broken))
-        pieces = (start for chunk in whole for start in _starts(array, chunk))
-        plain = array  # for the type checker
-
-        def check(start: int) -> Piece:
-            return _check_plain(plain, checksums, start)
+        starts = (start for chunk in whole for start in _starts(array, chunk))
+        yield from map_bounded(partial(_check_plain, array, checksums), starts, num_threads)
     else:
-        pieces = iter(range(num_chunks))
-
-        def check(start: int) -> Piece:
-            return _check_chunk(store, array, checksums, start, compressed=compressed)
-
-    yield from map_bounded(check, pieces, num_threads)
+        assert isinstance(array, FetchedArray)
+        yield from map_bounded(partial(_check_chunk, store.url, array, checksums), range(array.num_chunks), num_threads)
 
 
 def _chunk_files(array: PlainArray) -> tuple[list[int], list[str]]:
@@ -112,19 +103,16 @@ def _bad_page(file: str, name: str, page: int, offset: int) -> str:
     return f"{file}: page {page} of {name}, at byte {offset} of this file, differs from its checksum; {_REMEDY}"
 
 
-def _check_chunk(store: CSRStore, array: StoredArray, checksums: StoredArray, chunk: int, *, compressed: bool) -> Piece:
+def _check_chunk(url: str, array: FetchedArray, checksums: StoredArray, chunk: int) -> Piece:
     """Check a chunk as it is stored: compressed, or anywhere that Zarr reaches."""
-    key = f"{array.name}/c/{chunk}"
-    where = f"{store.url}/{key}"
+    where = f"{url}/{array.name}/c/{chunk}"
     chunk_bytes = array.chunk_length * array.dtype.itemsize
+    compressed = array.codec != "none"
     most = max_stored_bytes(chunk_bytes) if compressed else chunk_bytes
     try:
-        raw = store.get(key, 0, most + 1)
-    except (OSError, RuntimeError, ValueError) as error:
-        return Piece(0, 0, (f"{where}: this chunk of {array.name} cannot be read ({error}); {_REMEDY}",))
-    if raw is None:
-        return Piece(0, 0, (f"{where}: this chunk of {array.name} is missing; {_REMEDY}",))
-    stored = np.frombuffer(raw, np.uint8)
+        stored = np.frombuffer(array.stored(chunk, 0, most + 1), np.uint8)
+    except CorruptStoreError as error:
+        return Piece(0, 0, (f"{url}/{error}",))
     if stored.size > most:
         return Piece(0, 0, (f"{where}: this chunk of {array.name} has more than {most} bytes; {_REMEDY}",))
     if compressed:

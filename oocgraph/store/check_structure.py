@@ -15,11 +15,12 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import check as kernels
 from oocgraph.store import layout
-from oocgraph.store.arrays import decoded_bytes
-from oocgraph.store.columns import Ids, IntColumn, StringColumn, id_bytes
+from oocgraph.store.arrays import StoredArray, decoded_bytes
+from oocgraph.store.columns import Ids, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.id_order import id_column
 from oocgraph.store.metadata import parse_json
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -37,7 +38,7 @@ ENTRY_BYTES = 40
 """Bytes for each entry of a block: the entry, its row, its position, and its neighbour in a plane."""
 
 Done = Callable[[int], None]
-"""Told how many entries of ``indices`` were looked at."""
+"""Receives the number of entries of ``indices`` that were examined."""
 
 
 def check_structure(store: CSRStore, num_threads: int, done: Done) -> Iterator[str]:
@@ -110,12 +111,16 @@ def check_metadata(store: CSRStore) -> Iterator[str]:
 
 def check_indptr(store: CSRStore, group: str) -> Iterator[str]:
     """Whether ``indptr`` ascends from 0 to the number of entries: reading it tells (`store.schema`)."""
-    indptr = store.array(f"{group}/indptr")
     try:
-        for first in range(0, indptr.length, BLOCK_ROWS):
-            indptr.read(first, min(indptr.length, first + BLOCK_ROWS))
+        _read_all(store.array(f"{group}/indptr"), BLOCK_ROWS)
     except CorruptStoreError as error:
         yield str(error)
+
+
+def _read_all(array: StoredArray, size: int) -> None:
+    """Read an array, and with that check its values."""
+    for _ in array.blocks(size):
+        pass
 
 
 class _RowCheck:
@@ -129,14 +134,14 @@ class _RowCheck:
 
     def run(self, num_threads: int, done: Done) -> Iterator[str]:
         """Yield the problems of the first rows that have some, and of the number of self-loops."""
-        name, num_loops, told = f"{self.group}/indices", 0, 0
+        name, num_loops, num_reported = f"{self.group}/indices", 0, 0
         blocks = row_blocks(self.store, self.group, max_entries=BLOCK_ENTRIES, whole_rows=False)
         forward = backward = 0
         for block, (rule, row, entry, loops, out, back) in map_bounded(self._check, blocks, num_threads):
             done(block.num_entries)
             num_loops, forward, backward = num_loops + loops, (forward + int(out)) % 2**64, (backward + int(back)) % 2**64
-            if rule != kernels.SOUND and told < 3:
-                told += 1
+            if rule != kernels.SOUND and num_reported < 3:
+                num_reported += 1
                 value = int(self.store.array(name).read(entry, entry + 1)[0])
                 order = "strictly ascending" if self.strict else "ascending"
                 fault = (
@@ -144,7 +149,7 @@ class _RowCheck:
                 )
                 yield f"{self.store.url}: entry {entry} of {name} (row {row}) is {value}, {fault}"
         self.hashes = (forward, backward)
-        if not told and num_loops != self.store.attributes.num_self_loops:
+        if not num_reported and num_loops != self.store.attributes.num_self_loops:
             wanted = self.store.attributes.num_self_loops
             yield f"{self.store.url}: {self.group}/indices has {num_loops} self-loops, but the attributes say {wanted}"
 
@@ -168,10 +173,7 @@ def check_degrees(store: CSRStore, group: str) -> Iterator[str]:
     if store.attributes.vertex_order != "degree":
         return
     value, first = store.degrees
-    n = store.num_vertices
-    indptr = store.array(f"{group}/indptr")
-    for start in range(0, n, PIECE_ROWS):
-        degree = np.diff(indptr.read(start, min(n, start + PIECE_ROWS) + 1))
+    for start, degree in degree_blocks(store, group, PIECE_ROWS):
         wanted = value[np.searchsorted(first, np.arange(start, start + degree.size), side="right") - 1]
         wrong = np.flatnonzero(degree != wanted)
         if wrong.size:
@@ -215,10 +217,6 @@ def check_ids(store: CSRStore) -> Iterator[str]:
         yield from _check_input_ids(store)
 
 
-def _column(store: CSRStore, name: str) -> IntColumn | StringColumn:
-    return IntColumn(store, name) if store.attributes.id_kind == "int64" else StringColumn(store, name)
-
-
 def _ascending(ids: Ids) -> Array:
     """Whether each id is above the one before it: (n - 1,) bool."""
     if isinstance(ids, np.ndarray):
@@ -230,7 +228,7 @@ def _ascending(ids: Ids) -> Array:
 
 
 def _check_sorted(store: CSRStore) -> Iterator[str]:
-    column, implied = _column(store, layout.SORTED_ID), store.attributes.implied_ids
+    column, implied = id_column(store, layout.SORTED_ID), store.attributes.implied_ids
     for start in range(0, column.length, PIECE_ROWS):
         ids = column.read(max(0, start - 1), min(column.length, start + PIECE_ROWS))
         wrong = np.flatnonzero(~_ascending(ids))
@@ -246,8 +244,7 @@ def _check_sorted(store: CSRStore) -> Iterator[str]:
 def _check_order(store: CSRStore) -> Iterator[str]:
     order, n = store.array(layout.ORDER), store.num_vertices
     seen = np.zeros(-(-n // 64), np.uint64)
-    for start in range(0, n, PIECE_ROWS):
-        values = order.read(start, min(n, start + PIECE_ROWS))
+    for start, values in order.blocks(PIECE_ROWS):
         at = kernels.mark(values, seen, n)
         if at >= 0:
             yield f"{store.url}: {layout.ORDER} must be a permutation, but element {start + at} is {values[at]}, out of range or met before"
@@ -256,7 +253,7 @@ def _check_order(store: CSRStore) -> Iterator[str]:
 
 def _check_vertex_ids(store: CSRStore) -> Iterator[str]:
     """Ids by vertex equal ids by position, and ascend within each degree."""
-    by_vertex, ascending, order = _column(store, layout.VERTEX_ID), _column(store, layout.SORTED_ID), store.array(layout.ORDER)
+    by_vertex, ascending, order = id_column(store, layout.VERTEX_ID), id_column(store, layout.SORTED_ID), store.array(layout.ORDER)
     n = store.num_vertices
     first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
     sums = [0, 0]
@@ -309,5 +306,4 @@ def check_categories(store: CSRStore) -> None:
         for start in range(0, text.length, BLOCK_ROWS):
             text.read(start, min(text.length, start + BLOCK_ROWS))
         for codes in (store.array(f"{group}/{name}") for group in groups_of(store) if store.has_array(f"{group}/{name}")):
-            for start in range(0, codes.length, BLOCK_ENTRIES):
-                codes.read(start, min(codes.length, start + BLOCK_ENTRIES))
+            _read_all(codes, BLOCK_ENTRIES)

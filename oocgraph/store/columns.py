@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import string_arrays
 from oocgraph.types import Array
-
-if TYPE_CHECKING:
-    from oocgraph.store.graph import CSRStore
 
 Ids: TypeAlias = Any
 """(n,) int64, or pyarrow.LargeStringArray."""
@@ -52,7 +50,7 @@ def read_at(array: StoredArray, positions: Array) -> Array:
     return out
 
 
-def id_bytes(store: CSRStore, name: str) -> int:
+def id_bytes(store: GraphArrays, name: str) -> int:
     """Return the bytes of one id of a column: 8, or of strings their mean length, rounded up, and 8 of offsets."""
     if store.attributes.id_kind == "int64":
         return 8
@@ -77,7 +75,7 @@ class Column(Protocol):
 class IntColumn:
     """Integers: one stored array."""
 
-    def __init__(self, store: CSRStore, name: str) -> None:
+    def __init__(self, store: GraphArrays, name: str) -> None:
         self._array = store.array(name)
         self.length = self._array.length
 
@@ -93,7 +91,7 @@ class IntColumn:
 class StringColumn:
     """Strings: UTF-8 bytes, and offsets into them (Arrow's layout)."""
 
-    def __init__(self, store: CSRStore, name: str) -> None:
+    def __init__(self, store: GraphArrays, name: str) -> None:
         data, offsets = string_arrays(name)
         self._bytes, self._offsets = store.array(data), store.array(offsets)
         self.length = self._offsets.length - 1

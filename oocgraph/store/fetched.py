@@ -20,15 +20,45 @@ Get = Callable[[str, int, int | None], bytes | None]
 """``get(key, start, stop)`` returns bytes of a file of the store, to its end where `stop` is None; None where there is no such file."""
 
 
-class RangeArray(StoredArray):
+class FetchedArray(StoredArray):
+    """An array whose bytes are fetched; `RangeArray` or `ZarrArray`."""
+
+    def __init__(
+        self,
+        get: Get,
+        name: str,
+        shape: ArrayShape,
+        *,
+        codec: Codec = "none",
+        rule: Rule | None = None,
+        checksums: StoredArray | None = None,
+    ) -> None:
+        super().__init__(name, *shape, rule=rule, checksums=checksums)
+        self._get, self.codec = get, codec
+
+    def stored(self, chunk: int, start: int, stop: int) -> bytes:
+        """Return bytes ``start .. stop - 1`` of a chunk as it is stored, or fewer where it ends before.
+
+        Raises
+        ------
+        CorruptStoreError
+            The chunk is missing or cannot be read.
+        """
+        key = f"{self.name}/c/{chunk}"
+        try:
+            raw = self._get(key, start, stop)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} cannot be read ({error}); {REMEDY}") from error
+        if raw is None:
+            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
+        return raw
+
+
+class RangeArray(FetchedArray):
     """An uncompressed array in an object store, read by byte ranges of its chunks.
 
     (Indexing a Zarr array would fetch whole chunks of 64 MiB.)
     """
-
-    def __init__(self, get: Get, name: str, shape: ArrayShape, *, rule: Rule | None = None, checksums: StoredArray | None = None) -> None:
-        super().__init__(name, *shape, rule=rule, checksums=checksums)
-        self._get = get
 
     def _fetch(self, start: int, stop: int) -> Array:
         if self.checksums is None:
@@ -39,52 +69,31 @@ class RangeArray(StoredArray):
         return pages[start - first : stop - first]
 
     def _read(self, start: int, stop: int) -> Array:
-        parts = []
-        while start < stop:
-            chunk = start // self.chunk_length
-            end = min(stop, (chunk + 1) * self.chunk_length)
-            parts.append(self._read_chunk(chunk, start - chunk * self.chunk_length, end - chunk * self.chunk_length))
-            start = end
-        return np.concatenate(parts)
+        return np.concatenate([self._read_chunk(*piece) for piece in self.chunk_ranges(start, stop)])
 
     def _read_chunk(self, chunk: int, start: int, stop: int) -> Array:
-        key, itemsize = f"{self.name}/c/{chunk}", self.dtype.itemsize
-        try:
-            raw = self._get(key, start * itemsize, stop * itemsize)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise CorruptStoreError(f"{key}: bytes {start * itemsize} to {stop * itemsize} cannot be read ({error})") from error
-        if raw is None:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
-        if len(raw) != (stop - start) * itemsize:
-            raise CorruptStoreError(f"{key}: this chunk of {self.name} ends before byte {stop * itemsize}; {REMEDY}")
+        first, last = ((element - chunk * self.chunk_length) * self.dtype.itemsize for element in (start, stop))
+        raw = self.stored(chunk, first, last)
+        if len(raw) != last - first:
+            raise CorruptStoreError(f"{self.place_of(start)}: this chunk of {self.name} ends before byte {last}; {REMEDY}")
         return np.frombuffer(raw, self.dtype)
 
 
-class ZarrArray(StoredArray):
+class ZarrArray(FetchedArray):
     """A compressed array, here or in an object store, whose chunks are decoded as a whole."""
-
-    def __init__(
-        self, get: Get, name: str, shape: ArrayShape, codec: Codec, *, rule: Rule | None = None, checksums: StoredArray | None = None
-    ) -> None:
-        super().__init__(name, *shape, rule=rule, checksums=checksums)
-        self._get, self.codec = get, codec
 
     def _fetch(self, start: int, stop: int) -> Array:
         out = np.empty(stop - start, self.dtype)
-        for chunk in range(start // self.chunk_length, -(-stop // self.chunk_length)):
+        for chunk, low, high in self.chunk_ranges(start, stop):
             first = chunk * self.chunk_length
-            low, high = max(start, first), min(stop, first + self.chunk_length)
             out[low - start : high - start] = self._decode(chunk)[low - first : high - first]
         return out
 
     def _decode(self, chunk: int) -> Array:
-        key = f"{self.name}/c/{chunk}"
+        key, chunk_bytes = f"{self.name}/c/{chunk}", self.chunk_length * self.dtype.itemsize
+        most = max_stored_bytes(chunk_bytes)
+        raw = self.stored(chunk, 0, most + 1)
         try:
-            chunk_bytes = self.chunk_length * self.dtype.itemsize
-            most = max_stored_bytes(chunk_bytes)
-            raw = self._get(key, 0, most + 1)
-            if raw is None:
-                raise CorruptStoreError(f"{key}: this chunk of {self.name} is missing; restore the store or build it again")
             if len(raw) > most:
                 raise ValueError(f"it has more than {most} bytes")
             if self.checksums is not None:

@@ -23,6 +23,7 @@ from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_js
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Codec
 
 BLOCK_VERTICES = 1 << 16
@@ -113,8 +114,6 @@ class CSRStore:
 
     def __contains__(self, vertex: Any) -> bool:
         """Return whether `vertex` is an id of the input, isolated ones included."""
-        from oocgraph.store.vertices import VertexIds
-
         try:
             VertexIds(self).vertices_of([vertex])
         except VertexNotFoundError:
@@ -156,7 +155,7 @@ class CSRStore:
         shape = self._shape(name)
         check_shape(shape, spec, self.url, name, REMEDY)
         if codec != "none":
-            return ZarrArray(self.get, name, shape, codec, rule=spec.rule, checksums=checksums)
+            return ZarrArray(self.get, name, shape, codec=codec, rule=spec.rule, checksums=checksums)
         if self._folder is None:
             return RangeArray(self.get, name, shape, rule=spec.rule, checksums=checksums)
         return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums)
@@ -225,16 +224,15 @@ class CSRStore:
         """Count the stored self-loops of chosen vertices: ``chosen(vertices)`` tells of (n,) int64 store numbers, as they are streamed."""
         if not self.attributes.num_self_loops:
             return 0
-        loops = self.array(SELF_LOOPS)
-        blocks = (loops.read(a, min(loops.length, a + BLOCK_VERTICES)) for a in range(0, loops.length, BLOCK_VERTICES))
-        return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for block in blocks)
+        blocks = self.array(SELF_LOOPS).blocks(BLOCK_VERTICES)
+        return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for _, block in blocks)
 
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
 
         See `oocgraph.store.scipy.to_scipy`.
         """
-        from oocgraph.store.scipy import to_scipy
+        from oocgraph.store.scipy import to_scipy  # with numba, which takes half a second: at first use
 
         return to_scipy(self, weight=weight, dtype=dtype)
 

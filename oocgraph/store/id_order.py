@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.store.columns import Column, Ids, IntColumn, StringColumn, as_numpy
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, string_arrays
 from oocgraph.types import Array
 
@@ -26,12 +26,12 @@ _PAGE_IDS = 512
 """Ids of one page: what bisection reads at once (of a compressed column: a chunk)."""
 
 
-def id_column(store: CSRStore, name: str) -> Column:
+def id_column(store: GraphArrays, name: str) -> Column:
     """Return a column of the store's ids."""
     return IntColumn(store, name) if store.attributes.id_kind == "int64" else StringColumn(store, name)
 
 
-def stream(store: CSRStore, block_size: int) -> Iterator[tuple[Ids, Array]]:
+def stream(store: GraphArrays, block_size: int) -> Iterator[tuple[Ids, Array]]:
     """Iterate over all ids in blocks of at most `block_size`."""
     run = _Run(id_column(store, SORTED_ID))
     order = store.array(ORDER)
@@ -54,7 +54,7 @@ def stream(store: CSRStore, block_size: int) -> Iterator[tuple[Ids, Array]]:
         yield from _merged(run, order, _Run(id_column(store, ISOLATED_ID)), block_size)
 
 
-def block(store: CSRStore, start: int, stop: int) -> tuple[Ids, Array]:
+def block(store: GraphArrays, start: int, stop: int) -> tuple[Ids, Array]:
     """Return the ids at positions ``start .. stop - 1`` of the ascending order, and their store numbers.
 
     Notes
@@ -68,13 +68,13 @@ def block(store: CSRStore, start: int, stop: int) -> tuple[Ids, Array]:
         return column.read(start, stop), order.read(start, stop).astype(np.int64)
     if implied is not None:
         ids = np.arange(implied[0] + start, implied[0] + stop, dtype=np.int64)
-        pages = _Pages(store, SORTED_ID)
+        pages = IdPages(store, SORTED_ID)
         low, high = pages.below(implied[0] + start), pages.below(implied[0] + stop)
         vertices = np.full(ids.size, ISOLATED, np.int64)
         vertices[column.read(low, high) - implied[0] - start] = order.read(low, high)
         return ids, vertices
     isolated = id_column(store, ISOLATED_ID)
-    linked, alone = _Pages(store, SORTED_ID), _Pages(store, ISOLATED_ID)
+    linked, alone = IdPages(store, SORTED_ID), IdPages(store, ISOLATED_ID)
     low, high = linked.before(alone, start), linked.before(alone, stop)
     ids, by_id = _sorted_together(column.read(low, high), isolated.read(start - low, stop - high))
     vertices = np.full(stop - start, ISOLATED, np.int64)
@@ -90,27 +90,33 @@ def _bisect(low: int, high: int, is_far: Callable[[int], Any]) -> int:
     return low
 
 
-class _Pages:
-    """Values of a column, of which the page last read is kept: the last steps of a bisection are all in it."""
+class IdPages:
+    """An ascending column of ids, of which the page last read is kept: the last steps of a bisection are all in it."""
 
-    def __init__(self, store: CSRStore, name: str) -> None:
-        self._column = id_column(store, name)
-        self.length = self._column.length
+    def __init__(self, store: GraphArrays, name: str) -> None:
+        self.column = id_column(store, name)
+        self.length = self.column.length
         array = store.array(name if store.attributes.id_kind == "int64" else string_arrays(name)[1])
         self._size = array.chunk_length if isinstance(array, ZarrArray) else _PAGE_IDS
         self._first, self._values = 0, np.empty(0)
 
+    @property
+    def num_reads(self) -> int:
+        """Pages that a bisection reads."""
+        return (-(-self.length // _PAGE_IDS)).bit_length() + 1
+
     def __getitem__(self, position: int) -> Any:
-        if not self._first <= position < self._first + self._values.size:
+        if not self._first <= position < self._first + len(self._values):
             self._first = position // self._size * self._size
-            self._values = as_numpy(self._column.read(self._first, min(self.length, self._first + self._size)))
-        return self._values[position - self._first]
+            self._values = self.column.read(self._first, min(self.length, self._first + self._size))
+        at = position - self._first
+        return as_numpy(self._values[at : at + 1])[0]
 
     def below(self, value: Any) -> int:
         """Return how many values are below `value`."""
         return _bisect(0, self.length, lambda i: self[i] >= value)
 
-    def before(self, other: _Pages, position: int) -> int:
+    def before(self, other: IdPages, position: int) -> int:
         """Return how many of the first `position` values of both columns, merged, are from this one; they have none in common."""
         first, last = max(0, position - other.length), min(position, self.length)
         return _bisect(first, last, lambda i: self[i] > other[position - i - 1])

@@ -6,12 +6,15 @@ held beside the two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from oocgraph.store.graph import CSRStore
+from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.store.arrays import REMEDY
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.layout import ORDER
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -22,7 +25,16 @@ BLOCK_BYTES = 256 * BLOCK_VERTICES
 """What a stream holds at most: ids (of strings about 32 bytes), read twice as far ahead, store numbers and positions."""
 
 
-def to_store_order(store: CSRStore, values: Array, out: Array) -> None:
+def linked_positions(store: GraphArrays) -> Iterator[tuple[Array, Array]]:
+    """Iterate over the vertices that have edges, by ascending id: positions among the input ids, and store numbers."""
+    start = 0
+    for _, vertices in VertexIds(store).stored_blocks(BLOCK_VERTICES):
+        here = np.flatnonzero(vertices >= 0)
+        yield start + here, vertices[here]
+        start += vertices.size
+
+
+def to_store_order(store: GraphArrays, values: Array, out: Array) -> None:
     """Set ``out[v]`` to the value of store number v.
 
     Parameters
@@ -32,14 +44,11 @@ def to_store_order(store: CSRStore, values: Array, out: Array) -> None:
     out : (num_vertices,)
         Those of isolated vertices have no place in it.
     """
-    start = 0
-    for _, vertices in VertexIds(store).stored_blocks(BLOCK_VERTICES):
-        here = np.flatnonzero(vertices >= 0)
-        out[vertices[here]] = values[start + here]
-        start += vertices.size
+    for positions, vertices in linked_positions(store):
+        out[vertices] = values[positions]
 
 
-def to_input_order(store: CSRStore, values: Array, out: Array) -> None:
+def to_input_order(store: GraphArrays, values: Array, out: Array) -> None:
     """Set the values of the vertices that have edges, by input id; those of isolated vertices are left as they are.
 
     Parameters
@@ -49,14 +58,35 @@ def to_input_order(store: CSRStore, values: Array, out: Array) -> None:
     out : (num_input_vertices,)
         By input id, ascending.
     """
-    start = 0
-    for _, vertices in VertexIds(store).stored_blocks(BLOCK_VERTICES):
-        here = np.flatnonzero(vertices >= 0)
-        out[start + here] = values[vertices[here]]
-        start += vertices.size
+    for positions, vertices in linked_positions(store):
+        out[positions] = values[vertices]
 
 
-def positions_of(store: CSRStore, ids: Sequence[Any]) -> Array:
+def input_positions(store: GraphArrays) -> Array:
+    """Position of each vertex among the input ids, ascending: (num_vertices,) uint32.
+
+    Raises
+    ------
+    OocGraphError
+        The input has more than 2**32 ids.
+    CorruptStoreError
+        ``vertices/order`` does not name every vertex once.
+    """
+    if store.attributes.num_input_vertices > 2**32:
+        raise OocGraphError(
+            f"{store.url}: input order is for up to 2**32 vertices, not {store.attributes.num_input_vertices}; use order='store'"
+        )
+    position = np.empty(store.num_vertices, np.uint32)
+    is_known = np.zeros(store.num_vertices, np.bool_)
+    for positions, vertices in linked_positions(store):
+        position[vertices] = positions
+        is_known[vertices] = True
+    if not is_known.all():
+        raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and not vertex {int(np.argmin(is_known))}; {REMEDY}")
+    return position
+
+
+def positions_of(store: GraphArrays, ids: Sequence[Any]) -> Array:
     """Position of each id among the input's, ascending: (n,) int64.
 
     Raises

@@ -9,22 +9,20 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.store.attributes import DTYPES
 from oocgraph.store.codecs import BLOSC_COMPRESSOR, BLOSC_LEVEL, ZSTD_LEVEL
 from oocgraph.store.layout import CHUNK_BYTES
 from oocgraph.types import PAGE_BYTES, Codec
 
 MAX_METADATA_BYTES = 16 << 20
 """A ``zarr.json`` that is larger is none: oocgraph writes a few hundred bytes, and a line for each edge column."""
-
-_DTYPES = frozenset(
-    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
-)
 
 
 class ArrayShape(NamedTuple):
@@ -62,6 +60,14 @@ def read_json(path: Path, max_bytes: int = MAX_METADATA_BYTES) -> dict[str, Any]
     """
     with open_file(path) as file:
         return parse_json(file.read(max_bytes + 1), max_bytes)
+
+
+def group_has(folder: Path, key: str) -> bool:
+    """Whether a folder is a Zarr group whose attributes have a key."""
+    try:
+        return key in read_json(folder / "zarr.json")["attributes"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def parse_json(text: bytes, max_bytes: int = MAX_METADATA_BYTES) -> dict[str, Any]:
@@ -109,6 +115,23 @@ def group_metadata(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
 
+def metadata_text(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as a ``zarr.json`` holds them."""
+    return json.dumps(metadata, indent=1)
+
+
+def write_metadata(folder: Path, metadata: Mapping[str, Any]) -> None:
+    """Write the ``zarr.json`` of an array or a group."""
+    (folder / "zarr.json").write_text(metadata_text(metadata))
+
+
+def plain_json(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as they will be read back: lists for tuples and arrays, Python's numbers for NumPy's, text for anything else."""
+    text = json.dumps(dict(fields), default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
 def parse_array(stored: dict[str, Any], codec: Codec) -> ArrayShape:
     """Read the metadata of an array of a store that is compressed by `codec`.
 
@@ -119,7 +142,7 @@ def parse_array(stored: dict[str, Any], codec: Codec) -> ArrayShape:
     """
     length, chunk_length = (_one_number(stored, *keys) for keys in (("shape",), ("chunk_grid", "configuration", "chunk_shape")))
     name = stored.get("data_type")
-    if not isinstance(name, str) or name not in _DTYPES:
+    if not isinstance(name, str) or name not in DTYPES:
         raise ValueError(f"data_type is {name!r:.80}")
     dtype = np.dtype(name).newbyteorder("<")
     for key, wanted in array_metadata(length, chunk_length, dtype, codec).items():

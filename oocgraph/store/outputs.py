@@ -14,7 +14,7 @@ from typing import Literal
 
 from oocgraph.errors import OutputError
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, RESULT_KEY
-from oocgraph.store.metadata import read_json
+from oocgraph.store.metadata import group_has
 from oocgraph.store.remains import behind_links, restore
 
 Kind = Literal["file", "graph store", "partitions", "result"]
@@ -80,17 +80,8 @@ def output_place(path: str | os.PathLike[str], *, kind: Kind, overwrite: bool) -
         return place
     if not overwrite:
         raise OutputError(f"{named}: exists already; choose another name or pass --overwrite (overwrite=True)")
-    if not _is_a(place, kind):
+    if not (place.is_file() if kind == "file" else group_has(place, _KEYS[kind])):
         raise OutputError(
             f"{named}: exists and is not {_ARTICLES[kind]}, so it is not overwritten; remove it yourself or choose another name"
         )
     return place
-
-
-def _is_a(place: Path, kind: Kind) -> bool:
-    if kind == "file":
-        return place.is_file()
-    try:
-        return _KEYS[kind] in read_json(place / "zarr.json")["attributes"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

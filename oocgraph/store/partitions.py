@@ -27,9 +27,10 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.arrays import PlainArray
+from oocgraph.store.fields import between, first_wrong, one_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.layout import ATTRIBUTES_KEY, ISOLATED_ID, MIRROR_OWNER, PARTITIONS_KEY, VERTEX_ID
-from oocgraph.store.metadata import read_json
+from oocgraph.store.metadata import group_has, read_json
 from oocgraph.store.opening import open_plain
 from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec
@@ -38,6 +39,12 @@ from oocgraph.types import Array
 
 PARTITIONS_FORMAT = 1
 MASTERS = "masters"
+
+
+_RULES = {
+    **dict.fromkeys(("num_partitions", "num_vertices", "num_stored_edges"), between(1, 2**62)),
+    "read": one_of("out", "in"),
+}
 
 
 def part_name(p: int) -> str:
@@ -298,7 +305,7 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
     except PermissionError as error:
         raise StoreError(f"{text}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        graph = f" (it is a graph store: `oocgraph partition {text} OUT`)" if _holds(Path(text), ATTRIBUTES_KEY) else ""
+        graph = f" (it is a graph store: `oocgraph partition {text} OUT`)" if group_has(Path(text), ATTRIBUTES_KEY) else ""
         raise StoreError(f"{text}: not partitions of a graph{graph}; give the folder that `oocgraph partition` wrote") from error
     found = Partitions(text, _attributes(stored, text))
     for p in range(found.num_partitions):
@@ -309,7 +316,7 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
 
 def is_partitions(url: str | os.PathLike[str]) -> bool:
     """Whether there are partitions at a path, whole or not."""
-    return _holds(Path(os.fspath(url).removeprefix("file://")), PARTITIONS_KEY)
+    return group_has(Path(os.fspath(url).removeprefix("file://")), PARTITIONS_KEY)
 
 
 def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
@@ -323,19 +330,8 @@ def _attributes(stored: dict[str, Any], where: str) -> PartitionsAttributes:
     known = {field.name for field in fields(PartitionsAttributes)}
     try:
         found = PartitionsAttributes(**{key: value for key, value in stored.items() if key in known})
-        counts = {"num_partitions": found.num_partitions, "num_vertices": found.num_vertices, "num_stored_edges": found.num_stored_edges}
-        if wrong := [name for name, count in counts.items() if not isinstance(count, int) or count < 1]:
-            raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}")
-        if found.read not in ("out", "in"):
-            raise ValueError(f"read is {found.read!r}")
+        if wrong := first_wrong(asdict(found), _RULES):
+            raise ValueError(f"{wrong} is {getattr(found, wrong)!r}")
         return found
     except (TypeError, ValueError) as error:
         raise StoreError(f"{where}: the attributes of these partitions are damaged ({error}); partition the graph again") from error
-
-
-def _holds(folder: Path, key: str) -> bool:
-    """Whether the attributes of a folder's group have a key."""
-    try:
-        return key in read_json(folder / "zarr.json")["attributes"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

@@ -7,8 +7,6 @@ twice, because a worker was lost, is the same twice.
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,8 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.layout import CHECKSUMS, CHUNK_BYTES
-from oocgraph.store.metadata import array_metadata
-from oocgraph.store.writer import ArrayWriter
+from oocgraph.store.metadata import array_metadata, write_metadata
+from oocgraph.store.writer import ArrayWriter, write_chunks
 from oocgraph.types import PAGE_BYTES, Array
 
 SEAL_BYTES = 4 << 20
@@ -42,14 +40,14 @@ class PreallocatedArray:
     def __init__(self, root: Path, name: str, dtype: Any, length: int) -> None:
         self.root, self.name, self.length = root, name, length
         self.dtype = np.dtype(dtype).newbyteorder("<")
+        self._folder = root / name / "c"
         self.chunk_length = min(CHUNK_BYTES // self.dtype.itemsize, max(1, length))
 
     def create(self) -> None:
         """Make the chunk files, of zeros; those that are there stay as they are: a worker that was given up may come late."""
-        folder = self.root / self.name / "c"
-        folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         for chunk in range(-(-self.length // self.chunk_length)):
-            with open(folder / str(chunk), "ab") as file:
+            with open(self._folder / str(chunk), "ab") as file:
                 file.truncate(self.chunk_length * self.dtype.itemsize)
 
     def write(self, start: int, values: Array) -> None:
@@ -57,35 +55,18 @@ class PreallocatedArray:
         if not 0 <= start <= start + values.size <= self.length:
             raise IndexError(f"{self.name}: elements {start} to {start + values.size} are not within its {self.length}")
         data = np.ascontiguousarray(values, self.dtype)
-        done = 0
-        while done < data.size:
-            chunk, at = divmod(start + done, self.chunk_length)
-            piece = data[done : done + self.chunk_length - at]
-            _write_all(self.root / self.name / "c" / str(chunk), at * self.dtype.itemsize, piece.view(np.uint8))
-            done += piece.size
+        write_chunks(self._folder, self.chunk_length * self.dtype.itemsize, start * self.dtype.itemsize, data.view(np.uint8))
 
     def seal(self) -> None:
         """Write the metadata, and the checksums of what is in the files."""
-        metadata = array_metadata(self.length, self.chunk_length, self.dtype, "none")
-        (self.root / self.name / "zarr.json").write_text(json.dumps(metadata, indent=1))
+        write_metadata(self.root / self.name, array_metadata(self.length, self.chunk_length, self.dtype, "none"))
         checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{self.name}", np.uint32, "none")
         num_bytes = self.length * self.dtype.itemsize
         chunk_bytes = self.chunk_length * self.dtype.itemsize
         for first in range(0, num_bytes, chunk_bytes):
-            with open(self.root / self.name / "c" / str(first // chunk_bytes), "rb", buffering=0) as file:
+            with open(self._folder / str(first // chunk_bytes), "rb", buffering=0) as file:
                 stop = min(chunk_bytes, num_bytes - first)
                 for at in range(0, stop, SEAL_BYTES):
                     data = np.fromfile(file, np.uint8, min(SEAL_BYTES, stop - at))
                     checksums.append(page_checksums(data, PAGE_BYTES))
         checksums.close()
-
-
-def _write_all(path: Path, offset: int, data: Array) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        view = data.data
-        while view:
-            done = os.pwrite(fd, view, offset)
-            view, offset = view[done:], offset + done
-    finally:
-        os.close(fd)

@@ -110,7 +110,7 @@ def _put_new(output: Path, place: Path) -> None:
 
 
 def _put_in_turn(output: Path, place: Path, aside: Path) -> None:
-    """Replace a folder by two renames; somebody who opens the place meanwhile may put the old one back."""
+    """Replace a folder by two renames; a process that opens the place meanwhile may put the old one back."""
     while True:
         os.rename(place, aside)
         sync_folder(aside.parent)

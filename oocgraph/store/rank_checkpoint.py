@@ -101,9 +101,9 @@ class RankCheckpoint:
         except OSError as error:
             raise CorruptStoreError(f"{self.path}: this checkpoint cannot be read ({error.strerror}); {self._remedy}") from error
         with file:
-            told = self._read_header(file)
-            if told["num_vertices"] != num_vertices:
-                raise self._damaged(f"it has {told['num_vertices']:,} ranks, the graph {num_vertices:,} vertices")
+            header = self._read_header(file)
+            if header["num_vertices"] != num_vertices:
+                raise self._damaged(f"it has {header['num_vertices']:,} ranks, the graph {num_vertices:,} vertices")
             rank = np.empty(num_vertices, "<f8")
             raw, checksum = rank.view(np.uint8), 0
             for a in range(0, raw.size, _PIECE_BYTES):
@@ -113,7 +113,7 @@ class RankCheckpoint:
                 checksum = google_crc32c.extend(checksum, piece)
             if file.read(5) != _crc_bytes(checksum):
                 raise self._damaged("its ranks differ from their checksum")
-        return told["scalars"], rank.astype(np.float64, copy=False)
+        return header["scalars"], rank.astype(np.float64, copy=False)
 
     @property
     def _remedy(self) -> str:
@@ -128,9 +128,9 @@ class RankCheckpoint:
         header = file.read(length)
         if file.read(4) != _crc_bytes(google_crc32c.extend(0, header)):
             raise self._damaged("its header differs from its checksum")
-        told: dict[str, Any] = json.loads(header)
-        self._require_same_run(told["run"])
-        return told
+        fields: dict[str, Any] = json.loads(header)
+        self._require_same_run(fields["run"])
+        return fields
 
     def _damaged(self, why: str) -> CorruptStoreError:
         return CorruptStoreError(f"{self.path}: this checkpoint is damaged ({why}); {self._remedy}")

@@ -2,7 +2,8 @@
 
 An output is made in a folder ``.oocgraph-building-*`` beside its place, whose file ``owner`` says who makes it and where it will stand. The
 owner holds an exclusive lock (flock) on that file for as long as it lives: the kernel releases it with the process, however that
-ends, whatever its number and in whatever container it ran. Whoever makes an output in the same folder removes what has no owner any more.
+ends, whatever its number and in whatever container it ran. The next process that makes an output in the same folder removes what has no
+owner any more.
 
 The lock decides where it can: on a file system that has locks, for a process of this host, or of this kernel. Anything else
 (no locks, another host, whose locks a network file system need not pass on) is left alone until nothing has changed in it for a week.
@@ -214,7 +215,7 @@ def _lock(fd: int, kind: int) -> bool:
 def _take(folder: Path, *, put_back: bool = False) -> Remains | None:
     """Take a folder that has no owner any more; None of one that has, or may have.
 
-    To put something back, which loses nothing, it is enough that nobody holds the lock.
+    To put something back, which loses nothing, it is enough that no process holds the lock.
     """
     try:
         fd = os.open(folder / _OWNER, os.O_RDWR | os.O_CLOEXEC)
@@ -228,7 +229,7 @@ def _take(folder: Path, *, put_back: bool = False) -> Remains | None:
         if put_back or (quiet > YOUNG_SECONDS if owner is None else owner.is_near or quiet > ABANDONED_SECONDS):
             found, fd = Remains(folder, None if owner is None else folder.parent / owner.destination, fd), -1
             return found
-    except OSError:  # somebody holds the lock
+    except OSError:  # another process holds the lock
         return None
     finally:
         if fd >= 0:

@@ -17,7 +17,7 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.types import Array
 
 BLOCK_ROWS = 1 << 19
@@ -57,14 +57,14 @@ class RowBlock:
         return np.repeat(np.arange(self.first_row, self.first_row + self.indptr.size - 1), np.diff(bounds))
 
 
-def offset_blocks(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
+def offset_blocks(store: GraphArrays, group: str, block_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
     """Iterate over consecutive rows: the first of each block, and its piece of ``indptr``, (num_rows + 1,) int64."""
     indptr, num_rows = store.array(f"{group}/indptr"), store.num_vertices
-    for first in range(0, num_rows, BLOCK_ROWS):
-        yield first, indptr.read(first, min(num_rows, first + BLOCK_ROWS) + 1)
+    for first in range(0, num_rows, block_rows):
+        yield first, indptr.read(first, min(num_rows, first + block_rows) + 1)
 
 
-def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: bool) -> Iterator[RowBlock]:
+def row_blocks(store: GraphArrays, group: str, *, max_entries: int, whole_rows: bool) -> Iterator[RowBlock]:
     """Cut the entries of a group into consecutive blocks.
 
     Parameters
@@ -95,7 +95,23 @@ def row_blocks(store: CSRStore, group: str, *, max_entries: int, whole_rows: boo
         raise damaged_rows(store, group)
 
 
-def damaged_rows(store: CSRStore, group: str) -> CorruptStoreError:
+def degree_blocks(store: GraphArrays, group: str, num_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
+    """Count the entries of all rows of a group, up to `num_rows` at once: first row of a block, and the counts."""
+    for first, offsets in offset_blocks(store, group, num_rows):
+        yield first, np.diff(offsets)
+
+
+def longest_row(store: GraphArrays, group: str) -> tuple[int, int]:
+    """Return the first of the rows with most entries, and their number; (0, 0) where there is none."""
+    row = most = 0
+    for first, degree in degree_blocks(store, group):
+        at = int(degree.argmax())
+        if degree[at] > most:
+            row, most = first + at, int(degree[at])
+    return row, most
+
+
+def damaged_rows(store: GraphArrays, group: str) -> CorruptStoreError:
     """Return the error of an ``indptr`` that no rows can be read by."""
     return CorruptStoreError(
         f"{store.url}: {group}/indptr does not ascend from 0 to the length of {group}/indices; "

@@ -1,4 +1,4 @@
-"""A stored graph as a SciPy matrix in memory, and the positions of its vertices among the input ids.
+"""A stored graph as a SciPy matrix in memory.
 
 In: a store. Out: a ``csr_array`` whose row and column i are the i-th input id ascending (so vertex i when the ids are
 0 .. n-1), isolated vertices included; neighbours ascend within each row.
@@ -12,60 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from oocgraph.config import num_cores
-from oocgraph.errors import CorruptStoreError, OocGraphError
-from oocgraph.kernels.export import KEY_SHIFT, place, row_keys
-from oocgraph.store.arrays import REMEDY
-from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import ORDER
-from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, row_blocks
-from oocgraph.store.vertices import VertexIds
+from oocgraph.errors import OocGraphError
+from oocgraph.kernels.export import place, row_keys
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.input_order import input_positions
+from oocgraph.store.rows import RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
 """Entries sorted at once: 8 MiB of keys stay in the cache."""
 
 
-STREAM_VERTICES = 1 << 16
-"""Ids streamed at once."""
-
-
-def input_positions(store: CSRStore) -> Array:
-    """Position of each vertex among the input ids, ascending: (num_vertices,) uint32.
-
-    Raises
-    ------
-    OocGraphError
-        The input has more than 2**32 ids.
-    CorruptStoreError
-        ``vertices/order`` does not name every vertex once.
-    """
-    if store.attributes.num_input_vertices > 1 << KEY_SHIFT:
-        raise OocGraphError(
-            f"{store.url}: input order is for up to 2**32 vertices, not {store.attributes.num_input_vertices}; use order='store'"
-        )
-    position = np.empty(store.num_vertices, np.uint32)
-    is_known = np.zeros(store.num_vertices, np.bool_)
-    start = 0
-    for _, vertices in VertexIds(store).stored_blocks(STREAM_VERTICES):
-        here = np.flatnonzero(vertices >= 0)
-        position[vertices[here]] = here + start
-        is_known[vertices[here]] = True
-        start += vertices.size
-    if not is_known.all():
-        raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and not vertex {int(np.argmin(is_known))}; {REMEDY}")
-    return position
-
-
-def row_degrees(store: CSRStore, group: str) -> Array:
+def row_degrees(store: GraphArrays, group: str) -> Array:
     """Entries in each stored row: (num_vertices,) uint32, or int64 where 2**32 edges make that possible."""
-    indptr, n = store.array(f"{group}/indptr"), store.num_vertices
-    degree = np.empty(n, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
-    for start in range(0, n, BLOCK_ROWS):
-        degree[start : start + BLOCK_ROWS] = np.diff(indptr.read(start, min(n, start + BLOCK_ROWS) + 1))
+    degree = np.empty(store.num_vertices, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
+    for start, counts in degree_blocks(store, group):
+        degree[start : start + counts.size] = counts
     return degree
 
 
-def weight_column(store: CSRStore, weight: str | None) -> str | None:
+def weight_column(store: GraphArrays, weight: str | None) -> str | None:
     """Return the name of the numeric column that gives a matrix its values; None when the graph has no weights.
 
     Raises
@@ -83,7 +49,7 @@ def weight_column(store: CSRStore, weight: str | None) -> str | None:
     return chosen
 
 
-def to_scipy(store: CSRStore, *, weight: str | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
+def to_scipy(store: GraphArrays, *, weight: str | None = None, dtype: npt.DTypeLike = np.float32, threads: int | None = None) -> Any:
     """Return the graph as a ``scipy.sparse.csr_array``: entry (i, j) is the edge from the i-th to the j-th input id ascending.
 
     Parameters

@@ -1,17 +1,17 @@
 """What the root of a result store says of its search: read, and not trusted.
 
-In: the folder of a result store. Out: its fields, those that oocgraph uses of the right type and in range, or one error. Whoever can
-write to the folder can write any JSON there, and a disk may have changed it.
+In: the folder of a result store. Out: its fields, those that oocgraph uses of the right type and in range, or one error
+(`oocgraph.store.fields`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from oocgraph.errors import StoreError
+from oocgraph.store.fields import FieldRule, between, first_wrong, is_count, is_flag, is_list, is_text
 from oocgraph.store.metadata import read_json
 
 SEARCH_FORMAT = 1
@@ -24,39 +24,19 @@ MAX_BYTES = 256 << 20
 """Of the JSON: ten million sources take half of it."""
 
 
-def _is_int(value: Any, low: int, high: int = 2**62) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _is_count(value: Any) -> bool:
-    return _is_int(value, 0)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
-_NEEDED: dict[str, Callable[[Any], bool]] = {
-    "format": _is_count,
-    "num_partitions": lambda value: _is_int(value, 1, MAX_PARTITIONS),
-    "complete": lambda value: isinstance(value, bool),
-}
-_KNOWN: dict[str, Callable[[Any], bool]] = {
+_NEEDED: dict[str, FieldRule] = {"format": is_count, "num_partitions": between(1, MAX_PARTITIONS), "complete": is_flag}
+_RULES: dict[str, FieldRule] = {
     **_NEEDED,
-    "algorithm": _is_text,
-    "graph": _is_text,
-    "graph_fingerprint": _is_text,
-    "sources": _is_list,
-    "isolated_sources": _is_list,
-    "epoch": lambda value: _is_int(value, -1),
-    "few": lambda value: _is_list(value) and len(value) == 2 and all(map(_is_count, value)),
-    "depth": _is_count,
-    "num_reached": _is_count,
-    "num_reached_edges": _is_count,
+    "algorithm": is_text,
+    "graph": is_text,
+    "graph_fingerprint": is_text,
+    "sources": is_list,
+    "isolated_sources": is_list,
+    "epoch": between(-1, 2**62),
+    "few": lambda value: is_list(value) and len(value) == 2 and all(map(is_count, value)),
+    "depth": is_count,
+    "num_reached": is_count,
+    "num_reached_edges": is_count,
     "seconds": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf,
 }
 
@@ -78,11 +58,11 @@ def read_fields(place: Path) -> dict[str, Any]:
         raise _no_result_store(place) from error
     if not isinstance(fields, dict) or wrong is not None:
         raise _no_result_store(place)
-    if _is_int(fields["format"], SEARCH_FORMAT + 1):
+    if is_count(fields["format"]) and fields["format"] > SEARCH_FORMAT:
         raise StoreError(
             f"{place}: result format {fields['format']} is newer than format {SEARCH_FORMAT} of this oocgraph; upgrade oocgraph"
         )
-    if wrong := next((name for name, is_sound in _KNOWN.items() if name in fields and not is_sound(fields[name])), None):
+    if wrong := first_wrong(fields, _RULES):
         raise damaged(place, wrong)
     return fields
 

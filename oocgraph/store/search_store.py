@@ -10,18 +10,16 @@ group, in a folder that every worker sees under the same name::
       unfinished/                       parts being written
 
 An epoch begins whenever partitions are placed again: the search starts, is resumed, or a worker is lost. Each has logs of its own, so a
-worker that was only thought lost writes where nobody minds. Which vertices a step finds does not depend on who finds
+worker that was wrongly thought lost does no harm. Which vertices a step finds does not depend on who finds
 them, so any whole record of a step will do; the newest epoch's is preferred.
 
-The attributes have one writer, whoever drives the search. On a network file system a folder's listing may be cached for
+The attributes have one writer, the process that drives the search. On a network file system a folder's listing may be cached for
 some seconds: a worker that makes its own log of the new epoch first then sees those of the epochs before.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -32,25 +30,24 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import oocgraph
 from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store.arrays import PlainArray
-from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import CHECKSUMS
-from oocgraph.store.metadata import read_json
+from oocgraph.store.metadata import group_metadata, metadata_text, plain_json, write_metadata
+from oocgraph.store.opening import open_plain
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
+from oocgraph.store.schema import ArraySpec
 from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
-from oocgraph.store.search_log import Bounds, Record, read_records, search_write_error
+from oocgraph.store.search_log import read_records, search_write_error
+from oocgraph.store.search_record import Bounds, Record
 from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array
 
 _LOG_NAME = re.compile(r"(0|[1-9][0-9]{0,17})\.log")
 _LOG, _PARTS, _UNFINISHED = "log", "parts", "unfinished"
-_LEVEL_DTYPES, _PARENT_DTYPES = (np.uint8, np.int32), (np.uint32, np.int64)
+_DTYPES = {"level": ("uint8", "int32"), "parent": ("uint32", "int64")}
 
 
 class SearchStore:
@@ -89,12 +86,12 @@ class SearchStore:
         """
         place = SearchStore.new_place(path)
         own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
-        store = cls(place, _plain({**fields, **own}))
+        store = cls(place, plain_json({**fields, **own}))
         with Staging(place, durable=store._durable) as staged:
             staged.path.mkdir()
             (staged.path / _PARTS).mkdir()
-            _write_group(staged.path / _PARTS, {})
-            _write_group(staged.path, {SEARCH_KEY: store.fields})
+            write_metadata(staged.path / _PARTS, group_metadata({}))
+            write_metadata(staged.path, group_metadata({SEARCH_KEY: store.fields}))
             staged.publish()
         return store
 
@@ -175,10 +172,10 @@ class SearchStore:
         OutputError
             They cannot be written; those in place stay.
         """
-        changed = {**self.fields, **_plain(fields)}
+        changed = {**self.fields, **plain_json(fields)}
         staged = self.path / ".zarr.json-unfinished"  # the fields have one writer
         try:
-            staged.write_text(_group_text({SEARCH_KEY: changed}))
+            staged.write_text(metadata_text(group_metadata({SEARCH_KEY: changed})))
             put(staged, self.path / "zarr.json", replace=True, durable=self._durable)
         except OSError as error:
             raise search_write_error(error, self.path / "zarr.json") from error
@@ -278,7 +275,7 @@ class SearchStore:
         -----
         A store that is complete on disk is left alone: the caller was thought lost, and others have done its work.
         """
-        if level.dtype not in _LEVEL_DTYPES or parent.dtype not in _PARENT_DTYPES or level.shape != parent.shape:
+        if level.dtype.name not in _DTYPES["level"] or parent.dtype.name not in _DTYPES["parent"] or level.shape != parent.shape:
             raise ValueError(f"level is {level.dtype} {level.shape} and parent is {parent.dtype} {parent.shape}")
         staged = self.path / _UNFINISHED / f"{partition}-{uuid.uuid4().hex[:12]}"
         place = self.path / _PARTS / str(partition)
@@ -286,8 +283,10 @@ class SearchStore:
             staged.parent.mkdir(exist_ok=True)  # and no more: a store that has been removed must not come back
             staged.mkdir()
             for name, values in (("level", level), ("parent", parent)):
-                _write_array(staged, name, values)
-            _write_group(staged, {})
+                writer = ArrayWriter(staged, name, values.dtype, "none")
+                writer.append(values)
+                writer.close()
+            write_metadata(staged, group_metadata({}))
             if not SearchStore.open(self.path).complete:
                 _put_part(staged, place, durable=self._durable)
         except OSError as error:
@@ -322,54 +321,7 @@ class SearchStore:
             It is missing or damaged.
         """
         folder = self.path / _PARTS / str(partition)
-        try:
-            metadata = read_json(folder / name / "zarr.json")
-            length, chunk_length = metadata["shape"][0], metadata["chunk_grid"]["configuration"]["chunk_shape"][0]
-            dtype = next(
-                known for known in (_LEVEL_DTYPES if name == "level" else _PARENT_DTYPES) if known.__name__ == metadata["data_type"]
-            )
-            if not all(isinstance(one, int) and low <= one < 2**48 for one, low in ((length, 0), (chunk_length, 1))):
-                raise ValueError(f"{length} elements in chunks of {chunk_length}")
-        except (OSError, ValueError, LookupError, TypeError, StopIteration, RecursionError) as error:
-            raise CorruptStoreError(
-                f"{folder / name}: the {name}s of partition {partition} are missing or damaged ({error}); "
-                "remove the result store and start the search again"
-            ) from error
-        return PlainArray(folder, name, np.dtype(dtype).newbyteorder("<"), length, chunk_length)
-
-
-def graph_fingerprint(store: CSRStore) -> str:
-    """Return a short text that tells one graph from another: the same for copies of a store, wherever they are.
-
-    Made of the counts, the kind and the order of the graph, and of stored checksums: up to 4,096 at either end of ids and neighbours.
-    Edge columns do not count.
-
-    Raises
-    ------
-    CorruptStoreError
-        The store has no checksums.
-    """
-    attributes = store.attributes
-    names = "num_vertices num_edges num_stored_edges num_input_vertices num_self_loops directed vertex_order index_dtype codec"
-    told = hashlib.sha256(json.dumps({name: getattr(attributes, name) for name in names.split()}).encode())
-    columns = ["vertices/id" if attributes.id_kind == "int64" else "vertices/id/bytes", "out/indices"]
-    for column in columns:
-        _tell_checksums(store, column, told)
-    return told.hexdigest()[:32]
-
-
-def column_fingerprint(store: CSRStore, column: str) -> str:
-    """Return a short text that tells one edge column of a graph from another, made of stored checksums likewise."""
-    told = hashlib.sha256()
-    _tell_checksums(store, column, told)
-    return told.hexdigest()[:32]
-
-
-def _tell_checksums(store: CSRStore, column: str, told: Any) -> None:
-    checksums = store.array(f"{CHECKSUMS}/{column}")
-    ends = (0, min(4096, checksums.length)), (max(0, checksums.length - 4096), checksums.length)
-    for start, stop in ends:
-        told.update(np.ascontiguousarray(checksums.read(start, stop), "<u4").tobytes())
+        return open_plain(folder, name, ArraySpec(_DTYPES[name]), "remove the result store and start the search again")
 
 
 class _Log:
@@ -398,28 +350,3 @@ def _put_part(folder: Path, place: Path, *, durable: bool) -> None:
 
 def _aside(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-old")
-
-
-def _write_array(root: Path, name: str, values: Array) -> None:
-    writer = ArrayWriter(root, name, values.dtype, "none")
-    try:
-        writer.append(values)
-        writer.close()
-    finally:
-        writer.abort()
-
-
-def _write_group(folder: Path, attributes: dict[str, Any]) -> None:
-    (folder / "zarr.json").write_text(_group_text(attributes))
-
-
-def _group_text(attributes: dict[str, Any]) -> str:
-    return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes}, indent=1)
-
-
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields as they will be read back: lists for tuples and arrays, Python's numbers for NumPy's."""
-    plain: dict[str, Any] = json.loads(
-        json.dumps(dict(fields), default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value))
-    )
-    return plain

@@ -133,7 +133,7 @@ class Staging:
         for folder in reversed(self._made):
             try:
                 folder.rmdir()
-            except OSError:  # somebody else uses it by now
+            except OSError:  # in use by now
                 return
 
 

@@ -17,16 +17,13 @@ import numpy as np
 from oocgraph.errors import VertexNotFoundError
 from oocgraph.store import id_order
 from oocgraph.store.columns import Column, Ids, as_numpy, distinct, read_at
-from oocgraph.store.graph import CSRStore
-from oocgraph.store.id_order import ISOLATED
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.id_order import ISOLATED, IdPages
 from oocgraph.store.layout import ISOLATED_ID, ORDER, SORTED_ID, VERTEX_ID
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
 """Ids read at once when they are streamed: 4 MiB of integers."""
-
-_PAGE_IDS = 512
-"""Ids of one page: where bisection stops and reads."""
 
 _SEEK_IDS = 4096
 """What one scattered read costs, in ids streamed instead: 15 us against 2 GB/s."""
@@ -48,7 +45,7 @@ class VertexIds:
         Ids of the input, isolated ones included.
     """
 
-    def __init__(self, store: CSRStore) -> None:
+    def __init__(self, store: GraphArrays) -> None:
         self.store = store
         self.kind = store.attributes.id_kind
         self.num_ids = store.attributes.num_input_vertices
@@ -77,12 +74,27 @@ class VertexIds:
         given = self.parse(ids)
         wanted = distinct(given)
         vertices = np.full(wanted.size, ISOLATED, np.int64)
-        position = locate(self._column(SORTED_ID), wanted)
+        position = locate(IdPages(self.store, SORTED_ID), wanted)
         found = position >= 0
         vertices[found] = read_at(self.store.array(ORDER), position[found])
         if not found.all():
             self._require_isolated(wanted[~found])
         return vertices[np.searchsorted(wanted, given)]
+
+    def look_up(self, given: Any) -> tuple[Ids, Array]:
+        """Return some user ids as `stored_blocks` has them, and their store numbers (-1: isolated).
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the input, or is not of the graph's kind.
+        """
+        ids, numbers = self.parse(given), self.vertices_of(given)
+        if self.kind == "int64":
+            return ids, numbers
+        import pyarrow as pa
+
+        return pa.array(ids, pa.large_string()), numbers
 
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
@@ -181,7 +193,7 @@ class VertexIds:
         if implied is not None:
             absent = wanted[(wanted < implied[0]) | (wanted >= implied[1])]
         elif self.store.attributes.num_isolated:
-            absent = wanted[locate(self._column(ISOLATED_ID), wanted) < 0]
+            absent = wanted[locate(IdPages(self.store, ISOLATED_ID), wanted) < 0]
         else:
             absent = wanted
         if not absent.size:
@@ -196,7 +208,7 @@ class VertexIds:
         column = self._column(SORTED_ID)
         if self.store.attributes.implied_ids is not None or not column.length:
             return ""
-        at = int(np.searchsorted(as_numpy(column.read(*(page := _page_of(column, absent)))), absent)) + page[0]
+        at = IdPages(self.store, SORTED_ID).below(absent)
         near = as_numpy(column.read(max(0, at - 1), min(column.length, at + 1)))
         return "; the nearest are " + " and ".join(_quoted(one) for one in near)
 
@@ -204,13 +216,13 @@ class VertexIds:
         return id_order.id_column(self.store, name)
 
 
-def locate(column: Column, wanted: Array) -> Array:
+def locate(pages: IdPages, wanted: Array) -> Array:
     """Return the positions of values in an ascending column.
 
     Parameters
     ----------
-    column
-        Ascending, without duplicates.
+    pages
+        The column, without duplicates.
     wanted : (n,) int64 or object array of str
         Ascending.
 
@@ -219,35 +231,20 @@ def locate(column: Column, wanted: Array) -> Array:
     (n,) int64
         -1 where absent.
     """
-    position = np.full(wanted.size, -1, np.int64)
-    num_pages = -(-column.length // _PAGE_IDS)
-    if wanted.size * (num_pages.bit_length() + 1) * _SEEK_IDS < column.length or num_pages <= 1:
+    position, length = np.full(wanted.size, -1, np.int64), pages.length
+    if wanted.size * pages.num_reads * _SEEK_IDS < length:
         for i, one in enumerate(wanted):
-            start, stop = _page_of(column, one)
-            _match(as_numpy(column.read(start, stop)), start, wanted[i : i + 1], position[i : i + 1])
+            at = pages.below(one)
+            if at < length and pages[at] == one:
+                position[i] = at
         return position
-    for start in range(0, column.length, BLOCK_VERTICES):
-        values = as_numpy(column.read(start, min(column.length, start + BLOCK_VERTICES)))
+    for start in range(0, length, BLOCK_VERTICES):
+        values = as_numpy(pages.column.read(start, min(length, start + BLOCK_VERTICES)))
         lo, hi = np.searchsorted(wanted, values[0]), np.searchsorted(wanted, values[-1], side="right")
-        _match(values, start, wanted[lo:hi], position[lo:hi])
+        places = np.searchsorted(values, wanted[lo:hi])
+        found = values[places] == wanted[lo:hi]
+        position[lo:hi][found] = places[found] + start
     return position
-
-
-def _match(values: Array, start: int, wanted: Array, position: Array) -> None:
-    at = np.searchsorted(values, wanted)
-    hit = at < values.size
-    hit[hit] = values[at[hit]] == wanted[hit]
-    position[hit] = at[hit] + start
-
-
-def _page_of(column: Column, one: Any) -> tuple[int, int]:
-    """Range of the page that would hold `one`, by bisection on the pages' first values."""
-    low, high = 0, -(-column.length // _PAGE_IDS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        first = as_numpy(column.read(middle * _PAGE_IDS, middle * _PAGE_IDS + 1))[0]
-        low, high = (low, middle) if one < first else (middle, high)
-    return low * _PAGE_IDS, min(column.length, (low + 1) * _PAGE_IDS)
 
 
 def _quoted(one: Any) -> str:

@@ -9,9 +9,7 @@ Chunks are plain files: of the bytes of the values, or of those compressed (`ooc
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,9 +19,11 @@ import numpy as np
 import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
 from oocgraph.store.codecs import encode
+from oocgraph.store.files import write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
-from oocgraph.store.metadata import array_metadata, group_metadata
+from oocgraph.store.metadata import array_metadata, group_metadata, write_metadata
 from oocgraph.store.staging import Staging
+from oocgraph.store.strings import string_buffers
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 
@@ -46,14 +46,14 @@ class ArrayWriter:
     def __init__(self, root: Path, name: str, dtype: Any, codec: Codec) -> None:
         self.name = name
         self.length = 0
-        self._root, self._dtype, self._codec = root, np.dtype(dtype).newbyteorder("<"), codec
-        chunk_bytes = CHUNK_BYTES if codec == "none" else COMPRESSED_CHUNK_BYTES
-        self._chunk_length = chunk_bytes // self._dtype.itemsize
+        self._folder, self._dtype, self._codec = root / name, np.dtype(dtype).newbyteorder("<"), codec
+        self._chunk_length = (CHUNK_BYTES if codec == "none" else COMPRESSED_CHUNK_BYTES) // self._dtype.itemsize
+        self._chunks = self._folder / "c"
+        self._chunk_bytes = self._chunk_length * self._dtype.itemsize
         self._pending = np.empty(0, np.uint8)  # bytes after the last whole page (or whole chunk)
         self._checksums: list[Array] = []
-        self._chunk_file: int | None = None
         self._num_bytes = 0
-        (root / name / "c").mkdir(parents=True)
+        self._chunks.mkdir(parents=True)
 
     def append(self, block: Array) -> None:
         """Append a one-dimensional block; it is converted to the array's dtype."""
@@ -62,7 +62,7 @@ class ArrayWriter:
         raw = data.view(np.uint8)
         if self._pending.size:
             raw = np.concatenate([self._pending, raw])
-        unit = PAGE_BYTES if self._codec == "none" else self._chunk_length * self._dtype.itemsize
+        unit = PAGE_BYTES if self._codec == "none" else self._chunk_bytes
         whole = raw.size // unit * unit
         self._write(raw[:whole])
         self._pending = raw[whole:].copy()
@@ -71,16 +71,11 @@ class ArrayWriter:
         """Write what is pending, the last chunk's padding, and the array's metadata."""
         self._write(self._pending)
         self._pending = np.empty(0, np.uint8)
-        if self._codec == "none":
-            chunk_length = min(self._chunk_length, max(1, self.length))
-            if self._chunk_file is not None:
-                os.ftruncate(self._chunk_file, chunk_length * self._dtype.itemsize)
-                os.close(self._chunk_file)
-                self._chunk_file = None
-        else:
-            chunk_length = self._chunk_length
-        metadata = array_metadata(self.length, chunk_length, self._dtype, self._codec)
-        (self._root / self.name / "zarr.json").write_text(json.dumps(metadata, indent=1))
+        chunk_length = self._chunk_length if self._codec != "none" else min(self._chunk_length, max(1, self.length))
+        if self._codec == "none" and self.length:
+            last = (self._num_bytes - 1) // self._chunk_bytes
+            os.truncate(self._chunks / str(last), chunk_length * self._dtype.itemsize)
+        write_metadata(self._folder, array_metadata(self.length, chunk_length, self._dtype, self._codec))
 
     def checksums(self) -> Array:
         """Return the checksums of all that was written: (num_pages or num_chunks,) uint32."""
@@ -91,40 +86,64 @@ class ArrayWriter:
             return
         if self._codec == "none":
             self._checksums.append(page_checksums(raw, PAGE_BYTES))
-            self._write_plain(raw)
+            write_chunks(self._chunks, self._chunk_bytes, self._num_bytes, raw, os.O_CREAT)
+            self._num_bytes += raw.size
         else:
             self._write_compressed(raw)
 
-    def _write_plain(self, raw: Array) -> None:
-        chunk_bytes = self._chunk_length * self._dtype.itemsize
-        view = raw.data
-        while view:
-            if self._num_bytes % chunk_bytes == 0:
-                if self._chunk_file is not None:
-                    os.close(self._chunk_file)
-                path = self._root / self.name / "c" / str(self._num_bytes // chunk_bytes)
-                self._chunk_file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            assert self._chunk_file is not None
-            done = os.write(self._chunk_file, view[: chunk_bytes - self._num_bytes % chunk_bytes])
-            self._num_bytes += done
-            view = view[done:]
-
     def _write_compressed(self, raw: Array) -> None:
-        chunk_bytes = self._chunk_length * self._dtype.itemsize
-        for start in range(0, raw.size, chunk_bytes):
-            values = raw[start : start + chunk_bytes]
-            if values.size < chunk_bytes:  # the last chunk: the rest of it is the fill value
-                values = np.concatenate([values, np.zeros(chunk_bytes - values.size, np.uint8)])
+        for start in range(0, raw.size, self._chunk_bytes):
+            values = raw[start : start + self._chunk_bytes]
+            if values.size < self._chunk_bytes:  # the last chunk: the rest of it is the fill value
+                values = np.concatenate([values, np.zeros(self._chunk_bytes - values.size, np.uint8)])
             stored = np.frombuffer(encode(self._codec, values.view(self._dtype)), np.uint8)
-            (self._root / self.name / "c" / str(self._num_bytes // chunk_bytes)).write_bytes(stored.data)
+            (self._chunks / str(self._num_bytes // self._chunk_bytes)).write_bytes(stored.data)
             self._checksums.append(page_checksums(stored, max(1, stored.size)))
-            self._num_bytes += chunk_bytes
+            self._num_bytes += self._chunk_bytes
 
-    def abort(self) -> None:
-        """Close the open chunk file, if any."""
-        if self._chunk_file is not None:
-            os.close(self._chunk_file)
-            self._chunk_file = None
+
+class StringWriter:
+    """Strings of a store that is being written: their bytes, and offsets into them, both by appending (Arrow's layout)."""
+
+    def __init__(self, data: ArrayWriter, offsets: ArrayWriter) -> None:
+        self._data, self._offsets, self._length = data, offsets, 0
+        offsets.append(np.zeros(1, np.int64))
+
+    def append(self, strings: Any) -> None:
+        """Append a pyarrow.LargeStringArray or LargeBinaryArray; null as an empty string."""
+        data, offsets = string_buffers(strings.fill_null("") if strings.null_count else strings)
+        self._data.append(data)
+        self._offsets.append(offsets[1:] + self._length)
+        self._length += data.size
+
+    def close(self) -> None:
+        """Close both arrays."""
+        self._data.close()
+        self._offsets.close()
+
+
+def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: int = 0) -> None:
+    """Write bytes of an uncompressed array, from its byte `first` on, to the files of its chunks.
+
+    Parameters
+    ----------
+    folder
+        Folder of the chunks.
+    chunk_bytes
+        Size of a chunk.
+    raw : (n,) uint8
+    flags
+        More flags of ``os.open``.
+    """
+    while raw.size:
+        chunk, offset = divmod(first, chunk_bytes)
+        piece = raw[: chunk_bytes - offset]
+        fd = os.open(folder / str(chunk), os.O_WRONLY | os.O_CLOEXEC | flags, 0o666)
+        try:
+            write_at(fd, piece, offset)
+        finally:
+            os.close(fd)
+        raw, first = raw[piece.size :], first + piece.size
 
 
 def write_groups(root: Path, attributes: dict[str, Any]) -> None:
@@ -138,7 +157,7 @@ def write_groups(root: Path, attributes: dict[str, Any]) -> None:
     for folder in folders:
         own = attributes if folder == root else {}
         if folder == root or not (folder / "zarr.json").exists():
-            (folder / "zarr.json").write_text(json.dumps(group_metadata(own), indent=1))
+            write_metadata(folder, group_metadata(own))
 
 
 class StoreWriter:
@@ -202,7 +221,4 @@ class StoreWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for writer in self._arrays.values():
-            with suppress(OSError):
-                writer.abort()
         self._staging.__exit__(kind, error, trace)

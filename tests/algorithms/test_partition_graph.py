@@ -288,7 +288,7 @@ class TestFailures:
         def full(fd, data, offset):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(preallocated.os, "pwrite", full)
+        monkeypatch.setattr(os, "pwrite", full)
         with pytest.raises(OutputError, match=r"/p: the disk is full .* nothing was left behind"):
             oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", compiled=False)
         assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.runtime import cluster_product
 from oocgraph.runtime.cluster_product import find_workers
 from oocgraph.runtime.scheduler import workers_of
-from oocgraph.store.search_store import graph_fingerprint
+from oocgraph.store.fingerprint import graph_fingerprint
 from tests.algorithms.test_spmv import vector_for
 from tests.ingest.helpers_build import ArraySource
 from tests.partition.matrices import CASES, FORMATS, in_format, of_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oocgraph.commands import tables
-from oocgraph.traversal import Iteration, PartFigures
+from oocgraph.results.search import Iteration, PartFigures
 
 
 def levels(num_levels, workers):

@@ -14,7 +14,7 @@ from oocgraph.ingest.generators.grid import GridEdges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
 from oocgraph.partition.dealing import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, deal
-from oocgraph.traversal import imbalance
+from oocgraph.results.search import imbalance
 
 KRONECKER = KroneckerEdges(16, edge_factor=16, seed=1)
 

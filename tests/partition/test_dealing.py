@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
 from oocgraph.partition.dealing import deal, local_lookup
+from oocgraph.results.search import imbalance
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.graph import open_graph
-from oocgraph.traversal import imbalance
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite
 

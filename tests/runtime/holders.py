@@ -15,8 +15,9 @@ from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part import SearchOptions
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import open_graph
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.types import LEVEL_UNREACHED
 from tests.reference_build import reference_build
 

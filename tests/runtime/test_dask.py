@@ -14,9 +14,9 @@ from distributed import Client
 
 import oocgraph
 from oocgraph.errors import CorruptStoreError, OocGraphError, VertexNotFoundError
-from oocgraph.result import BFSResult
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.dask import DaskBFSResult
 from oocgraph.runtime.dask import ClusterRuntime
-from oocgraph.runtime.dask_result import DaskBFSResult
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part_load import PartPlan
 from oocgraph.store.graph import open_graph

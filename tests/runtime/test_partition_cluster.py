@@ -16,7 +16,6 @@ import oocgraph
 from oocgraph.errors import BudgetError, ClusterError, OutputError, PolicyError
 from oocgraph.partition.policy import Policy
 from oocgraph.runtime import partition_steps as steps
-from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
 from tests.processes import PATIENCE_SECONDS
@@ -112,7 +111,7 @@ def test_disk_of_a_worker_is_full(store, threads_client, tmp_path, monkeypatch):
     def full(fd, data, offset):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(preallocated.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OutputError, match="the disk is full"):
         oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", threads_client, compiled=False)
     assert list(tmp_path.iterdir()) == []

@@ -77,7 +77,7 @@ def test_creating_again_keeps_what_is_written(tmp_path):
 def test_short_writes_go_on(tmp_path, monkeypatch):
     """The kernel may write less than it was told."""
     pwrite = os.pwrite
-    monkeypatch.setattr(preallocated.os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:7], offset))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:7], offset))
     array = make(tmp_path, np.arange(100))
     assert PlainArray(tmp_path, array.name, array.dtype, 100, array.chunk_length).read(0, 100).tolist() == list(range(100))
 
@@ -88,7 +88,7 @@ def test_full_disk_is_told_and_no_file_stays_open(tmp_path, monkeypatch):
     def full(fd, data, offset):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(preallocated.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match="No space"):
         array.write(0, np.arange(4))
     assert open_files(tmp_path) == []

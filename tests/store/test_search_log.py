@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from oocgraph.errors import CorruptStoreError, OutputError
-from oocgraph.store import search_log
-from oocgraph.store.search_log import Bounds, LogWriter, Record, read_records
+from oocgraph.store import search_record
+from oocgraph.store.search_log import LogWriter, read_records
+from oocgraph.store.search_record import Bounds, Record
 
 BOUNDS = Bounds(num_owned=128, num_vertices=1000)
 ARRAYS = ("early_vertex", "early_parent", "early_level", "found", "parent")
@@ -124,8 +125,8 @@ def test_impossible_sizes_under_a_right_checksum_are_refused(tmp_path):
     """A header of another version, or one that asks for more than the file has, allocates nothing."""
     for version, itemsize, counts in [(2, 4, (0, 0, 0)), (1, 3, (0, 0, 0)), (1, 4, (-1, 0, 0)), (1, 4, (2**40, 2**40, 2**40))]:
         raw = np.zeros(64, np.uint8)
-        search_log._HEADER.pack_into(raw.data, 0, b"OOCL", version, 0, itemsize, 0, 0, *counts, 0, 0, 0)
-        raw[-4:].view("<u4")[0] = search_log._crc32c(raw[:-4])
+        search_record._HEADER.pack_into(raw.data, 0, b"OOCL", version, 0, itemsize, 0, 0, *counts, 0, 0, 0)
+        raw[-4:].view("<u4")[0] = search_record._crc32c(raw[:-4])
         (tmp_path / "0.log").write_bytes(raw.tobytes())
         assert list(read_records(tmp_path / "0.log", BOUNDS)) == []
 
@@ -165,8 +166,8 @@ def test_bits_beyond_the_last_vertex_are_wrong(tmp_path):
 def test_a_sparse_file_is_not_read_as_a_record(tmp_path):
     """It may claim to be as long as the header likes: what bounds an array is the partition."""
     raw = np.zeros(64, np.uint8)
-    search_log._HEADER.pack_into(raw.data, 0, b"OOCL", 1, 0, 4, 0, 0, 0, 2**38, 2**38, 0, 0, 0)
-    raw[-4:].view("<u4")[0] = search_log._crc32c(raw[:-4])
+    search_record._HEADER.pack_into(raw.data, 0, b"OOCL", 1, 0, 4, 0, 0, 0, 2**38, 2**38, 0, 0, 0)
+    raw[-4:].view("<u4")[0] = search_record._crc32c(raw[:-4])
     (tmp_path / "0.log").write_bytes(raw.tobytes())
     os.truncate(tmp_path / "0.log", 2**42)
     assert list(read_records(tmp_path / "0.log", BOUNDS)) == []

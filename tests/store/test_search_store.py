@@ -14,9 +14,11 @@ import zarr
 
 from oocgraph.errors import CorruptStoreError, OutputError, StoreError
 from oocgraph.store import search_store
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import open_graph
-from oocgraph.store.search_log import Bounds, LogWriter, Record
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_log import LogWriter
+from oocgraph.store.search_record import Bounds, Record
+from oocgraph.store.search_store import SearchStore
 from tests.processes import open_files
 from tests.reference_build import reference_build
 from tests.stores import rewrite, string_store
@@ -175,7 +177,7 @@ def test_search_is_not_finished_before_each_part_is_there(store):
         store.finish()
     with pytest.raises(StoreError, match=rf"not finished; go on with `oocgraph bfs /graphs/g.zarr --resume {store.path}`"):
         store.require_complete()
-    with pytest.raises(CorruptStoreError, match="levels of partition 1 are missing"):
+    with pytest.raises(CorruptStoreError, match="parts/1: array level is missing"):
         store.part(1, "level")
 
 
@@ -200,7 +202,7 @@ def test_full_disk_leaves_the_old_part_and_the_old_fields(store, monkeypatch):
     write_parts(store, 1)
     fields = dict(store.fields)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", fail_with(errno.ENOSPC))
+        patch.setattr(os, "pwrite", fail_with(errno.ENOSPC))
         with pytest.raises(OutputError, match=r"parts/0: the disk is full.*--resume"):
             write_parts(store, 2)
     assert store.part(0, "parent").read(0, 5).tolist() == [1] * 5
@@ -304,7 +306,7 @@ def test_damaged_metadata_of_a_part_is_told(store, changes):
     write_parts(store)
     path = store.path / "parts" / "1" / "level" / "zarr.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-    with pytest.raises(CorruptStoreError, match="levels of partition 1 are missing or damaged"):
+    with pytest.raises(CorruptStoreError, match=r"parts/1: array level is missing or its zarr.json is damaged .*search again"):
         store.part(1, "level")
 
 

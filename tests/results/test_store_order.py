@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as hnp
 from oocgraph import open_graph, verify_bfs
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.errors import CorruptStoreError
-from oocgraph.partition import store_order
 from oocgraph.partition.dealing import Dealing, deal
-from oocgraph.partition.store_order import StoreOrder
+from oocgraph.results import store_order
+from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_search
 from tests.reference_build import reference_build

@@ -18,7 +18,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from oocgraph.traversal import Iteration, PartFigures, by_worker
+from oocgraph.results.search import Iteration, PartFigures, by_worker
 from oocgraph.types import Array
 
 MAX_BARS = 40
@@ -71,7 +71,7 @@ class Picture(Figure):
 
 
 def plot_levels(iterations: Sequence[Iteration], *, title: str, figure: Figure | None = None) -> Figure:
-    """Draw time and bytes of each level, by worker; see `oocgraph.result.BFSResult.plot`."""
+    """Draw time and bytes of each level, by worker; see `oocgraph.results.bfs.BFSResult.plot`."""
     series = collect(iterations)
     on_cluster = series.workers != (IN_PROCESS,)
     measures = [

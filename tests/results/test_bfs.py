@@ -10,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 import zarr
 
-from oocgraph import result as result_module
 from oocgraph.errors import MissingDependencyError, OocGraphError, OutputError, StoreError, VertexNotFoundError
-from oocgraph.result import BFSResult, Iteration, PartFigures, Search
-from oocgraph.store import result_writer
+from oocgraph.results import base, writer
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Iteration, PartFigures, Search
 from oocgraph.store.graph import open_graph
-from oocgraph.store.result_writer import write_result
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify import verify_bfs
 from tests.reference_build import reference_build
@@ -43,7 +42,7 @@ def result_of(store, source, *, dtype=np.uint8, **figures):
         bytes_read=40,
         iterations=(Iteration(1, "push", "few", 1, 0, 0.1, 30),),
     )
-    return BFSResult(search=search, ids=ids, source=source, isolated_sources=given[numbers < 0].tolist(), writer=write_result, **figures)
+    return BFSResult(search=search, ids=ids, source=source, isolated_sources=given[numbers < 0].tolist(), **figures)
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def names(tmp_path):
 @pytest.mark.parametrize("block", [1, 3, 100])
 def test_arrays_are_aligned_with_every_input_id(numbers, monkeypatch, dtype, block):
     """For ids 0 .. n-1 ``level[v]`` just works."""
-    monkeypatch.setattr(result_module, "BLOCK_VERTICES", block)
+    monkeypatch.setattr(base, "BLOCK_VERTICES", block)
     result = result_of(numbers, 2, dtype=dtype)
     assert result.vertices.tolist() == list(range(10))
     assert result.level.tolist() == [-1, 1, 0, 1, 2, -1, -1, -1, -1, -1]
@@ -148,7 +147,7 @@ def test_pandas_frame(names, monkeypatch):
 
 @pytest.fixture(params=["integers", "strings"])
 def result(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(result_module, "BLOCK_VERTICES", 64)
+    monkeypatch.setattr(base, "BLOCK_VERTICES", 64)
     if request.param == "integers":
         src, dst = random_edges(7)
         reference_build(src * 10**15, dst * 10**15, tmp_path / "g.zarr")
@@ -225,7 +224,7 @@ def test_a_result_of_no_edges(tmp_path):
     reference_build([], [], tmp_path / "g.zarr", implied=(0, 1))
     result = result_of(open_graph(tmp_path / "g.zarr"), 0)
     assert (result.level.tolist(), result.parent.tolist(), result.num_reached, result.read_fraction) == ([0], [0], 1, 0)
-    for name in result_writer.EXTENSIONS:
+    for name in writer.EXTENSIONS:
         result.write(tmp_path / f"r{name}")
 
 

@@ -24,14 +24,16 @@ import dask.array as da
 import numpy as np
 
 from oocgraph.errors import OocGraphError, OutputError, StoreError
-from oocgraph.join import Join
 from oocgraph.partition.dealing import Dealing, deal
-from oocgraph.partition.store_order import StoreOrder
-from oocgraph.result import BLOCK_VERTICES, BFSResult
+from oocgraph.results.base import BLOCK_VERTICES
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.join import Join
+from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.columns import as_numpy
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.remains import OUTPUT, Remains, clear
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -46,7 +48,7 @@ MAX_STREAMED_VERTICES = 1 << 22
 
 
 class TemporaryStore:
-    """Keeps a result store that nobody named until neither the result nor an array of it is left in this process.
+    """Keeps a temporary result store until neither the result nor an array of it is left in this process.
 
     A copy in another process is None: it keeps nothing and removes nothing. A store of `make` is removed after this process has been
     killed, too: by the next output or search that has its place in the same folder (`oocgraph.store.remains`).
@@ -99,15 +101,14 @@ class DaskBFSResult(BFSResult):
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
     **figures
-        As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.partition.store_order.StoreOrder`.
+        As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.results.store_order.StoreOrder`.
 
     Notes
     -----
-    `vertices`, `level` and `parent` are Dask arrays. What is persisted or sent away from them does not keep an owned folder:
-    name a result store to go on using it.
+    `vertices`, `level` and `parent` are Dask arrays, (num_ids,), of the dtypes that `BFSResult` gives them. What is persisted or sent away
+    from them does not keep an owned folder: name a result store to go on using it.
     """
 
-    ids: VertexIds
     result_store: str
     client: Any = None
     cluster: Mapping[str, int | None] = field(default_factory=dict)
@@ -115,28 +116,13 @@ class DaskBFSResult(BFSResult):
 
     def __post_init__(self) -> None:
         if self.owned:
-            self._keep  # noqa: B018 - made now, so that a result that nobody asks anything cleans up too
-
-    @cached_property
-    def vertices(self) -> Any:
-        """Every input id, ascending, isolated ones included: (num_ids,) Dask array of int64, or of objects (str)."""
-        return self._dask_array("vertices")
-
-    @cached_property
-    def level(self) -> Any:
-        """Level of each of `vertices`: (num_ids,) Dask array of int32, -1 where unreached."""
-        return self._dask_array("level")
-
-    @cached_property
-    def parent(self) -> Any:
-        """Parent id of each of `vertices`: Dask array of int64 with -1 where unreached, or of objects: str, None."""
-        return self._dask_array("parent")
+            self._keep  # noqa: B018 - made now, so that the folder of a result that is never read is removed too
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""
         return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
 
-    def _in_memory(self, *columns: Any) -> Sequence[Array]:
+    def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         if self.client is None:
             return da.compute(*columns)  # type: ignore[no-any-return]
         return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
@@ -157,7 +143,8 @@ class DaskBFSResult(BFSResult):
     def _token(self) -> str:
         return uuid4().hex
 
-    def _dask_array(self, column: str) -> Any:
+    def _joined(self, column: str) -> Any:
+        """Return a whole column as a Dask array."""
         num_ids = self.ids.num_ids
         size = max(ARRAY_BLOCK_VERTICES, -(-num_ids // MAX_BLOCKS))
         sizes = [min(size, num_ids - start) for start in range(0, num_ids, size)] or [0]
@@ -168,7 +155,7 @@ class DaskBFSResult(BFSResult):
             size=size,
             keep=self._keep if self.owned and column != "vertices" else None,
         )
-        dtype = self._dtype(column)
+        dtype = self.dtype_of(column)
         return da.map_blocks(block, name=f"bfs-{column}-{self._token}", chunks=(tuple(sizes),), dtype=dtype, meta=np.empty(0, dtype))
 
 
@@ -212,7 +199,7 @@ def read_block(graph: str, result_store: str, column: str, start: int, stop: int
     vertices, numbers = ids.stored_block(start, stop)
     if column == "vertices":
         return as_numpy(vertices)
-    return as_numpy(_open_join(store, ids, result_store).column(column, vertices, numbers))
+    return as_numpy(_open_join(store, ids, result_store).values_of((column,), vertices, numbers)[column])
 
 
 def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:

@@ -1,6 +1,6 @@
-"""One traversal in store order: its arrays, and the figures of its iterations, each part of the work for itself.
+"""One traversal in store order: its arrays, and metrics of its iterations, for each part of the work.
 
-In: what a runtime measured. Out: `Search`, `Iteration` and `PartFigures`, and sums of them by worker. A search of a road-like
+In: measurements of a runtime. Out: `Search`, `Iteration` and `PartFigures`, and sums of them by worker. A search of a road-like
 graph has hundreds of thousands of iterations, so an iteration is a tuple of plain numbers and sums are made when asked for.
 """
 
@@ -15,12 +15,12 @@ from oocgraph.types import Array
 
 StoreOrdered: TypeAlias = Any
 """(num_vertices,) values in store order: a NumPy array, or what reads only the values that it is indexed with
-(`oocgraph.partition.store_order.StoreOrder`)."""
+(`oocgraph.results.store_order.StoreOrder`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFigures:
-    """What one partition did in one iteration.
+    """Metrics of one partition in one iteration.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class PartFigures:
     direction
         ``push`` or ``pull``, as carried out.
     seconds
-        Time the worker was busy with it; not that spent waiting for other parts.
+        Time for which the worker was busy with it, without waiting for other parts.
     bytes_read
         Bytes requested from the store's files.
     sent_bytes
@@ -54,7 +54,7 @@ class PartFigures:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """What an iteration moved to a GPU, and when: seconds are those of the device's own events, except `read_seconds`.
+    """Metrics of a GPU in one iteration; seconds are those of the device's own events, except `read_seconds`.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Exchanged:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """Figures of one level.
+    """Metrics of one level.
 
     Attributes
     ----------
@@ -119,9 +119,9 @@ class Iteration:
     bytes_read
         Bytes requested from the store's files.
     parts
-        Figures of each partition; empty in process.
+        Metrics of each partition; empty in process.
     device
-        What a GPU did; None without one.
+        Metrics of the GPU; None without one.
     exchanged
         Messages of a traversal over 1D, 2D or other partitions, by kind; empty without.
     """
@@ -140,7 +140,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFigures:
-    """Sums over what one worker did.
+    """Metrics of one worker, summed over its partitions.
 
     Attributes
     ----------

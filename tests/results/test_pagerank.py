@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from oocgraph import OocGraphError
-from oocgraph.pagerank_result import PageRankResult
+from oocgraph.results.pagerank import PageRankResult
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from tests.reference_build import reference_build
@@ -33,3 +35,11 @@ def test_the_highest_ranks_come_first_and_of_equals_the_smaller_id(result, count
 def test_a_count_that_cannot_be_meant_is_refused(result, count):
     with pytest.raises(OocGraphError, match=r"count is .*; it must be a whole number, 0 or more"):
         result.top(count)
+
+
+def test_ranks_of_more_ids_than_the_graph_has(result):
+    """An id may be named often, also where the personalization says what isolated vertices want."""
+    personal = replace(result, wanted=np.array([0.1, 0.2, 0.3, 0.2, 0.2]))
+    assert personal.rank_of([1, 2] * 5).tolist() == [0.3, 0.2] * 5
+    assert personal.rank_of([4, 1, 4] * 3).tolist() == [pytest.approx(0.2), 0.3, pytest.approx(0.2)] * 3
+    assert isinstance(personal.rank_of(4), float)

@@ -20,16 +20,17 @@ from distributed import Client, LocalCluster
 
 from oocgraph.errors import OocGraphError, OutputError, StoreError, VertexNotFoundError
 from oocgraph.partition.dealing import deal
-from oocgraph.partition.store_order import StoreOrder
-from oocgraph.runtime import dask_result
-from oocgraph.runtime.dask_result import DaskBFSResult, TemporaryStore
+from oocgraph.results import dask as dask_result
+from oocgraph.results.dask import DaskBFSResult, TemporaryStore
+from oocgraph.results.store_order import StoreOrder
+from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import open_graph
-from oocgraph.store.search_store import SearchStore, graph_fingerprint
+from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_bfs
 from tests.processes import program
 from tests.reference_build import reference_build
+from tests.results.test_bfs import result_of
 from tests.stores import random_edges, string_store
-from tests.test_result import result_of
 
 
 def on_cluster(store, result, folder, *, num_partitions=3, **options):
@@ -50,7 +51,7 @@ def on_cluster(store, result, folder, *, num_partitions=3, **options):
         search.write_part(partition, result.search.level[own], result.search.parent[own])
     search.finish()
     columns = {name: StoreOrder(search, dealing, name) for name in ("level", "parent")}
-    figures = {name: getattr(result, name) for name in ("ids", "source", "isolated_sources", "writer", "edge_bytes")}
+    figures = {name: getattr(result, name) for name in ("ids", "source", "isolated_sources", "edge_bytes")}
     return DaskBFSResult(search=replace(result.search, **columns), result_store=str(folder), **figures, **options)
 
 
@@ -246,7 +247,7 @@ def test_an_array_keeps_the_folder_of_a_result_that_is_gone(tmp_path):
 MAKES_AND_WAITS = """
 import os, sys, time
 from pathlib import Path
-from oocgraph.runtime.dask_result import TemporaryStore
+from oocgraph.results.dask import TemporaryStore
 keep = TemporaryStore.make(Path(sys.argv[1]))
 os.mkdir(keep.path)
 print(keep.path, flush=True)

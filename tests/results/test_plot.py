@@ -10,13 +10,13 @@ import pytest
 from matplotlib.container import BarContainer
 from matplotlib.patches import StepPatch
 
-from oocgraph import plot
 from oocgraph.errors import MissingDependencyError
-from oocgraph.plot import plot_levels
+from oocgraph.results import plot
+from oocgraph.results.plot import plot_levels
+from oocgraph.results.search import Iteration, PartFigures
 from oocgraph.store.graph import open_graph
-from oocgraph.traversal import Iteration, PartFigures
 from tests.reference_build import reference_build
-from tests.test_result import result_of
+from tests.results.test_bfs import result_of
 
 mpl.use("Agg")
 
@@ -144,7 +144,7 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     """The figures stay available."""
     reference_build([1], [2], tmp_path / "g.zarr")
     result = result_of(open_graph(tmp_path / "g.zarr"), 1)
-    monkeypatch.delitem(sys.modules, "oocgraph.plot")
+    monkeypatch.delitem(sys.modules, "oocgraph.results.plot")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"pip install oocgraph\[notebooks\]"):
         result.plot()

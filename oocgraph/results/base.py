@@ -1,0 +1,186 @@
+"""What all results have in common: values of every vertex under the user's ids.
+
+In: values in store order, and the vertex ids of their graph. Out: `VertexResult`, the base class of results, whose arrays are aligned with
+every input id, ascending, isolated ones included. Ids are joined as a stream, block by block, when an array is first asked for or the
+result is written; the algorithm alone never pays for them.
+
+A result is a subclass of about 60 lines: it declares its columns, computes their values for a block of vertices (`VertexResult.values_of`),
+and has a property for each column.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oocgraph.errors import MissingDependencyError
+from oocgraph.results.writer import ID, write_result
+from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+BLOCK_VERTICES = 1 << 19
+"""Vertices joined at once."""
+
+
+class ResultBlock(SimpleNamespace):
+    """Some consecutive vertices of a result, with an attribute for each column of it.
+
+    Attributes
+    ----------
+    vertices : (n,) int64, or pyarrow.LargeStringArray
+        User ids.
+    """
+
+    vertices: Ids
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class VertexResult:
+    """Values of every vertex under the user's vertex ids: the base class of results.
+
+    Parameters
+    ----------
+    ids
+        The graph's vertex ids.
+    edge_bytes
+        Uncompressed bytes of the edges that the algorithm visits.
+    load_seconds
+        From opening the graph to the first iteration.
+    peak_host_bytes
+        Peak of the process so far.
+    memory_budget
+        Bytes the process was allowed.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name of the algorithm, as results on disk have it.
+    columns : mapping of str to str
+        Columns beside ``vertices``: the dtype of each, or `oocgraph.results.writer.ID` where its values are ids.
+    metrics : tuple of str
+        Attributes that `summary` returns.
+
+    Notes
+    -----
+    Arrays are made when first asked for and kept; `blocks` and `write` make none of them.
+    """
+
+    algorithm: ClassVar[str]
+    columns: ClassVar[Mapping[str, str]]
+    metrics: ClassVar[tuple[str, ...]] = ("edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
+
+    ids: VertexIds
+    edge_bytes: int = 0
+    load_seconds: float = 0.0
+    peak_host_bytes: int = 0
+    memory_budget: int = 0
+
+    @cached_property
+    def vertices(self) -> Any:
+        """Every input id, ascending, isolated ones included: (num_ids,) int64, or object array of str."""
+        return self._joined("vertices")
+
+    def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
+        """Return the values of some vertices, by column; each subclass defines this.
+
+        Parameters
+        ----------
+        columns
+            The columns that are needed, none of them ``vertices``; others may be returned too.
+        vertices : (n,) int64, or pyarrow.LargeStringArray
+            User ids.
+        numbers : (n,) int64
+            Store numbers; -1 where isolated.
+        start
+            Position of the first of a block of consecutive vertices among all ids.
+        """
+        raise NotImplementedError
+
+    def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
+        """Iterate over the whole result in blocks, without keeping it."""
+        start = 0
+        for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
+            yield ResultBlock(vertices=vertices, **self.values_of(tuple(self.columns), vertices, numbers, start))
+            start += numbers.size
+
+    def block_vertices(self, most: int) -> int:
+        """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
+        return min(most, BLOCK_VERTICES)
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write vertices and columns to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
+
+        Parameters
+        ----------
+        path
+            A local file, or folder of arrays; its extension chooses the form.
+        overwrite
+            Replace a result that exists, once the new one is complete.
+
+        Raises
+        ------
+        OutputError
+            The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
+        """
+        write_result(self, path, overwrite=overwrite)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame with the column vertex and one for each of `columns`.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            *others, last = (f"result.{name}" for name in ("vertices", *self.columns))
+            raise MissingDependencyError(
+                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
+                f"{', '.join(others)} and {last} are arrays"
+            ) from error
+        arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
+        return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+
+    def summary(self) -> dict[str, Any]:
+        """Return the metrics as plain numbers, as the command line prints them."""
+        return {name: getattr(self, name) for name in self.metrics}
+
+    def dtype_of(self, column: str) -> np.dtype[Any]:
+        """Return the dtype of the array of a column."""
+        kind = self.columns.get(column, ID)
+        return np.dtype(kind if kind != ID else np.int64 if self.ids.kind == "int64" else object)
+
+    def _look_up(self, column: str, given: Any) -> Any:
+        """Return a column's value of one vertex, or an array of those of several.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        vertices, numbers = self.ids.look_up(given)
+        values = as_numpy(self.values_of((column,), vertices, numbers, 0)[column])
+        return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+
+    def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
+        """Return whole columns as NumPy arrays."""
+        return columns
+
+    def _joined(self, column: str) -> Any:
+        """Return a whole column, or ``vertices``."""
+        out = np.empty(self.ids.num_ids, self.dtype_of(column))
+        start = 0
+        for vertices, numbers in self.ids.stored_blocks(BLOCK_VERTICES):
+            values = vertices if column == "vertices" else self.values_of((column,), vertices, numbers, start)[column]
+            out[start : start + numbers.size] = as_numpy(values)
+            start += numbers.size
+        return out

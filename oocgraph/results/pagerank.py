@@ -1,0 +1,181 @@
+"""What PageRank returns: ranks in store order, and the same under the user's ids.
+
+In: ranks of the vertices that have edges, what isolated ones have, and the vertex ids of the graph. Out: `PageRankResult`, whose `rank` is
+aligned with every input id (`oocgraph.results.base`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import OocGraphError
+from oocgraph.results.base import VertexResult
+from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.text import format_number
+from oocgraph.types import Array
+
+TOP_VERTICES = 1 << 16
+"""Vertices examined at once for those that rank highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankIteration:
+    """Metrics of one iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 1.
+    change : float
+        Sum of the absolute changes of all ranks.
+    seconds : float
+    bytes_requested, bytes_read : int
+        Asked of the store's files; the larger of that and the device bytes of the process.
+    precision : str
+        Of the shares that were gathered: ``single`` or ``double``.
+    """
+
+    iteration: int
+    change: float
+    seconds: float
+    bytes_requested: int
+    bytes_read: int
+    precision: str
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PageRankResult(VertexResult):
+    """PageRank under the user's vertex ids.
+
+    Parameters
+    ----------
+    stored_rank : (num_vertices,) float64
+        In store order.
+    isolated_scale
+        Multiple of what it wants that a vertex without edges has.
+    wanted : (num_ids,) float64, or None
+        Personalization by input id, of sum 1; None: 1 / N each.
+    damping, tol, weights
+        As given; of `weights` the column, or None.
+    iterations
+        Iterations done, those before a checkpoint included.
+    converged
+        Whether the last change was below the tolerance.
+    change
+        Sum of the absolute changes of all ranks in the last iteration.
+    steps
+        Metrics of the iterations of this call.
+    kept_bytes
+        Those of `edge_bytes` (the neighbours and weights that one iteration visits) that stayed in memory.
+    **figures
+        As of `oocgraph.results.base.VertexResult`.
+
+    Notes
+    -----
+    `vertices` and `rank` are made when first asked for and kept; `rank_of`, `top` and `write` make none of them.
+    """
+
+    algorithm = "pagerank"
+    columns = {"rank": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    metrics = (
+        "damping", "tol", "weights", "iterations", "converged", "change", "seconds", "bytes_read", "bytes_requested", "edge_bytes",
+        "kept_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
+    )  # fmt: skip
+
+    stored_rank: Array
+    isolated_scale: float
+    wanted: Array | None = None
+    damping: float
+    tol: float
+    weights: str | None
+    iterations: int
+    converged: bool
+    change: float
+    steps: tuple[RankIteration, ...]
+    kept_bytes: int = 0
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{vertex!r}: {rank:.4g}" for vertex, rank in self.top(3)) or "no vertices"
+        end = "converged" if self.converged else "not converged"
+        seconds = format_number(self.seconds)
+        return f"<PageRankResult of {self.ids.num_ids:,} vertices: {self.iterations} iterations, {end}, {seconds} s; {best}>"
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the iterations of this call."""
+        return sum(one.seconds for one in self.steps)
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files by the iterations."""
+        return sum(one.bytes_requested for one in self.steps)
+
+    @property
+    def bytes_read(self) -> int:
+        """Return the larger of the bytes requested and the device bytes of the process."""
+        return sum(one.bytes_read for one in self.steps)
+
+    @cached_property
+    def rank(self) -> Any:
+        """Rank of each of `vertices`: (num_ids,) float64, of sum 1."""
+        return self._joined("rank")
+
+    def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
+        """See `VertexResult.values_of`."""
+        linked = numbers >= 0
+        ranks = np.empty(numbers.size)
+        ranks[linked] = self.stored_rank[numbers[linked]]
+        wanted = 1 / self.ids.num_ids if self.wanted is None else self.wanted[start + np.flatnonzero(~linked)]
+        ranks[~linked] = self.isolated_scale * wanted
+        return {"rank": ranks}
+
+    def rank_of(self, ids: Any) -> Any:
+        """Rank of one vertex (float) or several ((n,) float64).
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        if self.wanted is None or not (self.ids.vertices_of(ids) < 0).any():
+            return self._look_up("rank", ids)
+        # where an isolated vertex stands among all is not stored: a stream of the ids finds it
+        ranks = self.rank[np.searchsorted(self.vertices, self.ids.parse(ids))]
+        return float(ranks[0]) if isinstance(ids, str) or np.ndim(ids) == 0 else ranks
+
+    def top(self, count: int = 10) -> list[tuple[Any, float]]:
+        """Ids and ranks of the vertices that rank highest, in descending order; of equals, the smaller id first.
+
+        Raises
+        ------
+        OocGraphError
+            `count` is no whole number, or negative.
+        """
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            raise OocGraphError(f"count is {count!r}; it must be a whole number, 0 or more")
+        if count not in self._tops:
+            self._tops[count] = self._find_top(count)
+        return self._tops[count]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the metrics as plain numbers, as the command line prints them, those of each iteration included."""
+        return {**super().summary(), "steps": [asdict(one) for one in self.steps]}
+
+    @cached_property
+    def _tops(self) -> dict[int, list[tuple[Any, float]]]:
+        return {}
+
+    def _find_top(self, count: int) -> list[tuple[Any, float]]:
+        best: list[tuple[Any, float]] = []
+        for block in self.blocks(TOP_VERTICES) if count else ():
+            floor = best[-1][1] if len(best) == count else -np.inf
+            (places,) = np.nonzero(block.rank > floor)
+            places = places[np.argsort(-block.rank[places], kind="stable")[:count]]
+            found = zip(as_numpy(block.vertices.take(places)).tolist(), block.rank[places].tolist(), strict=True)
+            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
+        return best

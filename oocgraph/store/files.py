@@ -1,0 +1,47 @@
+"""Bytes between memory and open files, also where the system takes or gives fewer of them than it was asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from oocgraph.types import Array
+
+
+def write_all(fd: int, arrays: Sequence[Array]) -> None:
+    """Append arrays to a file, in one call unless the system writes less."""
+    waiting = _views(arrays)
+    while waiting:
+        _drop(waiting, os.writev(fd, waiting))
+
+
+def write_at(fd: int, array: Array, offset: int) -> None:
+    """Write an array to a file at `offset`."""
+    (view,) = _views([array]) or [memoryview(b"")]
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done
+
+
+def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
+    """Fill arrays from a file at `offset`; return the offset after what was read, less than wanted where the file ends."""
+    waiting = _views(arrays)
+    while waiting:
+        done = os.preadv(fd, waiting, offset)
+        if done <= 0:
+            break
+        offset += done
+        _drop(waiting, done)
+    return offset
+
+
+def _views(arrays: Sequence[Array]) -> list[memoryview]:
+    return [array.data.cast("B") for array in arrays if array.size]
+
+
+def _drop(waiting: list[memoryview], done: int) -> None:
+    """Remove the first `done` bytes of some views."""
+    while waiting and done >= len(waiting[0]):
+        done -= len(waiting.pop(0))
+    if waiting:
+        waiting[0] = waiting[0][done:]
