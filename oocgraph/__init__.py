@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.ingest.build import build_csr
-    from oocgraph.ingest.export import export_graph
+    from oocgraph.export.files import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
     from oocgraph.pagerank_result import PageRankResult
     from oocgraph.partition.balanced import balanced_partition
@@ -98,7 +98,7 @@ _HOMES = {
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
-    "export_graph": "oocgraph.ingest.export",
+    "export_graph": "oocgraph.export.files",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",

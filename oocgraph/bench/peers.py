@@ -154,7 +154,7 @@ class Peers:
             raise OocGraphError(f"--peer {spec}: unknown; choose {', '.join(ENGINES)} or gapbs:PATH (the path of GAPBS's bfs program)")
 
     def _open_gapbs(self, program: Path, store: CSRStore, threads: int, scratch: Path) -> None:
-        from oocgraph.ingest.export import export_graph
+        from oocgraph.export.files import export_graph
 
         export_graph(store, scratch / "input.sg", threads=threads)
         self.peer = GapbsPeer(program, scratch / "input.sg", threads)

@@ -113,7 +113,7 @@ class RankPeers:
             raise OocGraphError(f"--peer {spec}: unknown; choose {', '.join(PROCESSES)} or gapbs:PATH (the path of GAPBS's pr program)")
 
     def _open_gapbs(self, spec: str, store: CSRStore, threads: int, scratch: Path) -> None:
-        from oocgraph.ingest.export import export_graph
+        from oocgraph.export.files import export_graph
 
         program = Path(spec.removeprefix("gapbs:"))
         if not os.access(program, os.X_OK) or program.is_dir():

@@ -16,7 +16,7 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
-__all__ = ["open_source"]
+__all__ = ["open_requested", "open_source"]
 
 
 def open_source(
@@ -47,9 +47,11 @@ def open_source(
     InputError
         The input is missing, empty, of an unknown format, or its columns cannot be edges.
     """
-    if isinstance(edge_columns, str):
-        raise InputError(f"edge_columns is {edge_columns!r}; give a list of names: [{edge_columns!r}]")
-    request = Request(source_column, target_column, weight_column, tuple(edge_columns or ()), num_vertices)
+    return open_requested(source, Request(source_column, target_column, weight_column, edge_columns, num_vertices))
+
+
+def open_requested(source: Any, request: Request) -> Source:
+    """Open an edge list of any format, as `open_source` does."""
     if isinstance(source, str | os.PathLike):
         return _open_path(os.fspath(source), request)
     return _open_object(source, request)

@@ -107,7 +107,7 @@ def _numpy(values: Any) -> Array:
 class _Writable:
     """A view that NumPy does not mark read-only: Numba would compile every kernel a second time for read-only arrays.
 
-    Nobody writes to it; a copy would cost a third of the reading (250 to 150 M edges/s).
+    It is never written to; a copy would cost a third of the reading (250 to 150 M edges/s).
     """
 
     def __init__(self, array: Array) -> None:

@@ -69,7 +69,7 @@ def row_blocks(
     for first, stop in blocks_of(*bounds, block_rows):
         indptr = pointers(first, stop)
         if (np.diff(indptr) < 0).any() or indptr[0] < 0 or indptr[-1] > num_entries:
-            raise InputError(f"{what} of vertices {first} to {stop} do not ascend to {num_entries}; write the file again")
+            raise InputError(f"{what} of vertices {first} to {stop} do not ascend to {num_entries}; write it again")
         for low, high in blocks_of(int(indptr[0]), int(indptr[-1]), block_rows):
             yield low, high, rows_of_entries(indptr, first, low, high)
 

@@ -190,7 +190,7 @@ def line_place(block: LineBlock, column: str, first_row: int) -> Place:
 
 
 def split_line(line: str, delimiter: str, where: str) -> list[str]:
-    """Fields of one line, for the rare moments when Arrow does not do it; `where` begins the message about a bad one."""
+    """Fields of one line that Arrow does not parse: of the sample, or of a block that it refused; `where` begins the message about it."""
     if delimiter == " ":
         return line.split()
     if '"' not in line:

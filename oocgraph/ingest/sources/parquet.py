@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from oocgraph.arrow import NUM_VERTICES_KEY
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.arrow_values import arrow_layout
@@ -29,10 +30,6 @@ READ_BUFFER_BYTES = 1 << 20
 MAX_BLOCK_ROWS = 1 << 18
 """Blocks are no larger than this: int32 ids stream at 430 M edges/s so, at 200 with 2**20, when every block is fresh memory
 that the kernel must clear first."""
-
-NUM_VERTICES_KEY = b"oocgraph.num_vertices"
-"""Schema metadata: the vertices are 0 .. n - 1, n in decimal."""
-
 
 _DAMAGED = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What Arrow raises where a file is damaged; in some footers it ends the process instead (`_statistics`)."""

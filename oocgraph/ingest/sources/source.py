@@ -40,13 +40,24 @@ MAX_STREAMS = 16
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user said about the input; None and () mean "not given"."""
+    """What the user said about the input; None and () mean "not given".
+
+    Raises
+    ------
+    InputError
+        `edge_columns` is one name.
+    """
 
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
-    edge_columns: tuple[str, ...] = ()
+    edge_columns: Sequence[str] = ()
     num_vertices: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edge_columns, str):
+            raise InputError(f"edge_columns is {self.edge_columns!r}; give a list of names: [{self.edge_columns!r}]")
+        object.__setattr__(self, "edge_columns", tuple(self.edge_columns or ()))
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -85,7 +96,7 @@ class InputFile:
         """
         if not self.path.exists() or InputFile.of(self.path) != self:
             raise InputError(
-                f"{self.path} was changed while it was read, so the edges may be of neither version; wait until whoever writes it has "
+                f"{self.path} was changed while it was read, so the edges may be of neither version; wait until its writer has "
                 "finished, or copy it first"
             )
 
