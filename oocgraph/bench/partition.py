@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oocgraph.algorithms.partition_graph import partition_with_report
+from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
 from oocgraph.bench.child import Child
 from oocgraph.bench.probe import Probes
 from oocgraph.bench.spool import leave_page_cache
@@ -168,11 +168,12 @@ def _run(store: CSRStore, policy: str | Policy, num_partitions: int, out: Path, 
     """Partition once, from a cold graph; prove the result and remove it."""
     leave_page_cache(Path(store.url))
     before = _bytes_read(client)
+    options = partition_options(store, num_partitions, policy, memory_budget=memory_budget)
     with ExitStack() as stack:
         probes = None if client is None else stack.enter_context(Probes(client))
         sampler = stack.enter_context(PeakSampler())
         began = perf_counter()
-        made, phases = partition_with_report(store, num_partitions, policy, out, client, memory_budget=memory_budget)
+        made, phases = partition_with_report(store, out, options, client)
         seconds = perf_counter() - began - phases["sync"]
     peak = sampler.peak_bytes if probes is None else max(one.peak_host_bytes for one in probes.workers.values())
     num_bytes = _bytes_read(client) - before

@@ -77,7 +77,7 @@ class Dealing:
 
     def imbalance(self) -> dict[str, float]:
         """Return the largest share over the mean share, of ``edges`` and of ``vertices``; 1 is perfect."""
-        return {"edges": _largest_over_mean(self.num_edges), "vertices": _largest_over_mean(self.num_owned)}
+        return {"edges": largest_over_mean(self.num_edges), "vertices": largest_over_mean(self.num_owned)}
 
     @property
     def num_bytes(self) -> int:
@@ -199,6 +199,7 @@ def _nearest(ascending: StoredSlice, target: int) -> int:
     return at - 1 if at and target - ascending[at - 1] < ascending[at] - target else at
 
 
-def _largest_over_mean(shares: Array) -> float:
+def largest_over_mean(shares: Array) -> float:
+    """Return the largest share over the mean share; 1 is perfect, and of no shares."""
     mean = float(shares.mean())
     return float(shares.max()) / mean if mean else 1.0

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from oocgraph.partition.dealing import largest_over_mean
 from oocgraph.store.partitions import Partitions
 
 
@@ -65,21 +68,16 @@ def report_of(partitions: Partitions) -> PartitionReport:
         A part is missing.
     """
     parts = [PartFigures(part.index, part.num_edges, part.num_masters, part.num_isolated, part.num_mirrors) for part in partitions]
-    masters = [part.num_masters + part.num_isolated_masters for part in parts]
-    proxies = [masters_ + part.num_mirrors for masters_, part in zip(masters, parts, strict=True)]
+    masters = np.array([part.num_masters + part.num_isolated_masters for part in parts])
+    proxies = masters + [part.num_mirrors for part in parts]
     return PartitionReport(
         policy=partitions.policy,
         num_partitions=len(parts),
         num_vertices=partitions.num_vertices,
         num_stored_edges=partitions.num_stored_edges,
-        replication_factor=sum(proxies) / max(1, partitions.num_vertices),
-        edge_balance=_largest_over_mean([part.num_edges for part in parts]),
-        master_balance=_largest_over_mean(masters),
-        proxy_balance=_largest_over_mean(proxies),
+        replication_factor=float(proxies.sum()) / max(1, partitions.num_vertices),
+        edge_balance=largest_over_mean(np.array([part.num_edges for part in parts])),
+        master_balance=largest_over_mean(masters),
+        proxy_balance=largest_over_mean(proxies),
         parts=parts,
     )
-
-
-def _largest_over_mean(shares: list[int]) -> float:
-    total = sum(shares)
-    return max(shares) * len(shares) / total if total else 1.0
