@@ -24,7 +24,7 @@ LAYERS = [
     {"memory", "allocator", "result", "pagerank_result"},
     {"store"},
     {"external_sort"},
-    {"partition", "verify", "ingest", "export"},
+    {"partition", "sparse", "verify", "ingest", "export"},
     {"exchange", "subgraph", "plan"},
     {"runtime"},
     {"algorithms"},

@@ -100,7 +100,7 @@ def survey_workers(
             return {**said, "error": f"it cannot import oocgraph ({error})"}
         said["version"] = oocgraph.__version__
         try:
-            from oocgraph.partition.placement import own_node
+            from oocgraph.sparse.placement import own_node
             from oocgraph.store.graph import open_graph
             from oocgraph.store.layout import FORMAT
             from oocgraph.store.search_store import graph_fingerprint
