@@ -154,11 +154,10 @@ def choose_columns(description: str, names: Sequence[str], request: Request) -> 
         if name not in names:
             raise InputError(f"{description} has no column {name!r}; its columns are: {_listed(names)}")
     source, target = _endpoints(description, names, request)
-    edge = tuple(dict.fromkeys(([request.weight_column] if request.weight_column else []) + list(request.edge_columns)))
-    for name in (source, target, *edge):
+    for name in (source, target, *request.beside):
         if list(names).count(name) > 1:
             raise InputError(f"{description} has more than one column {name!r}; rename one (columns: {_listed(names)})")
-    return Columns(source, target, request.weight_column, edge)
+    return Columns(source, target, request.weight_column, request.beside)
 
 
 def usual_pair(names: Sequence[str]) -> tuple[str, str] | None:

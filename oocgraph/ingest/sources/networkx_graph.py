@@ -22,9 +22,8 @@ def open_networkx(graph: Any, request: Request) -> Source:
     """Open a networkx.Graph, DiGraph or multigraph. Attributes become columns when they are named."""
     refuse_endpoint_columns(DESCRIPTION, request)
     kind = _label_kind(graph)
-    names = tuple(dict.fromkeys(([request.weight_column] if request.weight_column else []) + list(request.edge_columns)))
-    dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in names}
-    columns = Columns("source", "target", request.weight_column, names)
+    dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in request.beside}
+    columns = Columns("source", "target", request.weight_column, request.beside)
     layout = ArrayLayout(DESCRIPTION, columns, kind, dtypes, agreed_num_vertices(DESCRIPTION, None, request))
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:

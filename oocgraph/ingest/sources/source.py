@@ -62,8 +62,12 @@ class Request:
     @property
     def named(self) -> tuple[str, ...]:
         """Every column that the user named."""
-        given = (self.source_column, self.target_column, self.weight_column, *self.edge_columns)
-        return tuple(dict.fromkeys(name for name in given if name is not None))
+        return tuple(dict.fromkeys(name for name in (self.source_column, self.target_column, *self.beside) if name is not None))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Edge columns that the user named: the weight first, none twice."""
+        return tuple(dict.fromkeys(name for name in (self.weight_column, *self.edge_columns) if name is not None))
 
 
 @dataclass(frozen=True, slots=True)

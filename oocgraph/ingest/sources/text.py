@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,15 +50,15 @@ def open_text_edges(path: Path, request: Request) -> Source:
     file_bytes(path)
     description, extension = str(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
-    lines = list(islice(((number, decoded(first, number, line)) for number, line in first.data_lines()), MAX_SAMPLE_ROWS))
+    lines = [(number, decoded(first, number, line)) for number, line in first.data_lines()][:MAX_SAMPLE_ROWS]
     delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
     rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
     names, skip_rows = _find_names(path, rows, extension, request)
     columns = _choose(description, names, skip_rows, extension, request)
-    sample = [row for row in rows[skip_rows:] if len(row) == len(names)]
-    types = {names.index(name): _column_type([row[names.index(name)] for row in sample]) for name in columns.read}
+    sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
+    types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
     ends = names.index(columns.source), names.index(columns.target)
-    if _ids_are_text(path, lines[skip_rows:], delimiter, names, ends):
+    if _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
     layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
     return layout.open(single_stream(partial(parsed_blocks, path, Dialect(delimiter, skip_rows, names, types, ends), layout)))
@@ -140,15 +139,10 @@ def _column_type(fields: Sequence[str]) -> Any:
     return {"text": pa.large_string(), "float": pa.float64(), "integer": pa.int64(), "missing": pa.float64()}[kind]
 
 
-def _ids_are_text(path: Path, lines: Sequence[tuple[int, str]], delimiter: str, names: tuple[str, ...], ends: tuple[int, int]) -> bool:
+def _ids_are_text(path: Path, sample: Sequence[tuple[int, list[str]]], names: tuple[str, ...], ends: tuple[int, int]) -> bool:
     """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
-    num_fields, text = 0, []
-    for number, line in lines:
-        row = split_line(line, delimiter, f"{path}, line {number}")
-        if len(row) == len(names):
-            num_fields += 2
-            text += [(number, end, row[end].strip()) for end in ends if _field_kind(row[end]) == "text"]
-    if text and 2 * len(text) < num_fields:
+    text = [(number, end, row[end].strip()) for number, row in sample for end in ends if _field_kind(row[end]) == "text"]
+    if text and len(text) < len(sample):
         number, end, field = text[0]
         raise InputError(
             f"{path}, line {number}, column {names[end]!r}: the id {field!r} is not a number as most others; "
