@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.spmv import spmv
+    from oocgraph.export.files import export_graph
     from oocgraph.ingest.build import build_csr
-    from oocgraph.ingest.export import export_graph
     from oocgraph.ingest.generators.kronecker import generate_kronecker
-    from oocgraph.partition.balanced import balanced_partition
-    from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.partition.policy import Policy
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.runtime.in_process import open_runtime
+    from oocgraph.sparse.balanced import balanced_partition
+    from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import check_store
     from oocgraph.store.graph import CSRStore, open_graph
     from oocgraph.store.partitions import Partitions, open_partitions
@@ -89,16 +89,16 @@ _HOMES = {
     "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
     "PageRankResult": "oocgraph.results.pagerank",
-    "PartialCOO": "oocgraph.partition.partial",
-    "PartialCSC": "oocgraph.partition.partial",
-    "PartialCSR": "oocgraph.partition.partial",
+    "PartialCOO": "oocgraph.sparse.partial",
+    "PartialCSC": "oocgraph.sparse.partial",
+    "PartialCSR": "oocgraph.sparse.partial",
     "Partitions": "oocgraph.store.partitions",
     "Policy": "oocgraph.partition.policy",
-    "balanced_partition": "oocgraph.partition.balanced",
+    "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
-    "export_graph": "oocgraph.ingest.export",
+    "export_graph": "oocgraph.export.files",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",

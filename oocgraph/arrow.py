@@ -12,6 +12,9 @@ import numpy as np
 
 from oocgraph.types import Array
 
+NUM_VERTICES_KEY = b"oocgraph.num_vertices"
+"""Schema metadata of an edge list in Parquet: the vertices are 0 .. n - 1, isolated ones included; n in decimal."""
+
 IMPORT_BYTES = 12 << 20
 """What importing Arrow's Parquet and CSV writers takes (10 MiB)."""
 

@@ -6,7 +6,6 @@ are in `oocgraph.partition.cusp`, their order in `oocgraph.runtime.partitioning`
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,11 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
+from oocgraph.partition.cusp_spec import ROUND_VERTICES, PartitionOptions
 from oocgraph.partition.policy import Policy
 from oocgraph.progress import watched
 from oocgraph.runtime.partition_crew import Crew, InProcess, OnCluster
-from oocgraph.runtime.partitioning import ROUND_VERTICES, Choices, checked_policy, partition_store
+from oocgraph.runtime.partitioning import checked_policy, partition_store
 from oocgraph.runtime.scheduler import scheduler_loss_told
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
@@ -131,68 +131,49 @@ def partition_graph(
     ...     [(part.num_edges, part.num_masters, part.num_mirrors) for part in parts], parts[0].global_id().tolist()
     ([(2, 2, 1), (1, 2, 0)], [0, 1, 2])
     """
-    parts, _ = partition_with_report(
-        graph, num_partitions, policy, out, client, read=read, transpose=transpose, columns=columns, vertex_weight=vertex_weight,
-        edge_weight=edge_weight, round_vertices=round_vertices, compiled=compiled, threads=threads, memory_budget=memory_budget,
-        check_pages=check_pages, overwrite=overwrite, progress=progress,
+    store = open_graph(graph, check_pages=check_pages)
+    options = partition_options(
+        store, num_partitions, policy, compiled=compiled, columns=columns, read=read, transposed=transpose, vertex_weight=vertex_weight,
+        edge_weight=edge_weight, round_vertices=round_vertices, threads=threads, memory_budget=memory_budget,
     )  # fmt: skip
+    parts, _ = partition_with_report(store, out, options, client, overwrite=overwrite, progress=progress)
     return parts
 
 
-def partition_with_report(
-    graph: CSRStore | str | os.PathLike[str],
-    num_partitions: int,
-    policy: str | Policy,
-    out: str | os.PathLike[str],
-    client: Client | None = None,
-    *,
-    read: Literal["out", "in"] = "out",
-    transpose: bool = False,
-    columns: tuple[str, ...] | list[str] | None = None,
-    vertex_weight: float = 0.0,
-    edge_weight: float = 1.0,
-    round_vertices: int = ROUND_VERTICES,
-    compiled: bool | None = None,
-    threads: int | None = None,
-    memory_budget: str | int | None = None,
-    check_pages: bool = False,
-    overwrite: bool = False,
-    durable: bool = True,
-    following_bytes: int = 0,
-    progress: ProgressOption = None,
-) -> tuple[Partitions, dict[str, float]]:
-    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk.
-
-    `following_bytes` are what is done with the partitions then may need beside the interpreter: a refusal names a budget for both.
-    """
-    store = open_graph(graph, check_pages=check_pages)
-    attributes, n = store.attributes, store.num_vertices
+def partition_options(
+    store: CSRStore, num_partitions: int, policy: str | Policy, *, compiled: bool | None = None, columns: Any = None, **others: Any
+) -> PartitionOptions:
+    """Return the options of a partitioning of this graph, checked; `others` are fields of `PartitionOptions`."""
+    n = store.num_vertices
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
         raise OocGraphError(
             f"num_partitions is {num_partitions!r}, but {store.url} has {n:,} vertices with edges; give a whole number from 1 to {n:,}"
             if n
             else f"{store.url} has no edges, so there is nothing to partition"
         )
-    if read not in ("out", "in"):
-        raise OocGraphError(f"read is {read!r}; it must be out or in")
-    _check_numbers(vertex_weight, edge_weight, round_vertices, threads)
-    choices = Choices(
+    return PartitionOptions(
         num_partitions=int(num_partitions),
-        policy=checked_policy(policy, vertex_order=attributes.vertex_order, compiled=compiled),
-        read=read,
+        policy=checked_policy(policy, vertex_order=store.attributes.vertex_order, compiled=compiled),
         columns=_columns(store, columns),
-        transposed=transpose,
-        vertex_weight=vertex_weight,
-        edge_weight=edge_weight,
-        round_vertices=int(round_vertices),
-        threads=threads,
-        memory_budget=memory_budget,
-        following_bytes=following_bytes,
+        **others,
     )
+
+
+def partition_with_report(
+    store: CSRStore,
+    out: str | os.PathLike[str],
+    options: PartitionOptions,
+    client: Client | None = None,
+    *,
+    overwrite: bool = False,
+    durable: bool = True,
+    progress: ProgressOption = None,
+) -> tuple[Partitions, dict[str, float]]:
+    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
     output_place(out, kind="partitions", overwrite=overwrite)
     with watched(progress) as shown, _attended(client):
         crew = _crew(store, out, client, shown, overwrite=overwrite)
-        seconds = partition_store(store, out, choices, crew, overwrite=overwrite, durable=durable)
+        seconds = partition_store(store, out, options, crew, overwrite=overwrite, durable=durable)
     return open_partitions(os.path.abspath(out)), seconds
 
 
@@ -214,18 +195,6 @@ def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, p
     with Staging(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
         survey_workers(client, store.url, graph_fingerprint(store), staged.folder)
     return OnCluster(client, progress)
-
-
-def _check_numbers(vertex_weight: Any, edge_weight: Any, round_vertices: Any, threads: Any) -> None:
-    """Refuse weights and counts that cannot be meant."""
-    weights = vertex_weight, edge_weight
-    if not (all(isinstance(one, int | float | np.number) and one >= 0 for one in weights) and 0 < sum(weights) < math.inf):
-        raise OocGraphError(
-            f"vertex_weight is {vertex_weight!r}, edge_weight {edge_weight!r}; they must be numbers: finite, not negative and not both 0"
-        )
-    for name, count in (("round_vertices", round_vertices), ("threads", 1 if threads is None else threads)):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise OocGraphError(f"{name} is {count!r}; it must be a whole number, 1 or more")
 
 
 def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:

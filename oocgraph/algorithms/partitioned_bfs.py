@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.partition_graph import partition_with_report
+from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
@@ -182,11 +182,11 @@ def _partitions(
         num_partitions = min(store.num_vertices, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
     with Staging(_folder(store) / f".{partition.lower()}") as staged:
         policy = grid_policy("2d" if partition.lower() == "2d" else "1d", store.attributes.vertex_order)
-        parts, _ = partition_with_report(
-            store, num_partitions, policy, staged.folder / "parts", client, columns=(), threads=threads, memory_budget=memory_budget,
-            durable=False, progress=progress,
+        options = partition_options(
+            store, num_partitions, policy, columns=(), threads=threads, memory_budget=memory_budget,
             following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),
         )  # fmt: skip
+        parts, _ = partition_with_report(store, staged.folder / "parts", options, client, durable=False, progress=progress)
         yield parts.checked(store.check_pages)
 
 

@@ -1,7 +1,7 @@
 """A matrix times a vector on the workers of a Dask cluster: each has a part with as many nonzeros, cut anywhere.
 
 In: an operand, a client. Out: the result, in this process. Of a graph the workers get no edges: each streams its part from the store.
-Parts that are neighbours go to workers of one machine and NUMA node, where workers know theirs (`oocgraph.partition.placement`).
+Parts that are neighbours go to workers of one machine and NUMA node, where workers know theirs (`oocgraph.sparse.placement`).
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022. Differs from the paper in: processes instead of
 GPUs, each of which cuts its part again over its threads.
@@ -18,11 +18,11 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime.cluster_product import ClusterProduct, find_workers, with_other_workers
 from oocgraph.runtime.product import is_by_row
 from oocgraph.runtime.stored_product import stored_matrix
 from oocgraph.runtime.worker_product import ProductSpec, unread_part
+from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.types import Array

@@ -19,11 +19,11 @@ from oocgraph.errors import OocGraphError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
-from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime.device_load import device_limit_bytes
 from oocgraph.runtime.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
 from oocgraph.runtime.product_checks import check_shape, check_values_dtype, compute_dtype, has_nan, refuse_nan
 from oocgraph.runtime.stored_product import read_piece, stored_matrix
+from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.types import Array

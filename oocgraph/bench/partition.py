@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from oocgraph.algorithms.partition_graph import partition_with_report
+from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
 from oocgraph.bench.disk import drop_page_cache
 from oocgraph.bench.harness import Report, in_turn, scratch_folder
 from oocgraph.bench.peers import Peer, open_peers
@@ -86,11 +86,12 @@ def _run(
     """Partition once, from a cold graph; prove the result and remove it."""
     drop_page_cache(Path(store.url).rglob("*"))
     before = _bytes_read(client)
+    options = partition_options(store, num_partitions, policy, memory_budget=memory_budget)
     with ExitStack() as stack:
         workers = None if client is None else stack.enter_context(WorkerSamplers(client))
         sampler = stack.enter_context(PeakSampler())
         began = perf_counter()
-        made, phases = partition_with_report(store, num_partitions, policy, out, client, memory_budget=memory_budget)
+        made, phases = partition_with_report(store, out, options, client)
         seconds = perf_counter() - began - phases["sync"]
     peak = sampler.peak_bytes if workers is None else max(one.peak_host_bytes for one in workers.workers.values())
     num_bytes = _bytes_read(client) - before

@@ -176,7 +176,7 @@ def open_peers(algorithm: str, spec: str | None, store: CSRStore, *, threads: in
 
 def _gapbs_peers(algorithm: str, path: Path, store: CSRStore, threads: int, folder: Path) -> list[Peer]:
     """Export the graph, in input order and in degree order if it has one; return a peer on each."""
-    from oocgraph.ingest.export import export_graph
+    from oocgraph.export.files import export_graph
 
     export_graph(store, folder / "input.sg", threads=threads)
     peers: list[Peer] = [GapbsPeer(algorithm, path, folder / "input.sg", threads)]

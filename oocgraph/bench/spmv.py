@@ -24,9 +24,9 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
+from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Array, Progress

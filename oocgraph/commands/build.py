@@ -7,16 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import (
-    emit,
-    json_option,
-    memory_option,
-    note,
-    overwrite_option,
-    progress_bars,
-    tell_cold_kernels,
-    threads_option,
-)
+from oocgraph.commands.common import emit, note, output_options, progress_bars, tell_cold_kernels
 
 
 @click.command()
@@ -36,10 +27,7 @@ from oocgraph.commands.common import (
 @click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
 @click.option("--vertex-order", type=click.Choice(["degree", "original"]), default="degree", show_default=True, help="Order in the store.")
 @click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), default="none", show_default=True, help="Compression.")
-@memory_option
-@threads_option
-@overwrite_option
-@json_option
+@output_options
 def build(source: str, out: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
     """Build the graph store OUT.zarr from SOURCE.
 
@@ -58,7 +46,8 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
 def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
     """Build a store with progress bars; return the graph's attributes and the build's figures as JSON fields."""
     from oocgraph.ingest.build import build_with_report
+    from oocgraph.ingest.build_job import BuildOptions
 
     with progress_bars() as progress:
-        graph, report = build_with_report(source, out, progress=progress, **options)
+        graph, report = build_with_report(source, out, BuildOptions(**options), progress)
     return {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}

@@ -62,6 +62,11 @@ def overwrite_option(command: Command) -> Command:
     return click.option("--overwrite", is_flag=True, help="Replace an output that exists.")(command)
 
 
+def output_options(command: Command) -> Command:
+    """Add what every command that makes a file or a store takes: ``--memory``, ``--threads``, ``--overwrite`` and ``--json``."""
+    return memory_option(threads_option(overwrite_option(json_option(command))))
+
+
 def check_size(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """Refuse a text that is no size (a callback of click)."""
     if value is not None:

@@ -6,16 +6,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import (
-    check_pages_option,
-    emit,
-    json_option,
-    memory_option,
-    overwrite_option,
-    progress_bars,
-    tell_cold_kernels,
-    threads_option,
-)
+from oocgraph.commands.common import check_pages_option, emit, output_options, progress_bars, tell_cold_kernels
 
 
 @click.command()
@@ -23,16 +14,13 @@ from oocgraph.commands.common import (
 @click.argument("out", metavar="OUT")
 @click.option("--order", type=click.Choice(["input", "store"]), default="input", show_default=True, help="Vertex numbers in OUT.")
 @click.option("--weight", metavar="NAME", help="Edge column that gives an .npz its values.  [default: the weight, else ones]")
-@memory_option
-@threads_option
 @check_pages_option
-@overwrite_option
-@json_option
+@output_options
 def export(graph: str, out: str, *, memory: str | None, as_json: bool, **options: Any) -> None:
     """Write the graph store GRAPH to OUT under the input's ids: .parquet, .npz, or GAPBS .sg (isolated vertices included)."""
     from dataclasses import asdict
 
-    from oocgraph.ingest.export import export_graph
+    from oocgraph.export.files import export_graph
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph)

@@ -6,33 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import (
-    Command,
-    emit,
-    json_option,
-    memory_option,
-    overwrite_option,
-    progress_bars,
-    tell_cold_kernels,
-    threads_option,
-)
+from oocgraph.commands.common import Command, emit, output_options, progress_bars, tell_cold_kernels
 
 if TYPE_CHECKING:
     from oocgraph.ingest.generators.generated import GeneratedEdges
 
 
-def _output_options(command: Command) -> Command:
-    for decorate in (json_option, overwrite_option, threads_option, memory_option):
-        command = decorate(command)
+def _destination_options(command: Command) -> Command:
     edges = click.option("--edges", metavar="FILE", help="Write the raw edge list (.parquet or .npy) instead of a store.")
-    return click.argument("out", metavar="[OUT.zarr]", required=False)(edges(command))
+    return click.argument("out", metavar="[OUT.zarr]", required=False)(edges(output_options(command)))
 
 
 def _random_options(command: Command) -> Command:
     seed = click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same graph.")
     factor = click.option("--edge-factor", type=click.IntRange(min=0), default=16, show_default=True, help="Edges per vertex.")
     scale = click.option("--scale", type=int, required=True, help="The graph has 2**SCALE vertices.")
-    return scale(factor(seed(_output_options(command))))
+    return scale(factor(seed(_destination_options(command))))
 
 
 @click.group()
@@ -61,7 +50,7 @@ def uniform(scale: int, edge_factor: int, seed: int, **options: Any) -> None:
 @generate.command()
 @click.option("--rows", type=int, required=True, help="Rows of the grid.")
 @click.option("--columns", type=int, required=True, help="Columns of the grid.")
-@_output_options
+@_destination_options
 def grid(rows: int, columns: int, **options: Any) -> None:
     """Make a grid of streets: a high-diameter graph."""
     from oocgraph.ingest.generators.grid import GridEdges

@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import (
-    check_pages_option,
-    emit,
-    json_option,
-    memory_option,
-    note,
-    overwrite_option,
-    progress_bars,
-    threads_option,
-)
+from oocgraph.commands.common import check_pages_option, emit, note, output_options, progress_bars
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
@@ -47,12 +38,9 @@ if TYPE_CHECKING:
 @click.option("--slow", is_flag=True, help="Run the policy as plain Python instead of compiling it.")
 @click.option("--report", is_flag=True, help="Say how good the partitions are, and search once to count what a search sends.")
 @click.option("--check", is_flag=True, help="Prove that each edge is in one part, each vertex has one master, and mirrors are complete.")
-@memory_option
-@threads_option
 @check_pages_option
-@overwrite_option
 @client_options
-@json_option
+@output_options
 def partition(
     graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool, memory: str | None,
     threads: int | None, check_pages: bool, overwrite: bool, place: Place, as_json: bool,
@@ -62,7 +50,7 @@ def partition(
     A policy is two functions: who is the master of a vertex, who owns an edge. The edges are streamed, in this process or on a Dask
     cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
     """
-    from oocgraph.algorithms.partition_graph import partition_with_report
+    from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
     from oocgraph.errors import BudgetError
     from oocgraph.memory import PeakSampler
     from oocgraph.partition.report import report_of
@@ -72,11 +60,11 @@ def partition(
     store, chosen = open_graph(graph, check_pages=check_pages), policy_of(policy)
     began = perf_counter()
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        made, phases = partition_with_report(
-            store, parts, chosen, out, client, read=read, transpose=transpose, compiled=False if slow else None, threads=threads,
-            memory_budget=memory, overwrite=overwrite, progress=progress,
+        options = partition_options(
+            store, parts, chosen, read=read, transposed=transpose, compiled=False if slow else None, threads=threads, memory_budget=memory,
             following_bytes=0 if client is not None else _following_bytes(store, parts, read, threads, check=check, report=report),
         )  # fmt: skip
+        made, phases = partition_with_report(store, out, options, client, overwrite=overwrite, progress=progress)
     seconds = perf_counter() - began
     peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
     found = asdict(report_of(made))

@@ -12,20 +12,18 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arrow import load_strings
-from oocgraph.config import check_threads, settings
-from oocgraph.errors import OocGraphError
-from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_memory import written_bytes
-from oocgraph.ingest.build_plan import plan_sizes, workers_for
+from oocgraph.config import settings
+from oocgraph.external_sort.temporary import Folder
+from oocgraph.external_sort.workers import Workers
+from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for, written_bytes
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
-from oocgraph.ingest.temporary import Folder
-from oocgraph.ingest.workers import Workers
+from oocgraph.ingest.sources import open_requested
 from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
@@ -147,9 +145,7 @@ def build_csr(
     ...     graph.num_vertices, graph.num_edges
     (3, 2)
     """
-    graph, _ = build_with_report(
-        source,
-        store,
+    options = BuildOptions(
         directed=directed,
         weight_column=weight_column,
         edge_columns=edge_columns,
@@ -163,72 +159,36 @@ def build_csr(
         codec=codec,
         overwrite=overwrite,
         threads=threads,
-        progress=progress,
     )
+    graph, _ = build_with_report(source, store, options, progress)
     return graph
 
 
 def build_with_report(
-    source: Any,
-    store: str | os.PathLike[str],
-    *,
-    directed: bool | None = None,
-    weight_column: str | None = None,
-    edge_columns: Sequence[str] = (),
-    source_column: str | None = None,
-    target_column: str | None = None,
-    num_vertices: int | None = None,
-    duplicates: Duplicates | None = None,
-    keep_self_loops: bool = False,
-    vertex_order: VertexOrder = "degree",
-    memory_budget: str | int | None = None,
-    codec: Codec = "none",
-    overwrite: bool = False,
-    threads: int | None = None,
-    progress: ProgressOption = None,
+    source: Any, store: str | os.PathLike[str], options: BuildOptions, progress: ProgressOption = None
 ) -> tuple[CSRStore, BuildReport]:
-    """Build as `build_csr` does, and tell what it took."""
-    from oocgraph.ingest.sources import open_source
-
-    check_threads(threads)
+    """Build as `build_csr` does, and return what it took too."""
     began, cpu_began, written = time.perf_counter(), time.process_time(), written_bytes()
-    output_place(store, kind="graph store", overwrite=overwrite)
-    edges: EdgeSource = source
-    if not hasattr(source, "streams"):
-        edges = open_source(
-            source,
-            source_column=source_column,
-            target_column=target_column,
-            weight_column=weight_column,
-            edge_columns=edge_columns,
-            num_vertices=num_vertices,
-        )
-    for name, given, known in (
-        ("duplicates", duplicates, (None, *get_args(Duplicates))),
-        ("vertex_order", vertex_order, get_args(VertexOrder)),
-        ("codec", codec, get_args(Codec)),
-    ):
-        if given not in known:
-            raise OocGraphError(f"{name} is {given!r}; it must be one of {', '.join(str(one) for one in known if one)}")
-    payload = choose_payload(edges, duplicates)
+    output_place(store, kind="graph store", overwrite=options.overwrite)
+    edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
+    payload = choose_payload(edges, options.duplicates)
     configured = settings()
-    limit = effective_budget_bytes(configured.memory_budget if memory_budget is None else memory_budget)
+    limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
         compile_kernels()
         load_strings()
-        load_codecs(codec)
+        load_codecs(options.codec)
         budget = Budget(limit)
-        num_workers = workers_for(threads or configured.threads, budget.available_bytes)
-        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=codec != "none")
+        num_workers = workers_for(options.threads or configured.threads, budget.available_bytes)
+        sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")
         with (
-            StoreWriter(store, codec=codec, overwrite=overwrite) as writer,
+            StoreWriter(store, codec=options.codec, overwrite=options.overwrite) as writer,
             Folder(writer.scratch) as temporary,
             Workers(num_workers) as workers,
         ):
             job = Job(
-                directed=bool(edges.directed) if directed is None else directed,
-                keep_self_loops=keep_self_loops,
-                vertex_order=vertex_order,
+                options=options,
+                directed=bool(edges.directed) if options.directed is None else options.directed,
                 payload=payload,
                 writer=writer,
                 temporary=temporary,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import DuplicateEdgeError
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import clean_edges
 from oocgraph.ingest.edges import EdgeSource
@@ -18,7 +18,7 @@ from oocgraph.ingest.ranks import degree_classes, ranked_blocks
 from oocgraph.ingest.read_edges import ColumnReader, key_bits, read_edges
 from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
-from oocgraph.ingest.vertex_arrays import IdKind, IntegerIds, TextIds, write_vertices
+from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
 from oocgraph.store.layout import GraphAttributes, plane_group
 from oocgraph.types import Array, index_dtype
 
@@ -48,8 +48,8 @@ def build_steps(edges: EdgeSource, job: Job) -> Figures:
         num_edges = clean.num_edges
     with job.phase("number vertices"):
         classes = degree_classes(clean)
-        num_vertices, by_degree = classes.num_vertices, job.vertex_order == "degree"
-        kind: IdKind = (IntegerIds if edges.id_kind == "int64" else TextIds)(job, num_vertices)
+        num_vertices, by_degree = classes.num_vertices, job.options.vertex_order == "degree"
+        kind = (IntegerIds if edges.id_kind == "int64" else TextIds)(job, num_vertices)
         blocks = ranked_blocks(clean, classes, job, all_used=ids.all_used, extra=_extra(edges, ids))
         num_input = write_vertices(blocks, ids, kind, job, num_vertices=num_vertices)
     vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
@@ -73,8 +73,8 @@ def build_steps(edges: EdgeSource, job: Job) -> Figures:
             num_self_loops=num_loops,
             directed=job.directed,
             weighted=job.payload.weight is not None,
-            duplicates=job.duplicates,
-            vertex_order=job.vertex_order,
+            duplicates=job.payload.duplicates,
+            vertex_order=job.options.vertex_order,
             index_dtype=index_dtype(num_vertices).name,
             id_kind=edges.id_kind,
             implied_ids=ids.implied,

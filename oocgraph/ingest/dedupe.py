@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.key_bins import one_bin
+from oocgraph.external_sort.oversize import Piece, pieces
+from oocgraph.external_sort.vertex_file import VertexFile
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.degrees import DegreeCounter
-from oocgraph.ingest.key_bins import one_bin
-from oocgraph.ingest.oversize import Piece, pieces
 from oocgraph.ingest.payload import drop_duplicates, sort_records
-from oocgraph.ingest.vertex_file import VertexFile
 from oocgraph.kernels.build import compact_keys
 from oocgraph.memory import format_bytes
 from oocgraph.types import Array
@@ -75,11 +75,9 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
         return piece, looped.copy()
 
     done = []
-    ready = pieces(raw, job.sizes.capacity, job.workers)
-    for piece, looped in job.workers.ordered(clean, ready):
+    for piece, looped in job.results("sort edges", clean, pieces(raw, job.sizes.capacity, job.workers)):
         loops.append((looped,), job.scratch)
         done.append(piece)
-        job.progress("sort edges", len(done), len(ready))
     degree, has_out = counter.finish()
     return CleanEdges(done, col_bits, degree, has_out, loops)
 
@@ -87,11 +85,11 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
 def _clean_records(records: Records, job: Job, *, col_bits: int, codes: dict[int, Array]) -> tuple[Records, Array]:
     """Sort, and drop what is to be dropped; without columns in place."""
     keys, *columns = records
-    drop_loops = not job.keep_self_loops
+    drop_loops = not job.options.keep_self_loops
     if not columns:
         keys.sort()
         looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
-        kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.duplicates != "keep", drop_loops, looped)
+        kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.payload.duplicates != "keep", drop_loops, looped)
         return (keys[:kept],), looped[:num_looped]
     columns = [codes[at][values] if at in codes else values for at, values in enumerate(columns)]
     looped = np.empty(0, np.uint64)
@@ -112,10 +110,10 @@ def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits:
             f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); raise --memory (memory_budget)"
         )
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
-    if (low >> np.uint64(col_bits)) == vertex[0] and not job.keep_self_loops:
+    if (low >> np.uint64(col_bits)) == vertex[0] and not job.options.keep_self_loops:
         piece.files.replace(piece.index, (np.empty(0, np.uint64),), job.scratch)
         return piece, vertex
-    if job.duplicates != "keep":
+    if job.payload.duplicates != "keep":
         piece.files.replace(piece.index, (np.array([low]),), job.scratch)
     for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
         counter.count(keys)

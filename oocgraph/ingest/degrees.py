@@ -10,10 +10,10 @@ import threading
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import uniform_bins
+from oocgraph.external_sort.vertex_file import VertexFile
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.key_bins import uniform_bins
-from oocgraph.ingest.vertex_file import VertexFile
 from oocgraph.kernels.build import add_degrees, count_ids
 from oocgraph.types import Array
 
@@ -49,7 +49,7 @@ class DegreeCounter:
         if self._ends is None:
             flags = self._has_out.resident if self._has_out is not None else np.empty(0, np.uint8)
             with self._lock:
-                add_degrees(keys, self._col_bits, self._job.undirected, self._degree.resident, flags)
+                add_degrees(keys, self._col_bits, not self._job.directed, self._degree.resident, flags)
             return
         rows, cols = keys >> self._col_bits, keys & ((np.uint64(1) << self._col_bits) - np.uint64(1))
         self._ends.append((cols,), self._job.scratch)

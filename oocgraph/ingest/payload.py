@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import InputError, OocGraphError
-from oocgraph.ingest.bins import Records
+from oocgraph.external_sort.bins import Records
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.store.layout import WEIGHT, column_name_fault
 from oocgraph.types import Array, Duplicates

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges
 from oocgraph.kernels.build import assign_ranks
@@ -113,13 +113,7 @@ def degree_classes(clean: CleanEdges) -> DegreeClasses:
             found[value] = found.get(value, 0) + count
     value = np.array(sorted(found, reverse=True), np.int64)
     counts = np.array([found[v] for v in value.tolist()], np.int64)
-    return DegreeClasses(value, _starts(counts), _starts(counts * value))
-
-
-def _starts(counts: Array) -> Array:
-    out = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=out[1:])
-    return out
+    return DegreeClasses(value, np.append(0, np.cumsum(counts)), np.append(0, np.cumsum(counts * value)))
 
 
 def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_used: bool, extra: Array) -> Iterator[RankBlock]:
@@ -133,7 +127,7 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_us
     class_of_small[ascending[:num_small]] = np.arange(num_small)
     large = ascending[num_small:].astype(np.uint32)
     next_rank = classes.first_vertex[:-1][::-1].copy()
-    if job.vertex_order == "original":
+    if job.options.vertex_order == "original":
         class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
     loops = _Ascending(clean.loops)
     for start, degree, used in _blocks(clean):

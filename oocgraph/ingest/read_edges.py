@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.key_bins import KeyBins, sampled_bins
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.ids import RangeIds
-from oocgraph.ingest.key_bins import KeyBins, sampled_bins
 from oocgraph.ingest.payload import Categories, canonical
 from oocgraph.kernels.build import edge_keys
 from oocgraph.types import MAX_UINT32_VERTICES, Array
@@ -81,8 +81,7 @@ class ColumnReader:
         names = list(self.job.payload.extra)
         for position, categories in self.categories.items():
             words, codes[position] = categories.finish()
-            offsets = np.zeros(len(words) + 1, np.int64)
-            np.cumsum([len(word) for word in words], out=offsets[1:])
+            offsets = np.append(0, np.cumsum([len(word) for word in words], dtype=np.int64))
             self.job.writer.write(f"columns/{names[position]}/bytes", np.frombuffer(b"".join(words), np.uint8))
             self.job.writer.write(f"columns/{names[position]}/offsets", offsets)
         return codes
@@ -113,7 +112,7 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
     def keys_of(block: EdgeBlock) -> Array:
         keys = job.scratch.get("keys", block.source.size, np.uint64)
         first, length, bits = np.int64(ids.first), np.uint64(ids.num_ids), np.uint64(key_bits(ids.num_ids))
-        bad = edge_keys(block.source, block.target, first, length, bits, job.undirected, keys)
+        bad = edge_keys(block.source, block.target, first, length, bits, not job.directed, keys)
         if bad >= 0:
             raise InputError(
                 f"{edges.description}: row {block.first_row + bad + 1} is an edge from {block.source[bad]} to {block.target[bad]}, outside "

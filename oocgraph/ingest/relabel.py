@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles, Records
-from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, uniform_bins
+from oocgraph.external_sort.oversize import Piece
+from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.key_bins import KeyBins, balanced_bins, uniform_bins
-from oocgraph.ingest.oversize import Piece
 from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.kernels.build import rename_cols, rename_rows
 from oocgraph.types import Array
@@ -45,10 +44,10 @@ def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: boo
 def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, BinFiles]:
     """Deal all entries; the clean edges are removed on the way."""
     num_entries = clean.num_edges * (1 if job.directed else 2)
-    by_degree = job.vertex_order == "degree"
+    by_degree = job.options.vertex_order == "degree"
     columns = list(job.payload.stored.values())
     out = BinFiles(
-        job.folder("entries-out"), entry_bins(classes, job, num_entries=num_entries, known=by_degree and job.undirected), columns
+        job.folder("entries-out"), entry_bins(classes, job, num_entries=num_entries, known=by_degree and not job.directed), columns
     )
     groups = {"out": out}
     if job.directed:
@@ -71,7 +70,7 @@ class _Dealer:
         """Deal edges ``col << 32 | new row``; `rank` begins at the provisional id `first`."""
         scratch = self._job.scratch
         back = scratch.get("backward", half.size, np.uint64)
-        num_back = rename_cols(half, rank, np.uint64(first), self._bits, self._job.undirected, half, back)
+        num_back = rename_cols(half, rank, np.uint64(first), self._bits, not self._job.directed, half, back)
         self._forward.append((half, *columns), scratch)
         if num_back < half.size and columns:
             straight = (half >> self._bits) != (half & ((np.uint64(1) << self._bits) - np.uint64(1)))
@@ -86,8 +85,7 @@ def _rename_in_memory(clean: CleanEdges, rank: Array, dealer: _Dealer, job: Job)
             dealer.deal(keys, tuple(columns), rank, 0)
         piece.files.remove(piece.index)
 
-    for done, _ in enumerate(job.workers.ordered(rename, clean.pieces)):
-        job.progress("relabel", done + 1, len(clean.pieces))
+    job.each("relabel", rename, clean.pieces)
 
 
 def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
@@ -110,11 +108,9 @@ def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
             dealer.deal(half, tuple(columns), rank, first)
         by_col.remove(index)
 
-    for done, _ in enumerate(job.workers.ordered(rename_first, clean.pieces)):
-        job.progress("relabel rows", done + 1, len(clean.pieces))
+    job.each("relabel rows", rename_first, clean.pieces)
     by_col.close()
-    for done, _ in enumerate(job.workers.ordered(rename_second, range(bins.num_bins))):
-        job.progress("relabel columns", done + 1, bins.num_bins)
+    job.each("relabel columns", rename_second, range(bins.num_bins))
 
 
 def _narrow(block: Records, col_bits: int, most_rows: int) -> Iterator[Records]:

@@ -6,14 +6,14 @@ temporary files, one for each, and are copied behind one another at the end.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.oversize import Piece, pieces
+from oocgraph.external_sort.temporary import NumberedFiles, read_into
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.oversize import Piece, pieces
 from oocgraph.ingest.payload import sort_records
 from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.ingest.relabel import entry_bits
@@ -64,13 +64,13 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
             planes = planes[: plane_offsets[-1]].copy()
         return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
 
-    with_planes = group == layout.plane_group(job.directed) and job.vertex_order == "degree"
+    with_planes = group == layout.plane_group(job.directed) and job.options.vertex_order == "degree"
     plane_files = _PlaneFiles(job, num_planes)
     indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
     columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
     self_loops: ArrayWriter | None = None
     num_loops = 0
-    for done, block in enumerate(job.workers.ordered(rows, parts)):
+    for block in job.results(f"write {group}", rows, parts):
         indices.append(block.indices)
         for column, values in zip(columns, block.columns, strict=True):
             column.append(values)
@@ -80,7 +80,6 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
         if block.num_loops and group == "out":  # they ascend, as the rows do
             self_loops = self_loops or job.writer.create(layout.SELF_LOOPS, dtype)
             self_loops.append(block.loops)
-        job.progress(f"write {group}", done + 1, len(parts))
     indptr.append(np.array([num_entries]))
     if with_planes:
         job.writer.write(f"{group}/degrees/value", classes.value)
@@ -122,40 +121,29 @@ def _sorted_records(part: _Part, job: Job) -> Records:
     return records
 
 
-class _PlaneFiles:
+class _PlaneFiles(NumberedFiles):
     """Planes growing side by side."""
 
     def __init__(self, job: Job, num_planes: int) -> None:
-        self._job = job
+        super().__init__(job.folder("planes"), num_planes)
+        self._writer = job.writer
         self._lengths = np.zeros(num_planes, np.int64)
-        folder = job.folder("planes")
-        folder.path.mkdir(exist_ok=True)
-        folder.opened.append(self)
-        self._files = [os.open(folder.path / str(k), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) for k in range(num_planes)]
 
     def append(self, block: RowBlock) -> None:
-        for k, fd in enumerate(self._files):
+        for k in range(self._lengths.size):
             part = block.planes[block.plane_offsets[k] : block.plane_offsets[k + 1]]
             if part.size:
-                write_all(fd, [part])
+                write_all(self.fd(k), [part])
                 self._lengths[k] += part.size
 
     def write(self, group: str, dtype: np.dtype[np.generic]) -> None:
         """Copy the planes into the store, one behind the other."""
-        offsets = np.zeros(self._lengths.size + 1, np.int64)
-        np.cumsum(self._lengths, out=offsets[1:])
-        self._job.writer.write(f"{group}/planes/offsets", offsets)
-        out = self._job.writer.create(f"{group}/planes/indices", dtype)
+        self._writer.write(f"{group}/planes/offsets", np.append(0, np.cumsum(self._lengths)))
+        out = self._writer.create(f"{group}/planes/indices", dtype)
         buffer = np.empty(1 << 20, dtype)
-        for fd, length in zip(self._files, self._lengths.tolist(), strict=True):
+        for k, length in enumerate(self._lengths.tolist()):
             for start in range(0, length, buffer.size):
                 part = buffer[: min(buffer.size, length - start)]
-                os.preadv(fd, [part.data.cast("B")], start * part.itemsize)
+                read_into(self.fd(k), [part], start * part.itemsize)
                 out.append(part)
         self.close()
-
-    def close(self) -> None:
-        """Close the files."""
-        for fd in self._files:
-            os.close(fd)
-        self._files = []

@@ -7,17 +7,15 @@ position, and once by their target. Strings take the same way under a hash that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
-from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import SplitterBins
+from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
-from oocgraph.ingest.key_bins import SplitterBins
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, key_bits, raw_bins
 from oocgraph.kernels.build import edge_keys
 from oocgraph.types import Array
@@ -31,7 +29,7 @@ def sortable(ids: Array) -> Array:
     return np.ascontiguousarray(ids, np.int64).view(np.uint64) ^ SIGN
 
 
-@dataclass(frozen=True, slots=True, kw_only=False)
+@dataclass(frozen=True, slots=True)
 class JoinTable:
     """Keys of one bin, ascending, and the position of each; `whole` when no other part of the bin has keys."""
 
@@ -40,21 +38,8 @@ class JoinTable:
     whole: bool
 
 
-class JoinTables(Protocol):
-    """What edges can be joined with.
-
-    Attributes
-    ----------
-    num_ids
-        Number of positions.
-    """
-
-    @property
-    def num_ids(self) -> int: ...  # noqa: D102
-
-    def tables(self, index: int, most: int) -> Iterator[JoinTable]:
-        """Keys of a bin and their positions, in parts."""
-        ...
+JoinTables = Callable[[int, int], Iterator[JoinTable]]
+"""Returns the keys of a bin and their positions, in parts of at most some length."""
 
 
 class TableIds:
@@ -70,7 +55,7 @@ class TableIds:
 
     def __init__(self, files: BinFiles, implied: tuple[int, int] | None) -> None:
         self.files, self.implied = files, implied
-        self.base = np.concatenate([np.zeros(1, np.int64), np.cumsum(files.counts)])
+        self.base = np.append(0, np.cumsum(files.counts))
         self.num_ids = int(self.base[-1])
 
     def read(self, start: int, stop: int) -> Array:
@@ -118,11 +103,10 @@ def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, Colum
         table.close_bin(index)
         targets.remove(index)
 
-    for done, _ in enumerate(job.workers.ordered(number, range(bins.num_bins))):
-        job.progress("find ids", done + 1, bins.num_bins)
+    job.each("find ids", number, range(bins.num_bins))
     implied = None if edges.num_vertices is None else (0, edges.num_vertices)
     ids = TableIds(table, implied)
-    return ids, join_edges(by_source, ids, job), reader
+    return ids, join_edges(by_source, ids.num_ids, ids.tables, job), reader
 
 
 def id_bins(sample: Array, job: Job, *, num_rows: int | None) -> SplitterBins:
@@ -173,39 +157,37 @@ def _sorted_unique(arrays: list[Array]) -> Array:
     return together[np.concatenate([[True], together[1:] != together[:-1]])] if together.size else together
 
 
-def join_edges(by_source: BinFiles, ids: JoinTables, job: Job) -> BinFiles:
+def join_edges(by_source: BinFiles, num_ids: int, tables: JoinTables, job: Job) -> BinFiles:
     """Replace ids by positions at both ends of every edge; `by_source` holds (source; target, columns) and is used up."""
     columns = list(by_source.columns[1:])
     by_target = BinFiles(job.folder("by-target"), by_source.bins, [np.uint64, *columns])
 
     def join_source(index: int) -> None:
-        for found, (_, target, *rest) in _joined(by_source, ids, index, job):
+        for found, (_, target, *rest) in _joined(by_source, tables, index, job):
             by_target.append((target, found, *rest), job.scratch)
         by_source.remove(index)
 
-    for done, _ in enumerate(job.workers.ordered(join_source, range(by_source.bins.num_bins))):
-        job.progress("join sources", done + 1, by_source.bins.num_bins)
+    job.each("join sources", join_source, range(by_source.bins.num_bins))
     by_target.close()
-    bits = key_bits(ids.num_ids)
-    raw = BinFiles(job.folder("edges"), raw_bins(ids.num_ids, np.empty(0, np.uint64), job, num_rows=int(by_target.counts.sum())), columns)
+    bits = key_bits(num_ids)
+    raw = BinFiles(job.folder("edges"), raw_bins(num_ids, np.empty(0, np.uint64), job, num_rows=int(by_target.counts.sum())), columns)
 
     def join_target(index: int) -> None:
-        for found, (_, source, *rest) in _joined(by_target, ids, index, job):
+        for found, (_, source, *rest) in _joined(by_target, tables, index, job):
             keys = job.scratch.get("keys", found.size, np.uint64)
             u, v = source.view(np.int64), found.view(np.int64)
-            edge_keys(u, v, np.int64(0), np.uint64(ids.num_ids), np.uint64(bits), job.undirected, keys)
+            edge_keys(u, v, np.int64(0), np.uint64(num_ids), np.uint64(bits), not job.directed, keys)
             raw.append((keys, *rest), job.scratch)
         by_target.remove(index)
 
-    for done, _ in enumerate(job.workers.ordered(join_target, range(by_target.bins.num_bins))):
-        job.progress("join targets", done + 1, by_target.bins.num_bins)
+    job.each("join targets", join_target, range(by_target.bins.num_bins))
     raw.close()
     return raw
 
 
-def _joined(files: BinFiles, ids: JoinTables, index: int, job: Job) -> Iterator[tuple[Array, tuple[Array, ...]]]:
+def _joined(files: BinFiles, tables: JoinTables, index: int, job: Job) -> Iterator[tuple[Array, tuple[Array, ...]]]:
     """Iterate over the records of a bin, in blocks, each with the positions of its keys."""
-    for table in ids.tables(index, max(1 << 10, job.sizes.capacity)):
+    for table in tables(index, max(1 << 10, job.sizes.capacity)):
         for block in files.blocks(index, job.sizes.block_rows):
             records = block
             if not table.whole:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oocgraph.errors import OocGraphError
-from oocgraph.ingest.bins import BinFiles
-from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import uniform_bins
+from oocgraph.external_sort.text_files import TextFiles, TextSlice, as_binary, buffers
+from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
-from oocgraph.ingest.key_bins import uniform_bins
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges
-from oocgraph.ingest.text_files import TextFiles, TextSlice, as_binary, buffers
 from oocgraph.kernels.strings import hash_strings, split_strings
 from oocgraph.types import Array
 
@@ -48,7 +48,7 @@ class HashCollisionError(Exception):
 
 def hashes(strings: Any, seed: int) -> Array:
     """64-bit hash of each string: (n,) uint64."""
-    offsets, data = buffers(strings)
+    data, offsets = buffers(strings)
     out = np.empty(len(strings), np.uint64)
     hash_strings(data, offsets, np.uint64(seed), out)
     return out
@@ -62,7 +62,7 @@ class StringIds:
 
     def __init__(self, files: TextFiles) -> None:
         self._files = files
-        self.base = np.concatenate([np.zeros(1, np.int64), np.cumsum(files.counts)])
+        self.base = np.append(0, np.cumsum(files.counts))
         self.num_ids = int(self.base[-1])
         self._slices: list[tuple[int, TextSlice]] = [(index, part) for index in range(files.num_bins) for part in files.slices(index)]
         self._first = np.array([self.base[index] + part.first for index, part in self._slices], np.int64)
@@ -81,26 +81,20 @@ class StringIds:
         return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_binary())
 
 
-class _HashTables:
-    """Positions by hash."""
-
-    def __init__(self, files: BinFiles, ids: StringIds) -> None:
-        self._files, self._base, self.num_ids = files, ids.base, ids.num_ids
-
-    def tables(self, index: int, most: int) -> Iterator[JoinTable]:
-        """Hashes of a bin and the positions of their strings."""
-        count = int(self._files.counts[index])
-        if not count:
-            return
-        parts = list(self._files.blocks(index, count))
-        keys, places = (np.concatenate([part[i] for part in parts]) for i in range(2))
-        del parts
-        order = np.argsort(keys)
-        keys, places = keys[order], places[order]
-        if np.any(keys[1:] == keys[:-1]):
-            raise HashCollisionError
-        ranges, within = (places >> np.uint64(PLACE_BITS)).astype(np.int64), places & np.uint64((1 << PLACE_BITS) - 1)
-        yield JoinTable(keys, self._base[ranges].astype(np.uint64) + within, True)
+def _hash_tables(files: BinFiles, base: Array, index: int, _most: int) -> Iterator[JoinTable]:
+    """Return the hashes of a bin and the positions of their strings; ranges of strings begin at the positions `base`."""
+    count = int(files.counts[index])
+    if not count:
+        return
+    parts = list(files.blocks(index, count))
+    keys, places = (np.concatenate([part[i] for part in parts]) for i in range(2))
+    del parts
+    order = np.argsort(keys)
+    keys, places = keys[order], places[order]
+    if np.any(keys[1:] == keys[:-1]):
+        raise HashCollisionError
+    ranges, within = (places >> np.uint64(PLACE_BITS)).astype(np.int64), places & np.uint64((1 << PLACE_BITS) - 1)
+    yield JoinTable(keys, base[ranges].astype(np.uint64) + within, True)
 
 
 def string_edges(edges: EdgeSource, job: Job) -> tuple[StringIds, BinFiles, ColumnReader]:
@@ -124,7 +118,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
 
     def add_text(strings: Any) -> None:
         bin_of = np.empty(len(strings), np.uint16)
-        split_strings(*reversed(buffers(strings)), *reversed(buffers(splitters)), bin_of)
+        split_strings(*buffers(strings), *buffers(splitters), bin_of)
         text.append(strings, bin_of)
 
     def deal(block: EdgeBlock) -> None:
@@ -150,11 +144,10 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         table.close_bin(index)
         text.remove(index)
 
-    for done, _ in enumerate(job.workers.ordered(number, range(text.num_bins))):
-        job.progress("sort ids", done + 1, text.num_bins)
+    job.each("sort ids", number, range(text.num_bins))
     by_hash.close()
     ids = StringIds(table)
-    raw = join_edges(by_source, _HashTables(by_hash, ids), job)
+    raw = join_edges(by_source, ids.num_ids, partial(_hash_tables, by_hash, ids.base), job)
     for index in range(hash_bins.num_bins):
         by_hash.remove(index)
     return ids, raw, reader

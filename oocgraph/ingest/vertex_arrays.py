@@ -7,58 +7,29 @@ In: ranks by ascending id. Out: ``vertices/sorted_id``, ``order`` and ``isolated
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
-from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.build_plan import MAX_BINS
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import KeyBins, uniform_bins
+from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.ids import Ids
-from oocgraph.ingest.key_bins import KeyBins, uniform_bins
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
-from oocgraph.store.writer import StringWriter
+from oocgraph.store.writer import ArrayWriter, StringWriter
 from oocgraph.types import Array, index_dtype
 
 
-class IdArray(Protocol):
-    """A stored array of ids."""
-
-    def append(self, ids: Any) -> None:
-        """Append ids."""
-        ...
-
-
-class IdKind(Protocol):
-    """How ids of one kind are stored and brought into store order."""
-
-    def create(self, name: str) -> IdArray:
-        """Begin an array of ids in the store."""
-        ...
-
-    def select(self, ids: Any, mask: Array) -> Any:
-        """Return the ids where the mask is true."""
-        ...
-
-    def bin(self, rank: Array, ids: Any) -> None:
-        """Deal ids to bins by rank."""
-        ...
-
-    def placed(self, job: Job) -> Iterator[Any]:
-        """Ids in order of rank, in blocks."""
-        ...
-
-
 class IntegerIds:
-    """Ids that are int64."""
+    """How ids that are int64 are stored and brought into store order."""
 
     def __init__(self, job: Job, num_vertices: int) -> None:
         self._job = job
         self._bins = rank_bins(num_vertices, job.sizes.capacity // 2)
         self._files = BinFiles(job.folder("ids"), self._bins, [np.int64])
 
-    def create(self, name: str) -> IdArray:
+    def create(self, name: str) -> ArrayWriter:
         """Begin an array of ids in the store."""
         return self._job.writer.create(name, np.int64)
 
@@ -85,16 +56,16 @@ class IntegerIds:
 
 
 class TextIds:
-    """Ids that are strings, as pyarrow arrays of large_binary."""
+    """How ids that are strings, as pyarrow arrays of large_binary, are stored and brought into store order."""
 
     def __init__(self, job: Job, num_vertices: int) -> None:
-        from oocgraph.ingest.text_files import TextFiles
+        from oocgraph.external_sort.text_files import TextFiles
 
         self._job = job
         self._bins = rank_bins(num_vertices, job.sizes.capacity // 4)
         self._files = TextFiles(job.folder("ids"), self._bins.num_bins, keyed=True)
 
-    def create(self, name: str) -> IdArray:
+    def create(self, name: str) -> StringWriter:
         """Begin an array of ids in the store."""
         data, offsets = layout.string_arrays(name)
         return StringWriter(self._job.writer.create(data, np.uint8), self._job.writer.create(offsets, np.int64))
@@ -133,7 +104,7 @@ def rank_bins(num_vertices: int, capacity: int) -> KeyBins:
     return uniform_bins(0, max(1, num_vertices), min(MAX_BINS, max(1, -(-num_vertices // max(1, capacity)))))
 
 
-def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IdKind, job: Job, *, num_vertices: int) -> int:
+def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IntegerIds | TextIds, job: Job, *, num_vertices: int) -> int:
     """Write the arrays of vertices; return how many are in the input, isolated ones included."""
     sorted_id = kind.create(layout.SORTED_ID)
     order = job.writer.create(layout.ORDER, index_dtype(num_vertices))

@@ -1,6 +1,6 @@
 """One iteration of PageRank over a range of in-neighbours that is cut anywhere: nogil, run by a thread pool.
 
-In: a piece of the transposed adjacency matrix (`oocgraph.partition.partial.PartialCSR`), and of every vertex its share: its rank divided
+In: a piece of the transposed adjacency matrix (`oocgraph.sparse.partial.PartialCSR`), and of every vertex its share: its rank divided
 by the sum of its out-edges' weights. Out: new ranks and new shares of the rows that lie wholly in the piece, and of a row that is cut the
 piece's part of its sum, for the caller to put together. Each row is written by one call, so nothing is atomic; shares are read from one
 array and written to another, so every call sees the ranks of the iteration before.

@@ -124,7 +124,7 @@ def cut_blocks(
     if int(indptr[0]) != 0 or first_entry[-1] != store.array(f"{group}/indices").length:
         raise damaged_rows(store, group)
     rows = np.array(first_row, np.int64)
-    # a block that spans two ranges, which only those of no rounds may, is read by whoever has its beginning
+    # a block that spans two ranges, which only those of no rounds may, is read by the reader of its beginning
     reader = np.searchsorted(ranges[1:], rows[:-1], side="right")
     return Blocks(rows, np.array(first_entry, np.int64), np.minimum(reader, num_readers - 1), np.array(rounds, np.int64))
 

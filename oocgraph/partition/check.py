@@ -35,7 +35,7 @@ EDGE_BYTES = 120
 """Held of an edge that is compared: rows and neighbours of the parts and of the graph, their order, and copies in that order."""
 
 PIECE_VERTICES = 1 << 19
-"""Vertices looked at at once."""
+"""Vertices compared at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _held_bytes(store: CSRStore, read: str, num_local: int) -> int:
 
 
 def _check_vertices(partitions: Partitions, part: Part, mastered: Array) -> int:
-    """Check the vertices of a part: masters are its own and nobody else's, mirrors say where theirs is."""
+    """Check the vertices of a part: its masters are in no other part, mirrors say where theirs is."""
     where = f"{partitions.url}: part {part.index}"
     masters, ids, owner = partitions.masters, part.global_id(), part.mirror_owner()
     own, mirrors = ids[: part.num_masters], ids[part.num_masters :]

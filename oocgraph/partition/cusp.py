@@ -18,13 +18,14 @@ section 4. Differs from the paper in: blocks and partitions stay on disk; edges 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
 from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.local_ids import add_proxies, array_of, edge_arrays, read_ranked
-from oocgraph.partition.policy_failures import OutOfRangeError, not_deterministic, told_of
+from oocgraph.partition.policy_code import OutOfRangeError, not_deterministic, policy_errors
 from oocgraph.partition.stage import EndedError, Rows, Stage, read_elements
 from oocgraph.store.rows import map_bounded
 from oocgraph.types import Array
@@ -82,7 +83,7 @@ def assign_masters(stage: Stage, numbers: range, round_: int, state: Array | Non
     before = stage.spec.policy.initial_master_state(stage.prop) if state is None else state
     after = before.copy()
     if compiled.uses_masters:
-        # of this round a reader knows nobody's masters, whichever readers this worker has worked for, and how often
+        # a reader knows no masters of this round, whichever readers this worker has worked for, and how often
         stage.forget_masters(np.union1d(numbers, np.flatnonzero(stage.known & (blocks.round >= round_))))
         stage.learn_masters(np.flatnonzero(blocks.round < round_))
 
@@ -90,7 +91,7 @@ def assign_masters(stage: Stage, numbers: range, round_: int, state: Array | Non
         rows = stage.read_rows(b, with_entries=compiled.reads_neighbours)
         prop = stage.prop.with_rows(rows.first_row, rows.indptr, rows.indices, rows.begin, rows_are_in=stage.spec.read == "in")
         at = np.full(3, -1, np.int64)
-        with told_of(stage, "get_master", at[:1]):
+        with _policy_errors(stage, "get_master", at[:1]):
             if compiled.assign_masters(prop, rows.first_row, rows.stop_row, after, stage.masters, at):
                 raise OutOfRangeError(int(at[1]))
         stage.masters_file.write(rows.first_row, stage.masters[rows.first_row : rows.stop_row])
@@ -157,19 +158,19 @@ def construct(stage: Stage, sizes: list[tuple[int, int]], places: Places) -> Arr
         i, rows = b - found.numbers.start, stage.read_rows(b)
         owners = _owners(stage, rows, state)
         if kernels.hash_owners(rows.begin, owners) != found.hashes[i]:
-            raise not_deterministic(stage, rows)
+            raise not_deterministic(spec.policy.name, rows.first_row, rows.stop_row)
         segments = _Segments(found.counts[i], places.first_local[i + 1] - places.first_local[i])
-        out = stage.buffer("out", rows.indices.size, rows.indices.dtype)
-        place = stage.buffer("place", rows.indices.size if spec.columns else 0, np.int64)
-        pointers = stage.buffer("pointers", segments.num_rows, np.int64)
-        slots = stage.buffer("slots", rows.indices.size, np.int32)
+        out = stage.scratch.get("out", rows.indices.size, rows.indices.dtype)
+        place = stage.scratch.get("place", rows.indices.size if spec.columns else 0, np.int64)
+        pointers = stage.scratch.get("pointers", segments.num_rows, np.int64)
+        slots = stage.scratch.get("slots", rows.indices.size, np.int32)
         room = (segments.first_edge + found.counts[i]).ravel()
         full = kernels.insert_edges(
             rows.first_row, rows.indptr, rows.indices, rows.begin, owners, stage.masters, ranked, segments.first_edge.flatten(), room,
             slots, out, place, pointers, segments.first_row.flatten(), self_loops[i],
         )  # fmt: skip
         if full:
-            raise not_deterministic(stage, rows)
+            raise not_deterministic(spec.policy.name, rows.first_row, rows.stop_row)
         for p, kind, at, edges, locals_ in segments.shares():
             edge, local = int(places.first_edge[i, p, kind]), int(places.first_local[i, p, kind])
             targets[p][f"{spec.read}/indices"].write(edge, out[edges])
@@ -207,14 +208,18 @@ class _Segments:
 
 def _owners(stage: Stage, rows: Rows, state: Array) -> Array:
     """Return the partition of each edge of a block: a buffer of the thread's."""
-    owners = stage.buffer("owners", rows.indices.size, stage.master_dtype)
+    owners = stage.scratch.get("owners", rows.indices.size, stage.master_dtype)
     in_lists, at = stage.spec.read == "in", np.full(3, -1, np.int64)
-    with told_of(stage, "get_edge_owner", at[:2]):
+    with _policy_errors(stage, "get_edge_owner", at[:2]):
         if stage.compiled.edge_owners(
             stage.prop, rows.first_row, rows.indptr, rows.indices, rows.begin, in_lists, stage.masters, state, owners, at
         ):
             raise OutOfRangeError(int(at[2]))
     return owners
+
+
+def _policy_errors(stage: Stage, function: str, numbers: Array) -> AbstractContextManager[None]:
+    return policy_errors(stage.spec.policy.name, function, stage.store, stage.spec.num_partitions, numbers)
 
 
 def _each(stage: Stage, function: Callable[[int], None], numbers: range, threads: int) -> None:
@@ -232,8 +237,8 @@ def _each(stage: Stage, function: Callable[[int], None], numbers: range, threads
 def _moved_column(stage: Stage, name: str, rows: Rows, place: Array) -> Array:
     """Return an edge column of a block, each value where its edge went."""
     array = stage.store.array(f"{stage.spec.group}/{name}")
-    values = stage.buffer(f"read {name}", rows.indices.size, array.dtype.newbyteorder("="))
-    moved = stage.buffer(f"moved {name}", rows.indices.size, values.dtype)
+    values = stage.scratch.get(f"read {name}", rows.indices.size, array.dtype.newbyteorder("="))
+    moved = stage.scratch.get(f"moved {name}", rows.indices.size, values.dtype)
     read_elements(array, rows.begin, values)
     kernels.scatter(values, place, moved)
     return moved

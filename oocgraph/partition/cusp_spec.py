@@ -1,4 +1,4 @@
-"""One partitioning, as workers are told of it, and what each of them holds meanwhile.
+"""One partitioning, as workers receive it, and what each of them holds meanwhile.
 
 In: a graph, a policy, blocks. Out: `CuspSpec`, which says all there is to say and may be pickled, and `stage_bytes`: what a worker holds,
 by name, to be reserved before anything is read.
@@ -6,10 +6,14 @@ by name, to be reserved before anything is read.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from oocgraph.errors import OocGraphError
 from oocgraph.partition.blocks import PIECE_ROWS, Blocks
 from oocgraph.partition.policy import CompiledPolicy, Policy
 from oocgraph.store.arrays import decoded_bytes
@@ -27,9 +31,72 @@ COMPILER_BYTES = 96 << 20
 """What the compiler leaves behind in a process (`oocgraph.partition.policy.compile_policy`: 85 to 95 MiB)."""
 
 
+ROUND_VERTICES = 1 << 16
+"""Vertices that a reader assigns between two exchanges of states."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class CuspSpec:
-    """One partitioning, as workers are told of it.
+class PartitionOptions:
+    """How a graph is partitioned.
+
+    Attributes
+    ----------
+    num_partitions : int
+    policy : Policy
+    read : str
+        What the rows are: sources (``out``) or destinations (``in``); the group of the parts' lists.
+    columns : tuple of str
+        Edge columns that go along.
+    transposed : bool
+        Whether each part gets the other lists too.
+    vertex_weight, edge_weight : float
+        What counts as work where readers get equal shares.
+    round_vertices : int
+        Vertices between two exchanges of states.
+    threads : int or None
+        Threads of each worker; None: as many as it has.
+    memory_budget : str, int or None
+        Budget of each worker.
+    following_bytes : int
+        Bytes that what follows in this process needs beside the interpreter, at the most: a refusal names a budget for that, too.
+
+    Raises
+    ------
+    OocGraphError
+        A choice is invalid.
+    """
+
+    num_partitions: int
+    policy: Policy
+    read: Literal["out", "in"] = "out"
+    columns: tuple[str, ...] = ()
+    transposed: bool = False
+    vertex_weight: float = 0.0
+    edge_weight: float = 1.0
+    round_vertices: int = ROUND_VERTICES
+    threads: int | None = None
+    memory_budget: str | int | None = None
+    following_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.read not in ("out", "in"):
+            raise OocGraphError(f"read is {self.read!r}; it must be out or in")
+        weights: tuple[Any, Any] = self.vertex_weight, self.edge_weight
+        if not (all(isinstance(one, int | float | np.number) and one >= 0 for one in weights) and 0 < sum(weights) < math.inf):
+            raise OocGraphError(
+                f"vertex_weight is {weights[0]!r}, edge_weight {weights[1]!r}; they must be numbers: finite, not negative and not both 0"
+            )
+        for name in ("round_vertices", "threads"):
+            count: Any = getattr(self, name)
+            if count is None and name == "threads":
+                continue
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+                raise OocGraphError(f"{name} is {count!r}; it must be a whole number, 1 or more")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CuspSpec(PartitionOptions):
+    """One partitioning, as workers receive it.
 
     Attributes
     ----------
@@ -37,41 +104,19 @@ class CuspSpec:
         The graph.
     check_pages : bool
         Whether what is read of it is compared with its checksums.
-    read : str
-        What the rows are: sources (``out``) or destinations (``in``); the group of the parts' lists.
     group : str
         The graph's lists that are read; ``out`` of an undirected graph, whose in-lists are the same.
-    num_partitions : int
-    policy : Policy
-    columns : tuple of str
-        Edge columns that go along.
-    transposed : bool
-        Whether parts get the other lists too.
     blocks : Blocks
     root, scratch : Path
         The unfinished output, and a folder that goes when it is done; every worker sees both.
-    threads : int or None
-        Of each worker; None: as many as it has.
-    memory_budget : str, int or None
-        Of each worker.
-    following_bytes : int
-        What follows in this process needs beside the interpreter, at the most: a refusal names a budget for that, too.
     """
 
     url: str
     check_pages: bool
-    read: Literal["out", "in"]
     group: Literal["out", "in"]
-    num_partitions: int
-    policy: Policy
-    columns: tuple[str, ...]
-    transposed: bool
     blocks: Blocks
     root: Path
     scratch: Path
-    threads: int | None
-    memory_budget: str | int | None
-    following_bytes: int = 0
 
 
 def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threads: int) -> dict[str, int]:

@@ -139,7 +139,7 @@ def add_proxies(spec: CuspSpec, reader: int, proxies: Array, *, keep: bool) -> N
     path = _proxies_path(spec, reader)
     if keep:
         proxies |= np.fromfile(path, np.uint64).reshape(proxies.shape)
-    unfinished = path.with_suffix(f".{uuid.uuid4().hex}")  # of its own: another worker may have been told to do the same
+    unfinished = path.with_suffix(f".{uuid.uuid4().hex}")  # of its own: another worker may be running the same task
     unfinished.write_bytes(proxies.data)  # unlike `tofile`, it tells when the disk is full
     os.replace(unfinished, path)
 

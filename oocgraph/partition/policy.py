@@ -225,7 +225,7 @@ class CompiledPolicy:
         return self._run("get_edge_owner", self._own, prop, *block, masters, state, owners, at)
 
     def _run(self, name: str, loop: Callable[..., int], *arguments: Any) -> int:
-        """Call a loop; what numba refuses to compile is told with the user's line."""
+        """Call a loop; an error of the compiler names the user's line."""
         from oocgraph.kernels.policy import is_compile_error
 
         try:
@@ -252,8 +252,8 @@ def _loops_of(policy: Policy) -> tuple[Callable[..., int], Callable[..., int]]:
 
     functions: tuple[Any, Any] = policy.get_master, policy.get_edge_owner
     arguments = policy.num_master_arguments, policy.num_owner_arguments
-    told = tuple(identity_of(function) for function in functions)
-    key = None if None in told or not policy.compiled else (told, arguments)
+    identities = tuple(identity_of(function) for function in functions)
+    key = None if None in identities or not policy.compiled else (identities, arguments)
     if key in _known:
         return _known[key]
     if policy.compiled:

@@ -1,6 +1,7 @@
-"""Reads the code of a policy's functions: what they ask of the graph, and which line a compiler refused.
+"""The two functions of a policy, seen from outside: what their code asks of the graph, and what goes wrong when it is compiled or runs.
 
-In: a Python function (or one that numba compiled). Out: `Uses`; a line with its file, number and text.
+In: a Python function (or one that numba compiled), an exception and where a loop was. Out: `Uses`; a line with its file, number and text;
+`PolicyError` with the vertex or the edge that a function was called for.
 The functions that it calls by name are followed, through globals, closures and modules; what cannot be followed may ask for everything.
 """
 
@@ -12,12 +13,18 @@ import linecache
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from oocgraph.errors import PolicyError
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
 
 _METHODS = {"neighbours": "neighbours", "out_degree": "out_degree", "first_out_edge": "out_degree", "in_degree": "in_degree"}
 """Methods of ``prop``, and what each one asks for."""
@@ -32,7 +39,7 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)|Raised from (\S+) \((\d+)\)')
 """How numba names a line."""
 
 _PROP = re.compile(r"Prop\((?:[^()]|\([^()]*\))*\)")
-"""The type of ``prop`` in numba's words, which nobody needs to read."""
+"""The type of ``prop`` in numba's words, left out of messages."""
 
 _RETURNED = re.compile(r"whole_number\((.*)\)")
 """How numba says that what is returned is not an integer (`oocgraph.kernels.policy.whole_number`)."""
@@ -74,7 +81,7 @@ def uses_of(function: Any) -> Uses:
 def identity_of(function: Any) -> Any:
     """Return what a function compiles to, as a key: its code, and the values of all that it names, which a compiler takes as they are now.
 
-    None where that cannot be told: something that it names may change without being another object, as an array may.
+    None where that is unknown: something that it names may change without being another object, as an array may.
 
     Examples
     --------
@@ -161,7 +168,7 @@ def _called(function: FunctionType) -> Iterator[Any]:
 
 
 def _asks_nothing(value: Any) -> bool:
-    """Whether a value cannot ask a ``prop``: a number, an array, a module (whose attributes are looked at), what a library defines."""
+    """Whether a value cannot ask a ``prop``: a number, an array, a module (whose attributes are followed), what a library defines."""
     if any(value is far for far in (None, getattr, eval, exec)):
         return False
     if isinstance(value, tuple | list):
@@ -178,3 +185,33 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _codes(constant)
+
+
+class OutOfRangeError(Exception):
+    """A policy named a partition that does not exist."""
+
+
+@contextmanager
+def policy_errors(policy: str, function: str, store: CSRStore, num_partitions: int, numbers: Array) -> Iterator[None]:
+    """Report an error of the user's function with the vertex, or the ends of the edge, that a loop has left in `numbers`."""
+    try:
+        yield
+    except PolicyError:
+        raise
+    except Exception as error:
+        ids = VertexIds(store).ids_of(numbers).tolist() if numbers.min() >= 0 else numbers.tolist()
+        ends = [f"vertex {v} (id {one!r})" for v, one in zip(numbers.tolist(), ids, strict=True)]
+        what, where = f"policy {policy!r}: {function}", ends[0] if len(ends) == 1 else f"the edge from {ends[0]} to {ends[1]}"
+        if isinstance(error, OutOfRangeError):
+            raise PolicyError(
+                f"{what} returned {error} for {where}, but partitions are 0 to {num_partitions - 1}; correct the policy"
+            ) from None
+        raise PolicyError(f"{what} raised {type(error).__name__} for {where}: {error}; correct the policy") from error
+
+
+def not_deterministic(policy: str, first_row: int, stop_row: int) -> PolicyError:
+    """Return the error of a policy that has decided otherwise in the second pass than in the first, for a block of rows."""
+    return PolicyError(
+        f"policy {policy!r}: get_edge_owner is not deterministic: for edges of vertices {first_row} to {stop_row - 1} it decided otherwise "
+        "when they were inserted than when they were counted; it may depend on its arguments and its state alone"
+    )

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.prop import NO_LOOKUP, Prop, RowLookup, make_prop
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
 from oocgraph.memory import Budget, format_bytes, host_bytes
@@ -59,7 +59,7 @@ class EndedError(Exception):
 
 
 class Stage:
-    """What a worker keeps while a graph is partitioned. One phase at a time works with it: whoever runs one holds `lock`.
+    """What a worker keeps while a graph is partitioned. One phase at a time works with it, and holds `lock`.
 
     Attributes
     ----------
@@ -69,6 +69,8 @@ class Stage:
         Blocks whose masters are.
     ended : bool
         Whether to stop: phases raise `EndedError` at their next block.
+    scratch : Scratch
+        Buffers of each thread.
     tell : callable
         Called with blocks done and blocks, as a phase goes on.
 
@@ -107,8 +109,8 @@ class Stage:
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_vertices)
         self.known = np.zeros(len(spec.blocks), np.bool_)
         self.lock, self.ended = threading.Lock(), False
-        self.tell: Callable[[int, int], None] = _tell_nobody
-        self._buffers = threading.local()
+        self.tell: Callable[[int, int], None] = lambda done, total: None
+        self.scratch = Scratch()
 
     def forget_masters(self, blocks: Array) -> None:
         """Set the masters of blocks to not known: (k,) block numbers."""
@@ -150,26 +152,13 @@ class Stage:
         """
         blocks, (indptr, indices) = self.spec.blocks, self._arrays
         first, stop, begin, end = (int(a[b + k]) for a in (blocks.first_row, blocks.first_entry) for k in (0, 1))
-        pointers = self.buffer("indptr", stop - first + 1, np.int64)
+        pointers = self.scratch.get("indptr", stop - first + 1, np.int64)
         read_elements(indptr, first, pointers)
         if pointers[0] != begin or pointers[-1] != end:  # the file has changed since the blocks were cut
             raise damaged_rows(self.store, self.spec.group)
-        entries = self.buffer("indices", end - begin if with_entries else 0, self.store.index_dtype)
+        entries = self.scratch.get("indices", end - begin if with_entries else 0, self.store.index_dtype)
         read_elements(indices, begin, entries)
         return Rows(b, first, begin, pointers, entries)
-
-    def buffer(self, name: str, length: int, dtype: Any) -> Array:
-        """Return an array of the calling thread's, valid until it asks for the same name again."""
-        held: dict[str, Array] = self._buffers.__dict__.setdefault("held", {})
-        num_bytes = length * np.dtype(dtype).itemsize
-        if name not in held or held[name].size < num_bytes:
-            held.pop(name, None)
-            held[name] = np.empty(num_bytes, np.uint8)
-        return held[name][:num_bytes].view(dtype)
-
-
-def _tell_nobody(done: int, total: int) -> None:
-    pass
 
 
 def _reserve(budget: Budget, charges: dict[str, int]) -> None:

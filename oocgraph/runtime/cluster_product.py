@@ -18,13 +18,13 @@ from typing import Any
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.partition.placement import NumaNode, topology_of_workers
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.product import is_by_row, put_rows
 from oocgraph.runtime.scheduler import fetch, scheduler_loss_told, scheduler_lost, workers_of
 from oocgraph.runtime.silence import SilenceWatch
 from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.runtime.worker_product import ProductSpec
+from oocgraph.sparse.placement import NumaNode, topology_of_workers
 from oocgraph.types import Array
 
 logger = logging.getLogger(__name__)

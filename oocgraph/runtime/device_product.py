@@ -1,6 +1,6 @@
 """A product on one or several GPUs: one host thread for each builds and multiplies its part, which comes in pieces through pinned memory.
 
-In: devices, one part of a matrix for each (`oocgraph.partition.partial`), in memory or in a store, and a vector. Out: ``y = plus(y, A x)``.
+In: devices, one part of a matrix for each (`oocgraph.sparse.partial`), in memory or in a store, and a vector. Out: ``y = plus(y, A x)``.
 A device holds its share of x and y and a few pieces, so the matrix may be larger than its memory. While one piece is multiplied the next
 is copied and others are read:
 
@@ -29,10 +29,10 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget, format_bytes
-from oocgraph.partition.balanced import cut
-from oocgraph.partition.partial import PartialCOO
 from oocgraph.runtime.device_state import download, upload
 from oocgraph.runtime.product import is_by_row, put_rows
+from oocgraph.sparse.balanced import cut
+from oocgraph.sparse.partial import PartialCOO
 from oocgraph.types import Array
 
 PIECE_ENTRIES = 1 << 20

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ import oocgraph
 from oocgraph.errors import PolicyError
 from oocgraph.partition.blocks import BLOCK_ROWS, cut_blocks
 from oocgraph.partition.cusp import EdgeCounts, Places
-from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.cusp_spec import CuspSpec, PartitionOptions
 from oocgraph.partition.local_ids import PartSizes
 from oocgraph.partition.policy import Policy, compile_policy
 from oocgraph.runtime.partition_crew import Crew
@@ -37,50 +37,9 @@ from oocgraph.store.staging import Staging
 from oocgraph.store.writer import write_groups
 from oocgraph.types import Array
 
-ROUND_VERTICES = 1 << 16
-"""Vertices that a reader assigns between two exchanges of states."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
-    """How a graph is to be partitioned.
-
-    Attributes
-    ----------
-    num_partitions : int
-    policy : Policy
-    read : str
-        ``out`` or ``in``.
-    columns : tuple of str
-        Edge columns that go along.
-    transposed : bool
-        Whether each part gets the other lists too.
-    vertex_weight, edge_weight : float
-        What counts as work where readers get equal shares.
-    round_vertices : int
-        Vertices between two exchanges of states.
-    threads : int or None
-    memory_budget : str, int or None
-        Of each worker.
-    following_bytes : int
-        As of `CuspSpec`.
-    """
-
-    num_partitions: int
-    policy: Policy
-    read: Literal["out", "in"]
-    columns: tuple[str, ...]
-    transposed: bool
-    vertex_weight: float
-    edge_weight: float
-    round_vertices: int
-    threads: int | None
-    memory_budget: str | int | None
-    following_bytes: int = 0
-
 
 def partition_store(
-    store: CSRStore, out: str | os.PathLike[str], choices: Choices, crew: Crew, *, overwrite: bool, durable: bool
+    store: CSRStore, out: str | os.PathLike[str], options: PartitionOptions, crew: Crew, *, overwrite: bool, durable: bool
 ) -> dict[str, float]:
     """Partition a graph; return the seconds of each phase.
 
@@ -95,17 +54,17 @@ def partition_store(
     with Staging(out, kind="partitions", overwrite=overwrite, durable=durable) as staged:
         try:
             staged.path.mkdir()
-            spec = _spec(store, choices, crew, staged.path, staged.folder)
+            spec = _spec(store, options, crew, staged.path, staged.folder)
             _Run(spec, crew, seconds).phases()
             attributes = PartitionsAttributes(
-                num_partitions=choices.num_partitions,
+                num_partitions=options.num_partitions,
                 num_vertices=store.num_vertices,
                 num_stored_edges=store.attributes.num_stored_edges,
-                policy=choices.policy.name,
+                policy=options.policy.name,
                 graph=spec.url,
                 graph_fingerprint=graph_fingerprint(store),
-                read=choices.read,
-                transposed=choices.transposed,
+                read=options.read,
+                transposed=options.transposed,
                 directed=store.attributes.directed,
                 library_version=oocgraph.__version__,
                 complete=True,
@@ -118,29 +77,22 @@ def partition_store(
     return seconds
 
 
-def _spec(store: CSRStore, choices: Choices, crew: Crew, root: Path, scratch: Path) -> CuspSpec:
-    group: Literal["out", "in"] = choices.read if store.attributes.directed else "out"
-    compiled = compile_policy(choices.policy)
+def _spec(store: CSRStore, options: PartitionOptions, crew: Crew, root: Path, scratch: Path) -> CuspSpec:
+    group: Literal["out", "in"] = options.read if store.attributes.directed else "out"
+    compiled = compile_policy(options.policy)
     in_rounds = compiled.has_master_state or compiled.uses_masters or compiled.has_edge_state
     blocks = cut_blocks(
-        store, group, crew.num_readers, vertex_weight=choices.vertex_weight, edge_weight=choices.edge_weight,
-        max_rows=max(1, BLOCK_ROWS // choices.num_partitions), round_vertices=choices.round_vertices if in_rounds else None,
+        store, group, crew.num_readers, vertex_weight=options.vertex_weight, edge_weight=options.edge_weight,
+        max_rows=max(1, BLOCK_ROWS // options.num_partitions), round_vertices=options.round_vertices if in_rounds else None,
     )  # fmt: skip
     return CuspSpec(
         url=os.path.abspath(store.url) if "://" not in store.url else store.url,
         check_pages=store.check_pages,
-        read=choices.read,
         group=group,
-        num_partitions=choices.num_partitions,
-        policy=choices.policy,
-        columns=choices.columns,
-        transposed=choices.transposed,
         blocks=blocks,
         root=root,
         scratch=scratch,
-        threads=choices.threads,
-        memory_budget=choices.memory_budget,
-        following_bytes=choices.following_bytes,
+        **{field.name: getattr(options, field.name) for field in fields(options)},
     )
 
 

@@ -1,6 +1,6 @@
 """A matrix times a vector by threads, part by part: rows go straight to their place, columns are added up as a tree.
 
-In: parts of a matrix (`oocgraph.partition.partial`), in memory or still in a store, and a vector. Out: ``y = plus(y, A x)``. Parts by
+In: parts of a matrix (`oocgraph.sparse.partial`), in memory or still in a store, and a vector. Out: ``y = plus(y, A x)``. Parts by
 row write disjoint rows; of a row that is cut each part but the first hands back one number, and these are added at the end, part by part.
 Parts by column all reach every row: each thread adds to a vector of its own, and the vectors are added in pairs, in log2(threads) steps.
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from oocgraph.kernels import load, spmv
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
+from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
 
 PARTS_PER_THREAD = 8

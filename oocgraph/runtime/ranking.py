@@ -25,8 +25,8 @@ from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
 from oocgraph.memory import Budget, page_cache_bytes
-from oocgraph.partition.partial import PartialCSR
 from oocgraph.runtime.stored_pieces import StoredPieces
+from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import row_degrees
 from oocgraph.types import Array

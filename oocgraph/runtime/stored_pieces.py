@@ -19,8 +19,8 @@ import numpy as np
 
 from oocgraph.kernels.semirings import Semiring, semiring_of
 from oocgraph.memory import Budget
-from oocgraph.partition.partial import PartialCSR
 from oocgraph.runtime.stored_product import READ_AHEAD, StoredProduct
+from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.arrays import PlainArray, aligned
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import PAGE_BYTES, Array

@@ -14,11 +14,11 @@ import numpy as np
 
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
-from oocgraph.partition.balanced import balanced_partition, cut
-from oocgraph.partition.partial import PartialCSR
-from oocgraph.partition.stored import StoredMatrix
 from oocgraph.runtime.product import multiply
 from oocgraph.runtime.product_checks import refuse_nan
+from oocgraph.sparse.balanced import balanced_partition, cut
+from oocgraph.sparse.partial import PartialCSR
+from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.arrays import PlainArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array

@@ -100,7 +100,7 @@ def survey_workers(
             return {**said, "error": f"it cannot import oocgraph ({error})"}
         said["version"] = oocgraph.__version__
         try:
-            from oocgraph.partition.placement import own_node
+            from oocgraph.sparse.placement import own_node
             from oocgraph.store.fingerprint import graph_fingerprint
             from oocgraph.store.graph import open_graph
             from oocgraph.store.layout import FORMAT

@@ -19,12 +19,12 @@ import numpy as np
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget, host_bytes
-from oocgraph.partition.balanced import balanced_partition
-from oocgraph.partition.partial import Partial
 from oocgraph.runtime.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.runtime.worker_memory import worker_limit_bytes
+from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import open_graph
 from oocgraph.types import Array
 

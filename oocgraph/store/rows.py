@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -136,15 +136,20 @@ def map_bounded(function: Callable[[_T], _R], items: Iterable[_T], num_threads: 
     >>> list(map_bounded(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
-    waiting: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(num_threads, thread_name_prefix="oocgraph-rows") as pool:
-        try:
-            for item in items:
-                waiting.append(pool.submit(function, item))
-                if len(waiting) >= 2 * num_threads:
-                    yield waiting.popleft().result()
-            while waiting:
+        yield from map_ahead(pool, function, items, 2 * num_threads - 1)
+
+
+def map_ahead(pool: Executor, function: Callable[[_T], _R], items: Iterable[_T], ahead: int) -> Iterator[_R]:
+    """Map in a pool, results in order, with `ahead` items at most taken from `items` beside the one whose result is next."""
+    waiting: deque[Future[_R]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()

@@ -2,7 +2,7 @@
 
 In: a `StoredArray`. Out: `StoredSlice`: ``s[a:b]`` is a narrower one, ``s[i]`` one element, of whose page (compressed: chunk) two are kept,
 ``read()`` the elements; `StoredSlice.last_at_most` finds many values at once. A stored matrix can so be cut by the same lines as one in
-memory (`oocgraph.partition.partial`).
+memory (`oocgraph.sparse.partial`).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import pytest
 import oocgraph
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, OutputError, PolicyError
 from oocgraph.memory import host_bytes
+from oocgraph.partition.cusp_spec import PartitionOptions
 from oocgraph.partition.policy import Policy
 from oocgraph.runtime import partition_steps, partitioning
 from oocgraph.store import preallocated
@@ -431,10 +432,10 @@ def test_relative_paths_and_urls(store, tmp_path, monkeypatch):
 
 
 def test_phases_are_timed(store, tmp_path):
-    choices = partitioning.Choices(
-        num_partitions=2, policy=partitioning.checked_policy("EEC", vertex_order="degree", compiled=False), read="out", columns=(),
-        transposed=True, vertex_weight=0.0, edge_weight=1.0, round_vertices=9, threads=1, memory_budget=None,
+    options = PartitionOptions(
+        num_partitions=2, policy=partitioning.checked_policy("EEC", vertex_order="degree", compiled=False), transposed=True,
+        round_vertices=9, threads=1,
     )  # fmt: skip
-    seconds = partitioning.partition_store(store, tmp_path / "p", choices, Readers(1), overwrite=False, durable=True)
+    seconds = partitioning.partition_store(store, tmp_path / "p", options, Readers(1), overwrite=False, durable=True)
     assert list(seconds) == ["master assignment", "edge assignment", "allocation", "construction", "transpose", "checksums", "sync"]
     assert all(value > 0 for value in seconds.values())

@@ -18,9 +18,9 @@ from oocgraph.runtime import stored_product
 from oocgraph.runtime.stored_product import StoredProduct
 from oocgraph.store.vertices import VertexIds
 from tests.ingest.helpers_build import ArraySource
-from tests.partition.matrices import CASES, FORMATS, in_format, of_rows
 from tests.reference_build import reference_build
 from tests.runtime.test_product import dense_product
+from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite, string_store
 
 

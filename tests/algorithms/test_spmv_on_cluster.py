@@ -18,9 +18,9 @@ from oocgraph.runtime.scheduler import workers_of
 from oocgraph.store.fingerprint import graph_fingerprint
 from tests.algorithms.test_spmv import vector_for
 from tests.ingest.helpers_build import ArraySource
-from tests.partition.matrices import CASES, FORMATS, in_format, of_rows
 from tests.reference_build import reference_build
 from tests.runtime.clusters import Cluster, wait_until
+from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite
 
 EXACT = ("or_and", "min_plus")

@@ -310,7 +310,7 @@ def _draw_export(rng: np.random.Generator, base: Base) -> dict[str, Any]:
 
 def export(call: Call) -> Answer:
     """Write the graph for other programs; the answer is what stands in the file."""
-    from oocgraph.ingest.export import export_graph
+    from oocgraph.export.files import export_graph
 
     target = call.out / f"graph.{call.options['suffix']}"
     report = export_graph(oocgraph.open_graph(call.graph), target, order=call.options["order"], **call.common(export_graph))

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import DuplicateEdgeError, InputError
-from oocgraph.ingest import build_plan
+from oocgraph.ingest import build_job
 from oocgraph.ingest.build import build_csr, build_with_report
+from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store import layout
 from oocgraph.store.graph import open_graph
 from tests.ingest.helpers_build import ArraySource, assert_same_store
@@ -27,7 +28,7 @@ def tiny_sizes(monkeypatch):
 
     def shrink(capacity=7, block_rows=5, resident_ids=0):
         def plan(budget, threads, payload_bytes, *, compressed):
-            return build_plan.Sizes(threads, block_rows, capacity, resident_ids, 40)
+            return build_job.Sizes(threads, block_rows, capacity, resident_ids, 40)
 
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", plan)
 
@@ -88,7 +89,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
     used = np.unique(np.concatenate([src, dst]))
     options = {"directed": directed, "keep_self_loops": keep}
     reference_build(src, dst, tmp_path / "a", **options)
-    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_plan.Sizes(2, 1 << 7, 50, resident, text_bytes))
+    monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_job.Sizes(2, 1 << 7, 50, resident, text_bytes))
     text = [pa.array([names[i] for i in side], pa.large_string()) for side in (src, dst)]
     graph = build_csr(ArraySource(*text, id_kind="string"), tmp_path / "b", **options, overwrite=True)
     plain = open_graph(tmp_path / "a")
@@ -225,7 +226,7 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
     runs = [(1 << 20, 1 << 20, 1 << 20, 1), (100, 30, 0, 3), (999, 400, 1 << 20, 2), (30, 11, 10, 2)]
     for number, (capacity, block_rows, resident_ids, threads) in enumerate(runs):
         order = rng.permutation(src.size) if number else np.arange(src.size)
-        sizes = build_plan.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity)
+        sizes = build_job.Sizes(threads, block_rows, capacity, resident_ids, 10 * capacity)
         monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, sizes=sizes, **__: sizes)
         side = {name: column[order] for name, column in values.items()}
         kind = "string" if ids == "string" else "int64"
@@ -288,7 +289,7 @@ def test_compressed_store_holds_the_same_arrays(tmp_path, codec):
 def test_report_counts_what_was_done(tmp_path):
     """Seconds, bytes and rows are positive and the phases are named."""
     src, dst = np.random.default_rng(0).integers(0, 500, (2, 3000))
-    _, report = build_with_report(ArraySource(src, dst), tmp_path / "g", memory_budget="2G", threads=2)
+    _, report = build_with_report(ArraySource(src, dst), tmp_path / "g", BuildOptions(memory_budget="2G", threads=2))
     assert report.num_rows == 3000
     assert min(report.seconds, report.cpu_seconds, report.peak_host_bytes, report.vertex_bytes, report.written_bytes) > 0
     assert list(report.phases) == ["read edges", "sort edges", "number vertices", "relabel", "write out", "sync"]

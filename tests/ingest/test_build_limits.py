@@ -135,7 +135,8 @@ MEASURED = """
 import json, sys
 from dataclasses import asdict
 from oocgraph.ingest.build import build_with_report
-graph, report = build_with_report(sys.argv[1], sys.argv[2], memory_budget=sys.argv[3], threads=2, overwrite=True)
+from oocgraph.ingest.build_job import BuildOptions
+graph, report = build_with_report(sys.argv[1], sys.argv[2], BuildOptions(memory_budget=sys.argv[3], threads=2, overwrite=True))
 print(json.dumps(asdict(report) | graph.attributes.to_json()))
 """
 
@@ -184,10 +185,10 @@ def test_ids_are_found_on_disk_under_a_memory_cap(tmp_path, kind):
 
 def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
     """vertex_bytes is what was held, 0 when nothing was."""
-    from oocgraph.ingest import build_plan
+    from oocgraph.ingest import build_job
 
-    monkeypatch.setattr(build_plan, "VERTEX_SHARE", 0.0)
-    _, report = build_with_report(random_source(), tmp_path / "g", memory_budget="4G")
+    monkeypatch.setattr(build_job, "VERTEX_SHARE", 0.0)
+    _, report = build_with_report(random_source(), tmp_path / "g", build_job.BuildOptions(memory_budget="4G"))
     assert report.vertex_bytes == 0
 
 

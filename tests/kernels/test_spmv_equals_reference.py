@@ -12,7 +12,7 @@ from oocgraph.kernels import spmv
 from oocgraph.kernels.intrinsics import AHEAD
 from oocgraph.kernels.semirings import OR_AND, SEMIRINGS, semiring_of
 from tests.oracles import spmv as reference_spmv
-from tests.partition.matrices import of_rows
+from tests.sparse.matrices import of_rows
 
 DTYPES = [np.float32, np.float64]
 

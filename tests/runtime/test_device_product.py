@@ -10,15 +10,15 @@ from oocgraph.algorithms import spmv as module
 from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import Budget, host_bytes
-from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime import device_product
 from oocgraph.runtime.device_product import DeviceShare, charge_host, device_dtype, multiply_on_devices
+from oocgraph.sparse.balanced import balanced_partition
 from tests.algorithms.test_spmv import vector_for
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.cuda_on_cpu.memory import DeviceArray
 from tests.ingest.helpers_build import ArraySource
-from tests.partition.matrices import CASES, FORMATS, ForeignMatrix, in_format, of_rows
 from tests.reference_build import reference_build
+from tests.sparse.matrices import CASES, FORMATS, ForeignMatrix, in_format, of_rows
 from tests.stores import random_edges, rewrite
 
 SHIM = [pytest.param((seed, deferred), marks=pytest.mark.shim, id=f"order-{seed}{'-deferred' * deferred}") for seed, deferred in

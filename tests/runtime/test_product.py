@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
-from oocgraph.partition.balanced import balanced_partition
 from oocgraph.runtime.product import multiply, num_private_vectors
-from tests.partition.matrices import CASES, FORMATS, in_format, of_rows
+from oocgraph.sparse.balanced import balanced_partition
+from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 
 
 def dense_product(matrix, x, y, name):

@@ -8,18 +8,17 @@ and the file appears when it is complete.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.arrow import from_numbers, load_tables
+from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers, load_tables
 from oocgraph.config import settings
 from oocgraph.errors import OutputError
+from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.generators.generated import GeneratedEdges
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.progress import watched
@@ -29,9 +28,6 @@ from oocgraph.types import Array, Progress, ProgressOption
 
 ROW_GROUP_EDGES = 4 << 20
 """Edges of a Parquet row group: 32 MiB of int32, enough groups for parallel reading of any size worth it."""
-
-NUM_VERTICES_KEY = b"oocgraph.num_vertices"
-"""Schema metadata of the Parquet file: its ids are 0 .. num_vertices - 1, isolated ones included."""
 
 BLOCK_BYTES, GROUP_BYTES = 128 << 20, 96 << 20
 """What blocks of edges take, made ahead and in work; and a row group, as collected and as encoded."""
@@ -103,25 +99,12 @@ def _blocks(source: GeneratedEdges, progress: Progress) -> Iterator[tuple[Array,
         src, dst = source.edges(first, min(_BLOCK_EDGES, total - first))
         return src.astype(dtype), dst.astype(dtype)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="oocgraph-generate") as pool:
-        waiting: deque[Future[tuple[Array, Array]]] = deque()
-        done = 0
-        try:
-            for first in range(0, total, _BLOCK_EDGES):
-                waiting.append(pool.submit(make, first))
-                if len(waiting) > _BLOCKS_AHEAD:
-                    block = waiting.popleft().result()
-                    done += block[0].size
-                    yield block
-                    progress("writing edges", done, total)
-            while waiting:
-                block = waiting.popleft().result()
-                done += block[0].size
-                yield block
-                progress("writing edges", done, total)
-        finally:
-            for future in waiting:
-                future.cancel()
+    done = 0
+    with Workers(1) as workers:
+        for block in workers.ordered(make, range(0, total, _BLOCK_EDGES), most=_BLOCKS_AHEAD + 1):
+            done += block[0].size
+            yield block
+            progress("writing edges", done, total)
 
 
 def _write_parquet(source: GeneratedEdges, path: Path, progress: Progress) -> None:

@@ -1,17 +1,16 @@
 """An edge source whose edges are a function of their position.
 
-In: how many edges, and a function from a range of positions to endpoints. Out: the streams of an `EdgeSource`: equal
-consecutive ranges, so that as many threads as there are streams can work, and each stream yields bounded blocks.
+In: how many edges, and a function from a range of positions to endpoints. Out: a `Source` whose streams are equal consecutive
+ranges, so that as many threads as there are streams can work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from typing import ClassVar
 
 from oocgraph.errors import OocGraphError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.source import Source, range_streams
 from oocgraph.types import Array
 
 MAX_STREAMS = 64
@@ -21,8 +20,8 @@ MAX_SCALE = 40
 """Above 2**40 vertices the vertex arrays of a build exceed any machine this is meant for."""
 
 
-class GeneratedEdges:
-    """Base of the generators: an `EdgeSource` without edge columns, whose ids are 0 .. num_vertices - 1.
+class GeneratedEdges(Source):
+    """Base of the generators: undirected, without edge columns; ids are 0 .. num_vertices - 1.
 
     Parameters
     ----------
@@ -32,33 +31,35 @@ class GeneratedEdges:
         Ids and listed edges.
     """
 
-    id_kind: IdKind = "int64"
-    directed: bool | None = False
-    weight: str | None = None
-
     def __init__(self, description: str, *, num_vertices: int, num_rows: int) -> None:
-        self.description = description
-        self.num_rows: int | None = num_rows
-        self.num_vertices: int | None = num_vertices
-        self.id_bounds: tuple[int, int] | None = (0, num_vertices - 1) if num_vertices else None
-        self.columns: dict[str, str] = {}
-        self._num_edges = num_rows
+        super().__init__(
+            description,
+            "int64",
+            range_streams(num_rows, self._block, max_streams=MAX_STREAMS),
+            num_rows=num_rows,
+            num_vertices=num_vertices,
+            id_bounds=(0, num_vertices - 1) if num_vertices else None,
+            directed=False,
+        )
 
     def edges(self, first: int, num_edges: int) -> tuple[Array, Array]:
         """Endpoints of edges ``first .. first + num_edges - 1``: two (num_edges,) int64 arrays."""
         raise NotImplementedError
 
-    def streams(self, block_rows: int) -> Sequence[EdgeStream]:
-        """Return at most `MAX_STREAMS` consecutive ranges of whole blocks, none empty."""
-        num_blocks = -(-self._num_edges // block_rows)
-        num_streams = min(MAX_STREAMS, num_blocks)
-        bounds = [min(self._num_edges, num_blocks * i // num_streams * block_rows) for i in range(num_streams + 1)] if num_streams else []
-        return [partial(self._blocks, start, stop, block_rows) for start, stop in pairwise(bounds)]
+    def _block(self, low: int, high: int) -> EdgeBlock:
+        return EdgeBlock(*self.edges(low, high - low), first_row=low)
 
-    def _blocks(self, start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
-        for first in range(start, stop, block_rows):
-            source, target = self.edges(first, min(block_rows, stop - first))
-            yield EdgeBlock(source, target, first_row=first)
+
+class RandomEdges(GeneratedEdges):
+    """Base of the random graphs: ``edge_factor * 2**scale`` edges over 2**scale vertices; `name` is the kind of graph."""
+
+    name: ClassVar[str]
+
+    def __init__(self, scale: int, *, edge_factor: int, seed: int) -> None:
+        check_size(scale, edge_factor)
+        description = f"{self.name}(scale={scale}, edge_factor={edge_factor}, seed={seed})"
+        super().__init__(description, num_vertices=1 << scale, num_rows=edge_factor << scale)
+        self.scale, self.seed = scale, seed
 
 
 def check_size(scale: int, edge_factor: int) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from oocgraph.ingest.generators.generated import GeneratedEdges, check_size
+from oocgraph.ingest.generators.generated import RandomEdges
 from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore
 
 
-class KroneckerEdges(GeneratedEdges):
+class KroneckerEdges(RandomEdges):
     """``edge_factor * 2**scale`` Kronecker edges over 2**scale vertices, undirected.
 
     Self-loops and duplicates occur, as Graph500 makes them; a build drops them.
@@ -28,12 +28,7 @@ class KroneckerEdges(GeneratedEdges):
     16777216
     """
 
-    def __init__(self, scale: int, *, edge_factor: int, seed: int) -> None:
-        check_size(scale, edge_factor)
-        super().__init__(
-            f"kronecker(scale={scale}, edge_factor={edge_factor}, seed={seed})", num_vertices=1 << scale, num_rows=edge_factor << scale
-        )
-        self.scale, self.seed = scale, seed
+    name = "kronecker"
 
     def edges(self, first: int, num_edges: int) -> tuple[Array, Array]:
         """Endpoints of edges ``first .. first + num_edges - 1``."""

@@ -5,11 +5,11 @@ Reference: Beamer et al. 2015, "The GAP Benchmark Suite", graph "Urand" (Erdos-R
 
 from __future__ import annotations
 
-from oocgraph.ingest.generators.generated import GeneratedEdges, check_size
+from oocgraph.ingest.generators.generated import RandomEdges
 from oocgraph.types import Array
 
 
-class UniformEdges(GeneratedEdges):
+class UniformEdges(RandomEdges):
     """``edge_factor * 2**scale`` edges with independent uniform endpoints, undirected.
 
     Examples
@@ -18,12 +18,7 @@ class UniformEdges(GeneratedEdges):
     4194304
     """
 
-    def __init__(self, scale: int, *, edge_factor: int, seed: int) -> None:
-        check_size(scale, edge_factor)
-        super().__init__(
-            f"uniform(scale={scale}, edge_factor={edge_factor}, seed={seed})", num_vertices=1 << scale, num_rows=edge_factor << scale
-        )
-        self.scale, self.seed = scale, seed
+    name = "uniform"
 
     def edges(self, first: int, num_edges: int) -> tuple[Array, Array]:
         """Endpoints of edges ``first .. first + num_edges - 1``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
-__all__ = ["open_source"]
+__all__ = ["open_requested", "open_source"]
 
 
 def open_source(
@@ -46,62 +47,36 @@ def open_source(
     InputError
         The input is missing, empty, of an unknown format, or its columns cannot be edges.
     """
-    if isinstance(edge_columns, str):
-        raise InputError(f"edge_columns is {edge_columns!r}; give a list of names: [{edge_columns!r}]")
-    request = Request(source_column, target_column, weight_column, tuple(edge_columns or ()), num_vertices)
+    return open_requested(source, Request(source_column, target_column, weight_column, edge_columns, num_vertices))
+
+
+def open_requested(source: Any, request: Request) -> Source:
+    """Open an edge list of any format, as `open_source` does."""
     if isinstance(source, str | os.PathLike):
         return _open_path(os.fspath(source), request)
     return _open_object(source, request)
 
 
-def _parquet(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.parquet import open_parquet
-
-    return open_parquet([path], str(path), request)
-
-
-def _npy(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.npy import open_npy
-
-    return open_npy(path, request)
-
-
-def _sg(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.gapbs import open_sg
-
-    return open_sg(path, request)
-
-
-def _npz(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.npz import open_npz
-
-    return open_npz(path, request)
-
-
-def _text(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.text import open_text_edges
-
-    return open_text_edges(path, request)
-
-
-def _matrix_market(path: Path, request: Request) -> Source:
-    from oocgraph.ingest.sources.matrix_market import open_matrix_market
-
-    return open_matrix_market(path, request)
-
-
 _TEXT = (".csv", ".tsv", ".txt", ".el", ".wel")
-_FORMATS: dict[str, Callable[[Path, Request], Source]] = {
-    ".parquet": _parquet,
-    ".pq": _parquet,
-    ".npy": _npy,
-    ".sg": _sg,
-    ".wsg": _sg,
-    ".npz": _npz,
-    ".mtx": _matrix_market,
-    ".mtx.gz": _matrix_market,
-    **{extension + gz: _text for extension in _TEXT for gz in ("", ".gz")},
+_FORMATS = {
+    ".parquet": "parquet.open_parquet",
+    ".pq": "parquet.open_parquet",
+    ".npy": "numpy_files.open_npy",
+    ".sg": "csr.open_sg",
+    ".wsg": "csr.open_sg",
+    ".npz": "numpy_files.open_npz",
+    ".mtx": "matrix_market.open_matrix_market",
+    ".mtx.gz": "matrix_market.open_matrix_market",
+    **{extension + gz: "text.open_text_edges" for extension in _TEXT for gz in ("", ".gz")},
 }
+"""Module and function of this package that opens files of each extension; it is loaded with the libraries that it needs at first use."""
+
+
+def _opener(name: str) -> Callable[..., Source]:
+    """Return a function of this package by its module and name."""
+    module, _, function = name.partition(".")
+    opener: Callable[..., Source] = getattr(import_module(f"{__name__}.{module}"), function)
+    return opener
 
 
 def _open_path(text: str, request: Request) -> Source:
@@ -121,7 +96,7 @@ def _open_path(text: str, request: Request) -> Source:
         if not exists:
             raise InputError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
-    return _with_files([path], lambda: _FORMATS[extension](path, request))
+    return _with_files([path], lambda: _opener(_FORMATS[extension])(path, request))
 
 
 def _with_files(paths: Sequence[Path], opened: Callable[[], Source]) -> Source:
@@ -155,38 +130,26 @@ def _open_glob(text: str, request: Request) -> Source:
 
 
 def _open_many(files: list[Path], description: str, none_found: str, request: Request) -> Source:
-    from oocgraph.ingest.sources.parquet import open_parquet
-
     if not files:
         raise InputError(f"{description}: {none_found}")
     other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
     if other is not None:
         raise InputError(f"{description}: {other} is not Parquet; only Parquet files are read together, name one file or convert them")
-    return _with_files(files, lambda: open_parquet(files, description, request))
+    return _with_files(files, lambda: _opener(_FORMATS[".parquet"])(files, request, description))
 
 
 def _open_object(source: Any, request: Request) -> Source:
     package = type(source).__module__.split(".", maxsplit=1)[0]
     if isinstance(source, tuple | list) and len(source) == 2:
-        from oocgraph.ingest.sources.arrays import open_pair
-
-        return open_pair(source[0], source[1], request)
+        return _opener("arrays.open_pair")(source[0], source[1], request)
     if package == "numpy" and hasattr(source, "dtype"):
-        from oocgraph.ingest.sources.arrays import open_edge_array
-
-        return open_edge_array(source, request)
+        return _opener("arrays.open_edge_array")(source, request)
     if package == "scipy" and hasattr(source, "format") and hasattr(source, "tocsr"):
-        from oocgraph.ingest.sources.matrix import open_matrix
-
-        return open_matrix(source, request)
+        return _opener("csr.open_matrix")(source, request)
     if hasattr(source, "is_directed") and hasattr(source, "is_multigraph"):  # a subclass lives in any package
-        from oocgraph.ingest.sources.networkx_graph import open_networkx
-
-        return open_networkx(source, request)
+        return _opener("networkx_graph.open_networkx")(source, request)
     if package == "pandas" and hasattr(source, "columns"):
-        from oocgraph.ingest.sources.table import open_pandas
-
-        return open_pandas(source, request)
+        return _opener("table.open_pandas")(source, request)
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa
 

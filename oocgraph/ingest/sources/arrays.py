@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
+from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.sources.columns import Layout, fixed_layout
 from oocgraph.ingest.sources.ids import Place, int_ids, is_integer, row_place
-from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, blocks_of, choose_values, split_rows
+from oocgraph.ingest.sources.source import Request, Source, range_streams
 from oocgraph.types import Array
+
+
+class ArrayLayout(Layout):
+    """Values are arrays of numbers or of Python objects, or lists."""
+
+    __slots__ = ()
+
+    def ids(self, values: Any, place: Place) -> Any:
+        """Return the ids of an end, checked."""
+        if self.kind == "int64":
+            return int_ids(object_numbers(values, place) if values.dtype.kind == "O" else values, place, self.num_vertices)
+        strings = values.astype(object)
+        for position, value in enumerate(strings):
+            if not isinstance(value, str):
+                place.refuse(position, f"the id {value!r} is not a string as the first one is", "give only strings or only integers")
+        return large_strings(strings)
+
+
+def large_strings(values: Any) -> Any:
+    """Return Python strings as an Arrow array."""
+    import pyarrow as pa
+
+    return pa.array(values, type=pa.large_string())
 
 
 def open_pair(source: Any, target: Any, request: Request) -> Source:
@@ -25,7 +47,7 @@ def open_pair(source: Any, target: Any, request: Request) -> Source:
     kinds = {name: _id_kind(array, row_place(description, name, 0)) for name, array in ends.items()}
     if kinds["source"] != kinds["target"] and sizes[0]:
         raise InputError(f"{description}: the sources are {kinds['source']} and the targets {kinds['target']}; convert one")
-    return _from_reader(description, kinds["source"], sizes[0], lambda name, low, high: ends[name][low:high], request)
+    return _open(description, kinds["source"], ends, request)
 
 
 def open_edge_array(edges: Array, request: Request) -> Source:
@@ -33,7 +55,7 @@ def open_edge_array(edges: Array, request: Request) -> Source:
     description = "edge array"
     check_edge_shape(description, edges.shape)
     kind = _id_kind(edges[:, 0], row_place(description, "source", 0))
-    return _from_reader(description, kind, edges.shape[0], lambda name, low, high: edges[low:high, int(name == "target")], request)
+    return _open(description, kind, {"source": edges[:, 0], "target": edges[:, 1]}, request)
 
 
 def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:
@@ -43,21 +65,14 @@ def check_edge_shape(description: str, shape: tuple[int, ...]) -> None:
         raise InputError(f"{description} has shape {shape}; {remedy}")
 
 
-def _from_reader(description: str, kind: IdKind, num_rows: int, read: Callable[[str, int, int], Array], request: Request) -> Source:
-    choose_values(description, {}, request)
-    num_vertices = agreed_num_vertices(description, None, request)
+def _open(description: str, kind: IdKind, ends: dict[str, Array], request: Request) -> Source:
+    layout = fixed_layout(description, {}, request, kind=kind, make=ArrayLayout)
 
-    def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
-        for low, high in blocks_of(start, stop, block_rows):
-            source, target = (
-                _ids(read(name, low, high), kind, row_place(description, name, low), num_vertices) for name in ("source", "target")
-            )
-            yield EdgeBlock(source, target, first_row=low)
+    def read(low: int, high: int) -> EdgeBlock:
+        return layout.block(lambda name: ends[name][low:high], low)
 
-    def streams(block_rows: int) -> list[EdgeStream]:
-        return [partial(stream, low, high, block_rows) for low, high in split_rows(num_rows, block_rows)]
-
-    return Source(description=description, id_kind=kind, make_streams=streams, num_rows=num_rows, num_vertices=num_vertices)
+    num_rows = ends["source"].size
+    return layout.open(range_streams(num_rows, read), num_rows)
 
 
 def _as_array(values: Any, what: str) -> Array:
@@ -82,18 +97,6 @@ def _id_kind(values: Array, place: Place) -> IdKind:
         return "int64"
     found = type(values[0]).__name__ if values.dtype.kind == "O" else str(values.dtype)
     raise InputError(f"{place.description}, column {place.column!r}: ids must be integers or strings, not {found}; convert them")
-
-
-def _ids(values: Array, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
-    if kind == "int64":
-        return int_ids(object_numbers(values, place) if values.dtype.kind == "O" else values, place, num_vertices)
-    import pyarrow as pa
-
-    strings = values.astype(object)
-    for position, value in enumerate(strings):
-        if not isinstance(value, str):
-            place.refuse(position, f"the id {value!r} is not a string as the first one is", "give only strings or only integers")
-    return pa.array(strings, type=pa.large_string())
 
 
 def object_numbers(values: Array, place: Place) -> Array:

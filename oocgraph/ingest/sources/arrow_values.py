@@ -1,7 +1,8 @@
-"""Arrow columns, a block at a time, as what an `EdgeBlock` holds: int64 ids, large strings, NumPy numbers."""
+"""Arrow columns as what an `EdgeBlock` holds: int64 ids, large strings, NumPy numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import pyarrow.types as kinds
 
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import IdKind
+from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype
+from oocgraph.ingest.sources.source import Request, agreed_num_vertices
 from oocgraph.types import Array
 
 
-def id_kind(value_type: Any, description: str, column: str) -> IdKind:
+def _id_kind(value_type: Any, description: str, column: str) -> IdKind:
     """Whether a column of this Arrow type holds integer ids or strings."""
     value_type = _decoded_type(value_type)
     if kinds.is_integer(value_type) or kinds.is_floating(value_type) or kinds.is_null(value_type):
@@ -24,9 +27,9 @@ def id_kind(value_type: Any, description: str, column: str) -> IdKind:
     raise InputError(f"{description}, column {column!r}: ids must be integers or strings, not {value_type}; convert the column")
 
 
-def common_id_kind(description: str, source: tuple[str, Any], target: tuple[str, Any]) -> IdKind:
+def _common_id_kind(description: str, source: tuple[str, Any], target: tuple[str, Any]) -> IdKind:
     """Return the kind of both endpoint columns (name, Arrow type)."""
-    kind, other = (id_kind(value_type, description, column) for column, value_type in (source, target))
+    kind, other = (_id_kind(value_type, description, column) for column, value_type in (source, target))
     if kind != other:
         raise InputError(
             f"{description}: column {source[0]!r} is {source[1]} and column {target[0]!r} is {target[1]}; "
@@ -35,7 +38,7 @@ def common_id_kind(description: str, source: tuple[str, Any], target: tuple[str,
     return kind
 
 
-def column_dtype(value_type: Any, description: str, column: str, *, weight: bool) -> str:
+def _column_dtype(value_type: Any, description: str, column: str, *, weight: bool) -> str:
     """Name of the NumPy dtype of an edge column, or "string"."""
     value_type = _decoded_type(value_type)
     if weight and not (kinds.is_integer(value_type) or kinds.is_floating(value_type) or kinds.is_boolean(value_type)):
@@ -50,20 +53,31 @@ def column_dtype(value_type: Any, description: str, column: str, *, weight: bool
 def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
     """Return the ids of a pyarrow.Array: int64, or a LargeStringArray."""
     _refuse_null(values, place, "the id is missing (null)")
-    if kind == "string":
-        return large_strings(values, place)
-    return int_ids(_numpy(values), place, num_vertices)
+    return large_strings(values, place) if kind == "string" else int_ids(_numpy(values), place, num_vertices)
 
 
-def arrow_column(values: Any, dtype: str, place: Place, *, weight: bool) -> Array | Any:
-    """Return an edge column of dtype `dtype`; a null is NaN in a float column and an error elsewhere."""
-    values = _decoded(values)
-    if dtype == "string":
-        _refuse_null(values, place, "the value is missing (null)")
-        return large_strings(values, place)
-    if not kinds.is_floating(values.type) or weight:
-        _refuse_null(values, place, "the value is missing (null)")
-    return numbers(_numpy(values), place, weight=weight)
+class ArrowLayout(Layout):
+    """Values are Arrow arrays."""
+
+    __slots__ = ()
+
+    def ids(self, values: Any, place: Place) -> Any:
+        """Return the ids of an end: int64, or a LargeStringArray."""
+        return arrow_ids(values, self.kind, place, self.num_vertices)
+
+    def column(self, values: Any, dtype: str, place: Place, *, weight: bool) -> Any:
+        """Return an edge column; a null is NaN in a float column and an error elsewhere."""
+        values = _decoded(values)
+        if dtype == "string" or weight or not kinds.is_floating(values.type):
+            _refuse_null(values, place, "the value is missing (null)")
+        return large_strings(values, place) if dtype == "string" else numbers(_numpy(values), place, weight=weight)
+
+
+def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], Any], request: Request) -> ArrowLayout:
+    """Return the layout of Arrow columns of these types; those that cannot be ids or columns are refused."""
+    kind = _common_id_kind(description, *((name, type_of(name)) for name in (columns.source, columns.target)))
+    dtypes = {name: _column_dtype(type_of(name), description, name, weight=name == columns.weight) for name in columns.edge}
+    return ArrowLayout(description, columns, kind, dtypes, agreed_num_vertices(description, None, request))
 
 
 def large_strings(values: Any, place: Place) -> Any:
@@ -93,7 +107,7 @@ def _numpy(values: Any) -> Array:
 class _Writable:
     """A view that NumPy does not mark read-only: Numba would compile every kernel a second time for read-only arrays.
 
-    Nobody writes to it; a copy would cost a third of the reading (250 to 150 M edges/s).
+    It is never written to; a copy would cost a third of the reading (250 to 150 M edges/s).
     """
 
     def __init__(self, array: Array) -> None:

@@ -1,12 +1,21 @@
-"""Which columns of a table are the edges: the user's choice, else the usual names, else the only two that there are."""
+"""Which columns of a table are the edges, and how their values become blocks of edges.
+
+The ends are the user's choice, else the columns with the usual names, else the only two that there are; formats whose ends are
+fixed say so. Values are NumPy arrays here; `arrays` and `arrow_values` have layouts for other values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.source import Request
+from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype, row_place
+from oocgraph.ingest.sources.source import Request, Source, StreamMaker, agreed_num_vertices
 
 USUAL_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Tried in this order, in any case, when the user names no columns."""
@@ -27,17 +36,128 @@ class Columns:
         return list(dict.fromkeys((self.source, self.target, *self.edge)))
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the columns of an input become edges.
+
+    Attributes
+    ----------
+    description
+        The file, or the kind of object.
+    columns
+        Columns of the ends, and those beside them.
+    kind
+        Kind of the ids.
+    dtypes
+        NumPy dtype name of each edge column, ``"string"`` for text.
+    num_vertices
+        Declared number of vertices, or None.
+    """
+
+    description: str
+    columns: Columns
+    kind: IdKind
+    dtypes: dict[str, str]
+    num_vertices: int | None
+
+    def ids(self, values: Any, place: Place) -> Any:
+        """Return the ids of an end, checked."""
+        return int_ids(values, place, self.num_vertices)
+
+    def column(self, values: Any, dtype: str, place: Place, *, weight: bool) -> Any:
+        """Return an edge column, checked."""
+        return numbers(values, place, weight=weight)
+
+    def block(self, values: Callable[[str], Any], first_row: int, place_of: Callable[[str], Place] | None = None) -> EdgeBlock:
+        """Return consecutive edges of the values of each column; messages call them rows from `first_row` on, or as `place_of` says."""
+        named, columns = place_of or (lambda name: row_place(self.description, name, first_row)), self.columns
+        source, target = (self.ids(values(name), named(name)) for name in (columns.source, columns.target))
+        edge = {name: self.column(values(name), dtype, named(name), weight=name == columns.weight) for name, dtype in self.dtypes.items()}
+        return EdgeBlock(source, target, edge, first_row)
+
+    def open(
+        self,
+        make_streams: StreamMaker,
+        num_rows: int | None = None,
+        *,
+        directed: bool | None = None,
+        id_bounds: tuple[int, int] | None = None,
+        extra_vertices: Any = None,
+    ) -> Source:
+        """Return the source of edges laid out like this."""
+        return Source(
+            description=self.description,
+            id_kind=self.kind,
+            make_streams=make_streams,
+            num_rows=num_rows,
+            num_vertices=self.num_vertices,
+            id_bounds=id_bounds,
+            directed=directed,
+            weight=self.columns.weight,
+            columns=self.dtypes,
+            extra_vertices=extra_vertices,
+        )
+
+
+def numpy_layout(description: str, dtypes: Mapping[str, np.dtype[Any]], request: Request) -> Layout:
+    """Return the layout of named NumPy arrays of these dtypes; those that cannot be ids or columns are refused."""
+    columns = choose_columns(description, list(dtypes), request)
+    edge = {name: numpy_column_dtype(dtypes[name]).name for name in columns.edge}
+    layout = Layout(description, columns, "int64", edge, agreed_num_vertices(description, None, request))
+    layout.block(lambda name: np.empty(0, dtypes[name]), 0)
+    return layout
+
+
+def fixed_layout(
+    description: str,
+    available: Mapping[str, str],
+    request: Request,
+    *,
+    ends: tuple[str, str] = ("source", "target"),
+    kind: IdKind = "int64",
+    declared: int | None = None,
+    make: type[Layout] = Layout,
+) -> Layout:
+    """Return the layout of a format whose ends are fixed: it has all edge columns that there are, unless the user names some of them.
+
+    Parameters
+    ----------
+    available
+        Columns beside the ends and their dtype names. One called ``weight`` is the weight unless another is named.
+    ends
+        Columns of the ends.
+    declared
+        Number of vertices that the input declares.
+    make
+        Class of the layout.
+    """
+    refuse_endpoint_columns(description, request)
+    for name in request.named:
+        if name not in available:
+            raise InputError(f"{description} has no column {name!r}; its edge columns are: {', '.join(available) or 'none'}")
+    weight = request.weight_column or ("weight" if "weight" in available else None)
+    chosen = tuple(dict.fromkeys(([weight] if weight else []) + list(request.edge_columns)))
+    dtypes = {name: available[name] for name in chosen}
+    return make(description, Columns(*ends, weight, chosen), kind, dtypes, agreed_num_vertices(description, declared, request))
+
+
+def refuse_endpoint_columns(description: str, request: Request) -> None:
+    """Refuse names for the source and target columns where the format has none."""
+    for option, name in (("source_column", request.source_column), ("target_column", request.target_column)):
+        if name is not None:
+            raise InputError(f"{description} has no column {name!r}: the format fixes source and target; leave {option} out")
+
+
 def choose_columns(description: str, names: Sequence[str], request: Request) -> Columns:
     """Choose among the columns `names` of the table `description`."""
     for name in request.named:
         if name not in names:
             raise InputError(f"{description} has no column {name!r}; its columns are: {_listed(names)}")
     source, target = _endpoints(description, names, request)
-    edge = tuple(dict.fromkeys(([request.weight_column] if request.weight_column else []) + list(request.edge_columns)))
-    for name in (source, target, *edge):
+    for name in (source, target, *request.beside):
         if list(names).count(name) > 1:
             raise InputError(f"{description} has more than one column {name!r}; rename one (columns: {_listed(names)})")
-    return Columns(source, target, request.weight_column, edge)
+    return Columns(source, target, request.weight_column, request.beside)
 
 
 def usual_pair(names: Sequence[str]) -> tuple[str, str] | None:

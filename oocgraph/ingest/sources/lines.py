@@ -10,15 +10,19 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.columns import Layout
 from oocgraph.ingest.sources.ids import MAX_ID, Place
 from oocgraph.ingest.sources.source import open_file
 
@@ -32,6 +36,9 @@ ROW_BYTES = 8
 
 _COMMENT_LINE = re.compile(rb"^[ \t]*[#%][^\n]*(\n|$)", re.MULTILINE)
 _TAB_TO_SPACE = bytes.maketrans(b"\t\r", b"  ")
+MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
+"""Fields that stand for no value, in small letters."""
+
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 
 
@@ -156,13 +163,34 @@ def row_batches(path: Path, dialect: Dialect, block_rows: int) -> Iterator[tuple
             row += batch.num_rows
 
 
+def parsed_blocks(path: Path, dialect: Dialect, layout: Layout, block_rows: int) -> Iterator[EdgeBlock]:
+    """Parse a file with an edge on each line."""
+    first_row = 0
+    for batch, block, row in row_batches(path, dialect, block_rows):
+        yield _edges(batch, partial(line_place, block, first_row=row), first_row, dialect, layout)
+        first_row += batch.num_rows
+
+
+def _edges(batch: Any, place_of: Callable[[str], Place], first_row: int, dialect: Dialect, layout: Layout) -> EdgeBlock:
+    def values(name: str) -> Any:
+        position = dialect.names.index(name)
+        column = batch.column(str(position))
+        if position in dialect.ids and pa.types.is_large_string(column.type):
+            empty = pc.equal(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+            if empty.any():
+                place_of(name).refuse(int(empty.argmax()), "the id is missing (empty)", "fill it in or drop the line")
+        return column
+
+    return layout.block(values, first_row, place_of)
+
+
 def line_place(block: LineBlock, column: str, first_row: int) -> Place:
     """Place of values that begin at data line `first_row` of `block`."""
     return Place(str(block.path), column, lambda position: f"line {block.line_of(first_row + position)}")
 
 
 def split_line(line: str, delimiter: str, where: str) -> list[str]:
-    """Fields of one line, for the rare moments when Arrow does not do it; `where` begins the message about a bad one."""
+    """Fields of one line that Arrow does not parse: of the sample, or of a block that it refused; `where` begins the message about it."""
     if delimiter == " ":
         return line.split()
     if '"' not in line:
@@ -212,11 +240,7 @@ def _refuse_first_bad_line(block: LineBlock, first_row: int, dialect: Dialect, c
     for row, (number, line) in enumerate(block.data_lines()):
         if row < first_row:
             continue
-        where = f"{block.path}, line {number}"
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            raise InputError(f"{where}: not UTF-8 text ({error.reason}); convert the file") from error
+        where, text = f"{block.path}, line {number}", decoded(block, number, line)
         if len(line) > PARSE_BYTES:
             raise InputError(f"{where} is longer than {PARSE_BYTES} bytes: not an edge list? Name another file") from cause
         if dialect.delimiter != " " and text.count('"') % 2:
@@ -239,7 +263,7 @@ def _refuse_bad_field(field: str, value_type: Any, dialect: Dialect, position: i
     try:
         pa.array([field.strip()]).cast(value_type)
     except pa.ArrowInvalid:
-        if field.strip().lower() in {"", "na", "nan", "null", "n/a", "#n/a"}:
+        if field.strip().lower() in MISSING:
             return
         if is_id:
             try:
@@ -266,13 +290,9 @@ def _refuse_strange_bytes(block: LineBlock) -> None:
         raise InputError(f"{block.path}, line {line}: a carriage return without a line feed (old Mac text?); convert the line ends")
 
 
-def all_data_lines(blocks: Sequence[LineBlock]) -> list[tuple[int, str]]:
-    """Decode the data lines of `blocks`: line number and text."""
-    lines = []
-    for block in blocks:
-        for number, line in block.data_lines():
-            try:
-                lines.append((number, line.decode()))
-            except UnicodeDecodeError as error:
-                raise InputError(f"{block.path}, line {number}: not UTF-8 text ({error.reason}); convert the file") from error
-    return lines
+def decoded(block: LineBlock, number: int, line: bytes) -> str:
+    """Text of line `number` of a block."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{block.path}, line {number}: not UTF-8 text ({error.reason}); convert the file") from error

@@ -8,26 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream
-from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_ids
+from oocgraph.ingest.sources.columns import fixed_layout
 from oocgraph.ingest.sources.ids import Place
-from oocgraph.ingest.sources.lines import Dialect, line_blocks, line_place, open_text, read_text, row_batches
-from oocgraph.ingest.sources.source import (
-    MAX_DIGITS,
-    MAX_INFLATION,
-    Request,
-    Source,
-    agreed_num_vertices,
-    choose_values,
-    file_bytes,
-)
-from oocgraph.types import Array
+from oocgraph.ingest.sources.lines import Dialect, line_blocks, open_text, parsed_blocks, read_text
+from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_INFLATION, Request, Source, file_bytes, single_stream
 
 VALUE_TYPES = {"pattern": None, "integer": pa.int64(), "real": pa.float64(), "double": pa.float64()}
 HEADER_BYTES = 1 << 16
@@ -53,54 +45,40 @@ def open_matrix_market(path: Path, request: Request) -> Source:
         raise InputError(f"{path} is truncated: {size} bytes, but its header says {header.num_entries} entries; copy or write it again")
     value_type = VALUE_TYPES[header.field]
     available = {} if value_type is None else {"weight": "int64" if value_type == pa.int64() else "float64"}
-    columns, weight = choose_values(str(path), available, request)
+    layout = fixed_layout(str(path), available, request, ends=("row", "column"), declared=header.num_vertices, make=_OneBased)
     dialect = Dialect(
         delimiter=" ",
         skip_rows=1,
         names=("row", "column") if value_type is None else ("row", "column", "weight"),
-        types={0: pa.int64(), 1: pa.int64()} | ({2: value_type} if columns else {}),
+        types={0: pa.int64(), 1: pa.int64()} | ({2: value_type} if layout.dtypes else {}),
         ids=(0, 1),
     )
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
-        first_row = 0
-        for batch, block, row in row_batches(path, dialect, block_rows):
-            source, target = (
-                _from_one(
-                    arrow_ids(batch.column(str(k)), "int64", line_place(block, name, row), None), line_place(block, name, row), header
-                )
-                for k, name in enumerate(("row", "column"))
-            )
-            values = {
-                name: arrow_column(batch.column("2"), dtype, line_place(block, name, row), weight=True) for name, dtype in columns.items()
-            }
-            yield EdgeBlock(source, target, values, first_row)
-            first_row += batch.num_rows
-        if first_row != header.num_entries:
-            trouble = "is truncated" if first_row < header.num_entries else "has too many lines"
-            raise InputError(f"{path} {trouble}: {first_row} entries, but its header says {header.num_entries}; copy or write it again")
+        num_read = 0
+        for block in parsed_blocks(path, dialect, layout, block_rows):
+            yield block
+            num_read = block.first_row + len(block.source)
+        if num_read != header.num_entries:
+            trouble = "is truncated" if num_read < header.num_entries else "has too many lines"
+            raise InputError(f"{path} {trouble}: {num_read} entries, but its header says {header.num_entries}; copy or write it again")
 
-    def streams(block_rows: int) -> list[EdgeStream]:
-        return [partial(stream, block_rows)]
-
-    return Source(
-        description=str(path),
-        id_kind="int64",
-        make_streams=streams,
-        num_rows=header.num_entries,
-        num_vertices=agreed_num_vertices(str(path), header.num_vertices, request),
-        directed=False if header.symmetric else None,
-        weight=weight,
-        columns=columns,
-    )
+    return layout.open(single_stream(stream), header.num_entries, directed=False if header.symmetric else None)
 
 
-def _from_one(ids: Array, place: Place, header: _Header) -> Array:
-    bad = (ids < 1) | (ids > header.num_vertices)
-    if bad.any():
-        position = int(bad.argmax())
-        place.refuse(position, f"the index {ids[position]} is not within 1 .. {header.num_vertices}", "correct the line or the sizes")
-    return ids - 1
+class _OneBased(ArrowLayout):
+    """Indices count from 1."""
+
+    __slots__ = ()
+
+    def ids(self, values: Any, place: Place) -> Any:
+        """Return the ids of an end, checked."""
+        ids = arrow_ids(values, "int64", place, None)
+        bad = (ids < 1) | (ids > self.num_vertices)
+        if bad.any():
+            position = int(bad.argmax())
+            place.refuse(position, f"the index {ids[position]} is not within 1 .. {self.num_vertices}", "correct the line or the sizes")
+        return ids - 1
 
 
 def _read_header(path: Path) -> _Header:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
-from oocgraph.ingest.sources.ids import int_ids, row_place
-from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, refuse_endpoint_columns
-from oocgraph.types import Array
+from oocgraph.ingest.edges import EdgeBlock, IdKind
+from oocgraph.ingest.sources.arrays import ArrayLayout, large_strings
+from oocgraph.ingest.sources.columns import Columns, refuse_endpoint_columns
+from oocgraph.ingest.sources.ids import row_place
+from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, single_stream
 
 DESCRIPTION = "NetworkX graph"
 
@@ -22,34 +22,27 @@ def open_networkx(graph: Any, request: Request) -> Source:
     """Open a networkx.Graph, DiGraph or multigraph. Attributes become columns when they are named."""
     refuse_endpoint_columns(DESCRIPTION, request)
     kind = _label_kind(graph)
-    names = tuple(dict.fromkeys(([request.weight_column] if request.weight_column else []) + list(request.edge_columns)))
-    dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in names}
-    num_vertices = agreed_num_vertices(DESCRIPTION, None, request)
+    dtypes = {name: _attribute_dtype(graph, name, weight=name == request.weight_column) for name in request.beside}
+    columns = Columns("source", "target", request.weight_column, request.beside)
+    layout = ArrayLayout(DESCRIPTION, columns, kind, dtypes, agreed_num_vertices(DESCRIPTION, None, request))
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
         edges, row = iter(graph.edges(data=True)), 0
         while part := list(islice(edges, block_rows)):
             source, target = (
-                _labels([edge[k] for edge in part], kind, name, row, num_vertices) for k, name in enumerate(("source", "target"))
+                layout.ids(np.array([edge[k] for edge in part], object), row_place(DESCRIPTION, name, row))
+                for k, name in enumerate(("source", "target"))
             )
-            columns = {name: _column([edge[2][name] for edge in part], dtype) for name, dtype in dtypes.items()}
-            yield EdgeBlock(source, target, columns, row)
+            attributes = {name: _column([edge[2][name] for edge in part], dtype) for name, dtype in dtypes.items()}
+            yield EdgeBlock(source, target, attributes, row)
             row += len(part)
 
-    def streams(block_rows: int) -> list[EdgeStream]:
-        return [partial(stream, block_rows)]
-
-    isolated = [vertex for vertex, degree in graph.degree() if degree == 0]
-    return Source(
-        description=DESCRIPTION,
-        id_kind=kind,
-        make_streams=streams,
-        num_rows=graph.number_of_edges(),
-        num_vertices=num_vertices,
+    isolated = np.array([vertex for vertex, degree in graph.degree() if degree == 0], object)
+    return layout.open(
+        single_stream(stream),
+        graph.number_of_edges(),
         directed=bool(graph.is_directed()),
-        weight=request.weight_column,
-        columns=dtypes,
-        extra_vertices=_labels(isolated, kind, "isolated vertices", 0, num_vertices) if isolated else None,
+        extra_vertices=layout.ids(isolated, row_place(DESCRIPTION, "isolated vertices", 0)) if isolated.size else None,
     )
 
 
@@ -66,17 +59,6 @@ def _label_kind(graph: Any) -> IdKind:
     if strings and integers:
         raise InputError(f"{DESCRIPTION}: {integers} labels are integers and {strings} are strings; relabel one sort")
     return "string" if strings else "int64"
-
-
-def _labels(labels: list[Any], kind: IdKind, column: str, first_row: int, num_vertices: int | None) -> Any:
-    if kind == "string":
-        import pyarrow as pa
-
-        return pa.array(labels, type=pa.large_string())
-    from oocgraph.ingest.sources.arrays import object_numbers
-
-    place = row_place(DESCRIPTION, column, first_row)
-    return int_ids(object_numbers(np.array(labels, dtype=object), place), place, num_vertices)
 
 
 def _attribute_dtype(graph: Any, name: str, *, weight: bool) -> str:
@@ -104,9 +86,5 @@ def _attribute_dtype(graph: Any, name: str, *, weight: bool) -> str:
     return "string" if "string" in found else "float64" if "float64" in found else "int64"
 
 
-def _column(values: list[Any], dtype: str) -> Array | Any:
-    if dtype == "string":
-        import pyarrow as pa
-
-        return pa.array(values, type=pa.large_string())
-    return np.array(values, dtype=dtype)
+def _column(values: list[Any], dtype: str) -> Any:
+    return large_strings(values) if dtype == "string" else np.array(values, dtype)

@@ -7,7 +7,7 @@ The row group is the writer's unit and may hold the whole graph, so it is never 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from oocgraph.arrow import NUM_VERTICES_KEY
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
-from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype, common_id_kind
-from oocgraph.ingest.sources.columns import Columns, choose_columns
+from oocgraph.ingest.edges import EdgeBlock, EdgeStream
+from oocgraph.ingest.sources.arrow_values import arrow_layout
+from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import MAX_ID, row_place
 from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_STREAMS, Request, Source, agreed_num_vertices, file_bytes, reading, reason
 
@@ -29,10 +30,6 @@ READ_BUFFER_BYTES = 1 << 20
 MAX_BLOCK_ROWS = 1 << 18
 """Blocks are no larger than this: int32 ids stream at 430 M edges/s so, at 200 with 2**20, when every block is fresh memory
 that the kernel must clear first."""
-
-NUM_VERTICES_KEY = b"oocgraph.num_vertices"
-"""Schema metadata: the vertices are 0 .. n - 1, n in decimal."""
-
 
 _DAMAGED = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What Arrow raises where a file is damaged; in some footers it ends the process instead (`_statistics`)."""
@@ -45,20 +42,10 @@ class _File:
     first_row: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """What the readers of all files share."""
-
-    columns: Columns
-    kind: IdKind
-    dtypes: dict[str, str]
-    num_vertices: int | None
-
-
-def open_parquet(paths: Sequence[Path], description: str, request: Request) -> Source:
-    """Open Parquet files, in the order of `paths`, as one edge list."""
+def open_parquet(paths: Path | Sequence[Path], request: Request, description: str = "") -> Source:
+    """Open a Parquet file, or several, in the order of `paths`, as one edge list; `description` names them together."""
     files, first_row = [], 0
-    for path in paths:
+    for path in [paths] if isinstance(paths, Path) else paths:
         with _open(path, None) as file:
             files.append(_File(path, file.metadata, first_row))
             first_row += file.metadata.num_rows
@@ -67,16 +54,8 @@ def open_parquet(paths: Sequence[Path], description: str, request: Request) -> S
     for file in files:
         if file.metadata.num_rows:
             _check_agreement(file, _describe(file, request), leading, layout)
-    return Source(
-        description=description,
-        id_kind=layout.kind,
-        make_streams=lambda block_rows: _streams(files, layout, block_rows),
-        num_rows=first_row,
-        num_vertices=layout.num_vertices,
-        id_bounds=_id_bounds(files, layout),
-        weight=layout.columns.weight,
-        columns=layout.dtypes,
-    )
+    together = replace(layout, description=description or layout.description)
+    return together.open(lambda block_rows: _streams(files, together, block_rows), first_row, id_bounds=_id_bounds(files, layout))
 
 
 def _open(path: Path, metadata: Any) -> Any:
@@ -88,7 +67,7 @@ def _open(path: Path, metadata: Any) -> Any:
         raise InputError(f"{path} is not a Parquet file, or it is truncated ({reason(error)}); write it again") from error
 
 
-def _describe(file: _File, request: Request) -> _Layout:
+def _describe(file: _File, request: Request) -> Layout:
     """Choose the columns of one file and check their types."""
     path = str(file.path)
     try:
@@ -96,24 +75,25 @@ def _describe(file: _File, request: Request) -> _Layout:
     except _DAMAGED as error:
         raise InputError(f"{path}: its schema cannot be read ({reason(error)}); write the file again") from error
     columns = choose_columns(path, schema.names, request)
-    kind = common_id_kind(path, *((name, schema.field(name).type) for name in (columns.source, columns.target)))
-    dtypes = {name: column_dtype(schema.field(name).type, path, name, weight=name == columns.weight) for name in columns.edge}
-    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if kind == "int64" else None
-    if declared is not None and not (declared.isdigit() and len(declared) < MAX_DIGITS):
+    layout = arrow_layout(path, columns, lambda name: schema.field(name).type, request)
+    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if layout.kind == "int64" else None
+    if declared is None:
+        return layout
+    if not (declared.isdigit() and len(declared) < MAX_DIGITS):
         raise InputError(
             f"{path}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r:.60}, not a decimal number of vertices; correct it"
         )
-    return _Layout(columns, kind, dtypes, agreed_num_vertices(path, None if declared is None else int(declared), request))
+    return replace(layout, num_vertices=agreed_num_vertices(path, int(declared), request))
 
 
-def _check_agreement(file: _File, layout: _Layout, leading: _File, expected: _Layout) -> None:
+def _check_agreement(file: _File, layout: Layout, leading: _File, expected: Layout) -> None:
     for what in ("columns", "kind", "dtypes", "num_vertices"):
         found, wanted = getattr(layout, what), getattr(expected, what)
         if found != wanted:
             raise InputError(f"{file.path} and {leading.path} differ in {what}: {found} and {wanted}; files read together must agree")
 
 
-def _id_bounds(files: Sequence[_File], layout: _Layout) -> tuple[int, int] | None:
+def _id_bounds(files: Sequence[_File], layout: Layout) -> tuple[int, int] | None:
     """Smallest and largest id by the statistics, or None when a row group lacks them or holds what is no id."""
     if layout.kind != "int64":
         return None
@@ -146,7 +126,7 @@ def _statistics(file: _File, group: int, column: int) -> Any:
     return stored.statistics
 
 
-def _streams(files: Sequence[_File], layout: _Layout, block_rows: int) -> list[EdgeStream]:
+def _streams(files: Sequence[_File], layout: Layout, block_rows: int) -> list[EdgeStream]:
     """One stream for each run of row groups that is worth a thread's while."""
     total = sum(file.metadata.num_rows for file in files)
     worthwhile = max(block_rows, -(-total // MAX_STREAMS))
@@ -166,7 +146,7 @@ def _streams(files: Sequence[_File], layout: _Layout, block_rows: int) -> list[E
     return [partial(_read, *part, layout, block_rows=block_rows, use_threads=len(parts) == 1) for part in parts]
 
 
-def _read(file: _File, groups: list[int], start: int, layout: _Layout, *, block_rows: int, use_threads: bool) -> Iterator[EdgeBlock]:
+def _read(file: _File, groups: list[int], start: int, layout: Layout, *, block_rows: int, use_threads: bool) -> Iterator[EdgeBlock]:
     row = start
     with _open(file.path, file.metadata) as reader:
         batches = reader.iter_batches(
@@ -179,18 +159,5 @@ def _read(file: _File, groups: list[int], start: int, layout: _Layout, *, block_
                 raise InputError(f"{file.path}, row {row} or after: cannot be decoded ({reason(error)}); write the file again") from error
             if batch is None:
                 return
-            yield _block(batch, file, row, layout)
+            yield layout.block(batch.column, file.first_row + row, partial(row_place, str(file.path), first_row=row))
             row += batch.num_rows
-
-
-def _block(batch: Any, file: _File, row: int, layout: _Layout) -> EdgeBlock:
-    path, columns = str(file.path), layout.columns
-    source, target = (
-        arrow_ids(batch.column(name), layout.kind, row_place(path, name, row), layout.num_vertices)
-        for name in (columns.source, columns.target)
-    )
-    values = {
-        name: arrow_column(batch.column(name), dtype, row_place(path, name, row), weight=name == columns.weight)
-        for name, dtype in layout.dtypes.items()
-    }
-    return EdgeBlock(source, target, values, file.first_row + row)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -31,25 +31,43 @@ MAX_REASON = 200
 MAX_DIGITS = 40
 """Digits of a number that a header may have: one of more is damaged, and Python refuses to convert one of thousands."""
 
+StreamMaker = Callable[[int], Sequence[EdgeStream]]
+"""Makes the streams of a source, for a number of rows that a block may have."""
+
 MAX_STREAMS = 16
 """Into how many parts a source that can be read from anywhere is cut: enough for its readers to finish together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user said about the input; None and () mean "not given"."""
+    """What the user said about the input; None and () mean "not given".
+
+    Raises
+    ------
+    InputError
+        `edge_columns` is one name.
+    """
 
     source_column: str | None = None
     target_column: str | None = None
     weight_column: str | None = None
-    edge_columns: tuple[str, ...] = ()
+    edge_columns: Sequence[str] = ()
     num_vertices: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.edge_columns, str):
+            raise InputError(f"edge_columns is {self.edge_columns!r}; give a list of names: [{self.edge_columns!r}]")
+        object.__setattr__(self, "edge_columns", tuple(self.edge_columns or ()))
 
     @property
     def named(self) -> tuple[str, ...]:
         """Every column that the user named."""
-        given = (self.source_column, self.target_column, self.weight_column, *self.edge_columns)
-        return tuple(dict.fromkeys(name for name in given if name is not None))
+        return tuple(dict.fromkeys(name for name in (self.source_column, self.target_column, *self.beside) if name is not None))
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Edge columns that the user named: the weight first, none twice."""
+        return tuple(dict.fromkeys(name for name in (self.weight_column, *self.edge_columns) if name is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +100,7 @@ class InputFile:
         """
         if not self.path.exists() or InputFile.of(self.path) != self:
             raise InputError(
-                f"{self.path} was changed while it was read, so the edges may be of neither version; wait until whoever writes it has "
+                f"{self.path} was changed while it was read, so the edges may be of neither version; wait until its writer has "
                 "finished, or copy it first"
             )
 
@@ -99,7 +117,7 @@ class Source:
 
     description: str
     id_kind: IdKind
-    make_streams: Callable[[int], Sequence[EdgeStream]]
+    make_streams: StreamMaker
     num_rows: int | None = None
     num_vertices: int | None = None
     id_bounds: tuple[int, int] | None = None
@@ -136,9 +154,29 @@ class Source:
             file.check()
 
 
-def split_rows(num_rows: int, block_rows: int) -> list[tuple[int, int]]:
-    """Cut ``0 .. num_rows`` into at most `MAX_STREAMS` ranges of at least one block each."""
-    per_stream = max(block_rows, -(-num_rows // MAX_STREAMS))
+def range_streams(
+    num_rows: int, read: Callable[[int, int], EdgeBlock], *, most_rows: int | None = None, max_streams: int = MAX_STREAMS
+) -> StreamMaker:
+    """Return what makes the streams of a source whose rows can be read from anywhere: `read` returns those of a range.
+
+    A block has at most `most_rows` rows, where given.
+    """
+
+    def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
+        for low, high in blocks_of(start, stop, min(block_rows, most_rows or block_rows)):
+            yield read(low, high)
+
+    return lambda block_rows: [partial(stream, low, high, block_rows) for low, high in split_rows(num_rows, block_rows, max_streams)]
+
+
+def single_stream(stream: Callable[[int], Iterator[EdgeBlock]]) -> StreamMaker:
+    """Return what makes the one stream of a source that is read from its beginning; `stream` takes the rows of a block."""
+    return lambda block_rows: [partial(stream, block_rows)]
+
+
+def split_rows(num_rows: int, block_rows: int, max_streams: int = MAX_STREAMS) -> list[tuple[int, int]]:
+    """Cut ``0 .. num_rows`` into at most `max_streams` ranges of at least one block each."""
+    per_stream = max(block_rows, -(-num_rows // max_streams))
     return [(start, min(start + per_stream, num_rows)) for start in range(0, num_rows, per_stream)]
 
 
@@ -165,38 +203,6 @@ def agreed_num_vertices(description: str, declared: int | None, request: Request
     return request.num_vertices
 
 
-def refuse_endpoint_columns(description: str, request: Request) -> None:
-    """Refuse names for the source and target columns where the format has none."""
-    for option, name in (("source_column", request.source_column), ("target_column", request.target_column)):
-        if name is not None:
-            raise InputError(f"{description} has no column {name!r}: the format fixes source and target; leave {option} out")
-
-
-def choose_values(description: str, available: dict[str, str], request: Request) -> tuple[dict[str, str], str | None]:
-    """Choose edge columns of a format whose endpoints are fixed: what is there, unless the user names a part of it.
-
-    Parameters
-    ----------
-    available
-        Columns beside source and target and their dtype names. One called ``weight`` is the weight unless another is named.
-
-    Returns
-    -------
-    columns, weight
-        As in `EdgeSource`.
-    """
-    refuse_endpoint_columns(description, request)
-    for name in request.named:
-        if name not in available:
-            raise InputError(f"{description} has no column {name!r}; its edge columns are: {', '.join(available) or 'none'}")
-    weight = request.weight_column or ("weight" if "weight" in available else None)
-    chosen = dict.fromkeys(([weight] if weight else []) + list(request.edge_columns))
-    columns = {name: available[name] for name in chosen}
-    if weight is not None and columns[weight] == "string":
-        raise InputError(f"{description}, column {weight!r}: a weight must be a number, this is text; name it in edge_columns instead")
-    return columns, weight
-
-
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn what the operating system says about `path` into an InputError."""
@@ -210,6 +216,16 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is a folder where a file is needed; name the file") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
+
+
+def read_elements(path: Path, offset: int, dtype: np.dtype[Any], count: int) -> Array:
+    """Read elements of a binary file, from a byte on: (count,) of `dtype`."""
+    array = np.empty(count, dtype)
+    with open_file(path) as file:
+        file.seek(offset)
+        if file.readinto(array.view(np.uint8)) != array.nbytes:  # type: ignore[attr-defined]
+            raise InputError(f"{path} ended at byte {file.tell()} while it was read; was it changed? Write it again")
+    return array
 
 
 def open_file(path: Path) -> IO[bytes]:

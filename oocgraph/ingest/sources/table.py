@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream
-from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype, common_id_kind
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.arrow_values import arrow_layout
 from oocgraph.ingest.sources.columns import choose_columns
-from oocgraph.ingest.sources.ids import row_place
-from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, blocks_of, split_rows
+from oocgraph.ingest.sources.source import Request, Source, range_streams
 
 
 def open_pandas(frame: Any, request: Request) -> Source:
@@ -34,37 +31,14 @@ def open_pandas(frame: Any, request: Request) -> Source:
 def open_table(table: Any, request: Request, description: str = "pyarrow Table") -> Source:
     """Open a pyarrow.Table."""
     columns = choose_columns(description, table.column_names, request)
-    types = {name: table.schema.field(name).type for name in columns.read}
-    kind = common_id_kind(description, *((name, types[name]) for name in (columns.source, columns.target)))
-    dtypes = {name: column_dtype(types[name], description, name, weight=name == columns.weight) for name in columns.edge}
-    num_vertices = agreed_num_vertices(description, None, request)
+    layout = arrow_layout(description, columns, lambda name: table.schema.field(name).type, request)
     table = table.select(columns.read)
 
-    def stream(start: int, stop: int, block_rows: int) -> Iterator[EdgeBlock]:
-        for low, high in blocks_of(start, stop, block_rows):
-            part = table.slice(low, high - low)
-            block = {name: _one_array(part.column(name)) for name in columns.read}
-            source, target = (
-                arrow_ids(block[name], kind, row_place(description, name, low), num_vertices) for name in (columns.source, columns.target)
-            )
-            values = {
-                name: arrow_column(block[name], dtype, row_place(description, name, low), weight=name == columns.weight)
-                for name, dtype in dtypes.items()
-            }
-            yield EdgeBlock(source, target, values, low)
+    def read(low: int, high: int) -> EdgeBlock:
+        part = table.slice(low, high - low)
+        return layout.block(lambda name: _one_array(part.column(name)), low)
 
-    def streams(block_rows: int) -> list[EdgeStream]:
-        return [partial(stream, low, high, block_rows) for low, high in split_rows(table.num_rows, block_rows)]
-
-    return Source(
-        description=description,
-        id_kind=kind,
-        make_streams=streams,
-        num_rows=table.num_rows,
-        num_vertices=num_vertices,
-        weight=columns.weight,
-        columns=dtypes,
-    )
+    return layout.open(range_streams(table.num_rows, read), table.num_rows)
 
 
 def _one_array(column: Any) -> Any:

@@ -14,7 +14,7 @@ What a file is follows from its first lines (1 MiB of them):
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
-from oocgraph.ingest.sources.arrow_values import arrow_column, arrow_ids, column_dtype
+from oocgraph.ingest.sources.arrow_values import arrow_layout
 from oocgraph.ingest.sources.columns import Columns, choose_columns, usual_pair
 from oocgraph.ingest.sources.ids import MAX_ID
-from oocgraph.ingest.sources.lines import Dialect, LineBlock, all_data_lines, line_blocks, line_place, row_batches, split_line
-from oocgraph.ingest.sources.source import Request, Source, agreed_num_vertices, file_bytes
+from oocgraph.ingest.sources.lines import MISSING, Dialect, LineBlock, decoded, line_blocks, parsed_blocks, split_line
+from oocgraph.ingest.sources.source import Request, Source, file_bytes, single_stream
 
 SAMPLE_BYTES = 1 << 20
 MAX_SAMPLE_ROWS = 10_000
@@ -42,7 +41,6 @@ GAPBS_NAMES = {".el": ("source", "target"), ".wel": ("source", "target", "weight
 _INTEGER = re.compile(r"\s*-?\d+\s*", re.ASCII)
 _FLOAT = re.compile(r"\s*-?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
 _NUMBER_LIKE = re.compile(r"[-+.]?\d", re.ASCII)
-_MISSING = {"", "na", "nan", "null", "n/a", "#n/a"}
 
 FieldKind = Literal["integer", "float", "missing", "text"]
 
@@ -52,46 +50,18 @@ def open_text_edges(path: Path, request: Request) -> Source:
     file_bytes(path)
     description, extension = str(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
-    lines = all_data_lines([first])[:MAX_SAMPLE_ROWS]
+    lines = [(number, decoded(first, number, line)) for number, line in first.data_lines()][:MAX_SAMPLE_ROWS]
     delimiter = _find_delimiter(path, lines, DELIMITERS[extension])
     rows = [split_line(line, delimiter, f"{path}, line {number}") for number, line in lines]
     names, skip_rows = _find_names(path, rows, extension, request)
     columns = _choose(description, names, skip_rows, extension, request)
-    sample = [row for row in rows[skip_rows:] if len(row) == len(names)]
-    types = {names.index(name): _column_type([row[names.index(name)] for row in sample]) for name in columns.read}
+    sample = [(number, row) for (number, _), row in zip(lines[skip_rows:], rows[skip_rows:], strict=True) if len(row) == len(names)]
+    types = {names.index(name): _column_type([row[names.index(name)] for _, row in sample]) for name in columns.read}
     ends = names.index(columns.source), names.index(columns.target)
-    kind: IdKind = "int64"
-    if _ids_are_text(path, lines[skip_rows:], delimiter, names, ends):
-        kind = "string"
+    if _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
-    dialect = Dialect(delimiter, skip_rows, names, types, ends)
-    dtypes = {name: column_dtype(types[names.index(name)], description, name, weight=name == columns.weight) for name in columns.edge}
-    num_vertices = agreed_num_vertices(description, None, request)
-
-    def stream(block_rows: int) -> Iterator[EdgeBlock]:
-        first_row = 0
-        for batch, block, row in row_batches(path, dialect, block_rows):
-            places = {name: line_place(block, name, row) for name in columns.read}
-            values = {name: batch.column(str(names.index(name))) for name in columns.read}
-            for name in (columns.source, columns.target):
-                if kind == "string":
-                    _refuse_empty(values[name], places[name])
-            source, target = (arrow_ids(values[name], kind, places[name], num_vertices) for name in (columns.source, columns.target))
-            edge = {name: arrow_column(values[name], dtype, places[name], weight=name == columns.weight) for name, dtype in dtypes.items()}
-            yield EdgeBlock(source, target, edge, first_row)
-            first_row += batch.num_rows
-
-    def streams(block_rows: int) -> list[EdgeStream]:
-        return [partial(stream, block_rows)]
-
-    return Source(
-        description=description,
-        id_kind=kind,
-        make_streams=streams,
-        num_vertices=num_vertices,
-        weight=columns.weight,
-        columns=dtypes,
-    )
+    layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
+    return layout.open(single_stream(partial(parsed_blocks, path, Dialect(delimiter, skip_rows, names, types, ends), layout)))
 
 
 def _text_extension(path: Path) -> str:
@@ -150,7 +120,7 @@ def _choose(description: str, names: tuple[str, ...], skip_rows: int, extension:
 
 
 def _field_kind(field: str) -> FieldKind:
-    if field.strip().lower() in _MISSING:
+    if field.strip().lower() in MISSING:
         return "missing"
     if _INTEGER.fullmatch(field):
         return "integer"
@@ -169,27 +139,13 @@ def _column_type(fields: Sequence[str]) -> Any:
     return {"text": pa.large_string(), "float": pa.float64(), "integer": pa.int64(), "missing": pa.float64()}[kind]
 
 
-def _ids_are_text(path: Path, lines: Sequence[tuple[int, str]], delimiter: str, names: tuple[str, ...], ends: tuple[int, int]) -> bool:
+def _ids_are_text(path: Path, sample: Sequence[tuple[int, list[str]]], names: tuple[str, ...], ends: tuple[int, int]) -> bool:
     """Whether the ids are names: half or more of them are. Fewer are damage in a file of numbers, and refused."""
-    num_fields, text = 0, []
-    for number, line in lines:
-        row = split_line(line, delimiter, f"{path}, line {number}")
-        if len(row) == len(names):
-            num_fields += 2
-            text += [(number, end, row[end].strip()) for end in ends if _field_kind(row[end]) == "text"]
-    if text and 2 * len(text) < num_fields:
+    text = [(number, end, row[end].strip()) for number, row in sample for end in ends if _field_kind(row[end]) == "text"]
+    if text and len(text) < len(sample):
         number, end, field = text[0]
         raise InputError(
             f"{path}, line {number}, column {names[end]!r}: the id {field!r} is not a number as most others; "
             "correct it, or give mixed ids as a string column in Parquet"
         )
     return bool(text)
-
-
-def _refuse_empty(values: Any, place: Any) -> None:
-    import numpy as np
-    import pyarrow.compute as pc
-
-    empty = pc.equal(pc.binary_length(values), 0)
-    if pc.any(empty).as_py():
-        place.refuse(int(np.argmax(empty.to_numpy(zero_copy_only=False))), "the id is missing (empty)", "fill it in or drop the line")

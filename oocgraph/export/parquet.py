@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers
+from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers
 from oocgraph.errors import OutputError
-from oocgraph.ingest.workers import Workers
+from oocgraph.external_sort.workers import Workers
 from oocgraph.memory import Budget
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
@@ -53,7 +53,7 @@ def write_parquet(store: CSRStore, file: Path, *, budget: Budget, workers: Worke
     texts = {name: column.read(0, column.length) for name, column in categories.items()}
     schema = pa.schema([("source", ids.type), ("target", ids.type), *((name, _column_type(store, name, texts)) for name in a.columns)])
     if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
-        schema = schema.with_metadata({"oocgraph.num_vertices": str(a.implied_ids[1])})
+        schema = schema.with_metadata({NUM_VERTICES_KEY: str(a.implied_ids[1])})
 
     def table(block: RowBlock) -> Any:
         rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)

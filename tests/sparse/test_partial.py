@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import CorruptStoreError, OocGraphError
-from oocgraph.partition.balanced import balanced_partition, cut, merge
-from oocgraph.partition.partial import PartialCOO, PartialCSC, PartialCSR
-from oocgraph.partition.stored import StoredMatrix
+from oocgraph.sparse.balanced import balanced_partition, cut, merge
+from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
+from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.graph import open_graph
 from oocgraph.store.slices import StoredSlice
-from tests.partition.matrices import CASES, FORMATS, ForeignMatrix, in_format, of_rows
 from tests.reference_build import reference_build
+from tests.sparse.matrices import CASES, FORMATS, ForeignMatrix, in_format, of_rows
 from tests.stores import random_edges, rewrite
 
 KINDS = {"csr": PartialCSR, "csc": PartialCSC, "coo": PartialCOO}
@@ -122,7 +122,7 @@ def test_transposed_parts_are_parts_of_the_transpose(form):
 
 
 def test_long_coo_is_checked_in_blocks(monkeypatch):
-    monkeypatch.setattr("oocgraph.partition.balanced.SCAN_ENTRIES", 3)
+    monkeypatch.setattr("oocgraph.sparse.balanced.SCAN_ENTRIES", 3)
     for num_entries in range(9):
         rows = np.arange(num_entries)
         good = sp.coo_array((np.ones(num_entries), (rows, rows[::-1])), shape=(9, 9))

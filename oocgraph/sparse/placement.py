@@ -53,7 +53,7 @@ def topology(description: Mapping[int, Sequence[int] | int]) -> tuple[NumaNode, 
     Raises
     ------
     OocGraphError
-        Nobody works anywhere, or a number of workers is negative.
+        There are no workers, or a number of workers is negative.
 
     Examples
     --------

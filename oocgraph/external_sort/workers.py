@@ -9,12 +9,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from oocgraph.store.rows import map_ahead
 from oocgraph.types import Array
 
 Item = TypeVar("Item")
@@ -65,21 +66,11 @@ class Workers:
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item], *, most: int | None = None) -> Iterator[Result]:
         """Apply `function` to each item in the pool; the results come in the items' order, at most ``num_threads + 1`` ahead, or `most`."""
-        ahead = self.num_threads if most is None else most - 1
-        waiting: deque[Future[Result]] = deque()
         try:
-            for item in items:
-                waiting.append(self._pool.submit(function, item))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from map_ahead(self._pool, function, items, self.num_threads if most is None else most - 1)
         except BaseException:
             self._stopping.set()
             raise
-        finally:
-            for future in waiting:
-                future.cancel()
 
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
         """Apply `function` to each item in the pool and wait."""

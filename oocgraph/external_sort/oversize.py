@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.ingest.bins import BinFiles
-from oocgraph.ingest.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits
-from oocgraph.ingest.workers import Scratch, Workers
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits
+from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.kernels.build import count_cells
 
 MAX_SPLIT = 64
@@ -76,6 +76,5 @@ def _exact_bins(piece: Piece, capacity: int) -> KeyBins:
         if counts[fullest] < piece.count or high - low == 1:
             break
         low, high = starts[fullest], starts[fullest + 1]
-    below = np.concatenate([np.zeros(1), np.cumsum(counts, dtype=np.float64)])
-    bins = balanced_bins(low, high, min(MAX_SPLIT, 2 * -(-piece.count // capacity)), lambda _: below)
-    return bins
+    below = np.append(0, np.cumsum(counts, dtype=np.float64))
+    return balanced_bins(low, high, min(MAX_SPLIT, 2 * -(-piece.count // capacity)), lambda _: below)

@@ -1,6 +1,6 @@
 """A stored graph as a sparse matrix that is on disk: CSR in store order, whose arrays are ranges that nothing has read yet.
 
-In: a store, a group and an edge column. Out: `StoredMatrix`, with the attributes by which matrices are told and cut.
+In: a store, a group and an edge column. Out: `StoredMatrix`, with the attributes by which matrices are recognised and cut.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
-from oocgraph.partition.balanced import balanced_partition, merge
-from oocgraph.partition.placement import NumaNode, machine_topology, own_node, place, topology, topology_of_workers
-from tests.partition.matrices import of_rows
+from oocgraph.sparse.balanced import balanced_partition, merge
+from oocgraph.sparse.placement import NumaNode, machine_topology, own_node, place, topology, topology_of_workers
+from tests.sparse.matrices import of_rows
 
 
 def test_one_part_for_each_worker():

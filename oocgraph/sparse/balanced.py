@@ -1,7 +1,7 @@
 """Cuts a sparse matrix into parts of equal numbers of nonzeros, and puts parts together again.
 
-In: a matrix in CSR, CSC or sorted COO: of SciPy, of CuPy (told by their attributes, never imported), or a store's
-(`oocgraph.partition.stored`); or a part of one, which its worker cuts again. Out: a list of parts (`oocgraph.partition.partial`), slices of
+In: a matrix in CSR, CSC or sorted COO: of SciPy, of CuPy (recognised by their attributes, never imported), or a store's
+(`oocgraph.sparse.stored`); or a part of one, which its worker cuts again. Out: a list of parts (`oocgraph.sparse.partial`), slices of
 the matrix's own arrays.
 Where parts begin is found by bisection of the pointers, O(log m) elements each; where a store's are cut into many parts, by one pass.
 
@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.partition.partial import Partial, PartialCOO, PartialCSC, PartialCSR
-from oocgraph.partition.placement import NumaNode, Place, place, topology
-from oocgraph.partition.stored import StoredMatrix
+from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
+from oocgraph.sparse.placement import NumaNode, Place, place, topology
+from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.slices import StoredSlice
 
@@ -41,12 +41,12 @@ def balanced_partition(
     ----------
     matrix
         Sparse matrix or array of SciPy or CuPy in CSR, CSC, or COO sorted by row or by column; a graph store (its ``out`` lists, in store
-        order) or a `oocgraph.partition.stored.StoredMatrix`. Or a part, which is cut again.
+        order) or a `oocgraph.sparse.stored.StoredMatrix`. Or a part, which is cut again.
     parts
         At least 1; more than there are nonzeros leaves some parts empty.
     numa
         Nodes over which the parts are placed, first over nodes and then inside of each; or a description as
-        `oocgraph.partition.placement.topology` takes.
+        `oocgraph.sparse.placement.topology` takes.
 
     Returns
     -------
@@ -71,13 +71,13 @@ def balanced_partition(
     """
     if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= MAX_PARTS:
         raise OocGraphError(f"parts is {parts!r}; it must be a whole number, 1 or more (and {MAX_PARTS} at most)")
-    layout = _layout_of(matrix)
-    start, total, parts = layout.start, layout.stop - layout.start, int(parts)
+    whole = _whole(matrix)
+    start, total, parts = whole.start, whole.stop - whole.start, int(parts)
     if numa is None:
-        return _cut(layout, [start + total * p // parts for p in range(parts + 1)])
+        return _cut(whole, [start + total * p // parts for p in range(parts + 1)])
     places = place(parts, topology(numa) if isinstance(numa, Mapping) else numa)
     bounds = [start + e for e in _two_level(total, places)]
-    return [replace(part, place=where) for part, where in zip(_cut(layout, bounds), places, strict=True)]
+    return [replace(part, place=where) for part, where in zip(_cut(whole, bounds), places, strict=True)]
 
 
 def cut(matrix: Any, bounds: Sequence[int]) -> list[Any]:
@@ -88,11 +88,11 @@ def cut(matrix: Any, bounds: Sequence[int]) -> list[Any]:
     OocGraphError
         The bounds are others, or the matrix is one that cannot be cut.
     """
-    layout = _layout_of(matrix)
-    ends = (layout.start, layout.stop)
+    whole = _whole(matrix)
+    ends = (whole.start, whole.stop)
     if len(bounds) < 2 or (bounds[0], bounds[-1]) != ends or any(a > z for a, z in pairwise(bounds)):
         raise OocGraphError(f"parts must begin at ascending nonzeros and cover all, from {ends[0]} to {ends[1]}; not at {list(bounds)}")
-    return _cut(layout, bounds)
+    return _cut(whole, bounds)
 
 
 def merge(partials: Sequence[Any]) -> Any:
@@ -138,116 +138,82 @@ Begin = tuple[int, bool]
 """The line that holds a nonzero, and whether that line begins before it."""
 
 
-def _find(pointers: Any, entries: Sequence[int]) -> list[Begin]:
-    """Return where nonzeros are: ascending ones, of which none is before the first line."""
-    if isinstance(pointers, StoredSlice):
-        return list(zip(*pointers.last_at_most(entries), strict=True))
-    lines = [bisect_right(pointers, e) - 1 for e in entries]
-    return [(line, bool(pointers[line] < e)) for line, e in zip(lines, entries, strict=True)]
-
-
-class _Compressed:
-    """How CSR and CSC are cut."""
-
-    start, begin = 0, (0, False)
-
-    def __init__(self, matrix: Any) -> None:
-        self.matrix, self.kind = matrix, PartialCSR if matrix.format == "csr" else PartialCSC
-        self.stop_line = int(matrix.shape[0 if matrix.format == "csr" else 1])
-        self.stop, self.values, self.make = int(matrix.indptr[self.stop_line]), matrix.data, getattr(matrix, "make", type(matrix))
-
-    def find(self, entries: Sequence[int]) -> list[Begin]:
-        """Return where nonzeros are, which ascend."""
-        return _find(self.matrix.indptr[: self.stop_line + 1], entries)
-
-    def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
-        """Return what a part holds of the arrays."""
-        return {"indices": self.matrix.indices[start:stop], "pointers": self.matrix.indptr[first_line : stop_line + 1]}
-
-
-class _Coordinates:
-    """How sorted COO is cut."""
-
-    kind = PartialCOO
-    start, begin = 0, (0, False)
-
-    def __init__(self, matrix: Any) -> None:
-        self.matrix, self.values, self.make = matrix, matrix.data, type(matrix)
-        self.stop = int(matrix.row.size)
-        self.by: Literal["row", "column"] = "row" if _ascends(matrix.row) else "column"
-        if self.by == "column" and not _ascends(matrix.col):
-            raise OocGraphError(
-                "this COO matrix is sorted neither by row nor by column, so lines cannot be told from where it is cut; sort it with "
-                "order = numpy.argsort(matrix.row, kind='stable'), or convert it with matrix.tocsr()"
-            )
-        self.lines = matrix.row if self.by == "row" else matrix.col
-        self.stop_line = int(matrix.shape[0 if self.by == "row" else 1])
-
-    def find(self, entries: Sequence[int]) -> list[Begin]:
-        """Return where nonzeros are, which ascend."""
-        return [
-            (self.stop_line, False) if e == self.stop else (int(self.lines[e]), bool(self.lines[e - 1] == self.lines[e])) for e in entries
-        ]
-
-    def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
-        """Return what a part holds of the arrays."""
-        return {"by": self.by, "rows": self.matrix.row[start:stop], "columns": self.matrix.col[start:stop]}
-
-
-class _Again:
-    """How a part is cut."""
-
-    def __init__(self, part: Any) -> None:
-        self.matrix, self.kind, self.values, self.make = part, type(part), part.values, part.make
-        self.start, self.stop, self.stop_line = part.start, part.stop, part.stop_line
-        self.begin = part.first_line, part.first_line_partial
-
-    def find(self, entries: Sequence[int]) -> list[Begin]:
-        """Return where nonzeros are, which ascend."""
-        part = self.matrix
-        if not isinstance(part, PartialCOO):
-            return [(part.first_line + line, partial) for line, partial in _find(part.pointers, entries)]
+def _begins(part: Any, entries: Sequence[int]) -> list[Begin]:
+    """Return where nonzeros of a part are: ascending ones behind its first."""
+    if isinstance(part, PartialCOO):
         lines = part.rows if part.by == "row" else part.columns
         return [
-            (self.stop_line, False) if at == lines.size else (int(lines[at]), bool(lines[at - 1] == lines[at]))
-            for at in (e - self.start for e in entries)
+            (part.stop_line, False) if at == lines.size else (int(lines[at]), bool(lines[at - 1] == lines[at]))
+            for at in (e - part.start for e in entries)
         ]
+    if isinstance(part.pointers, StoredSlice):
+        found = list(zip(*part.pointers.last_at_most(entries), strict=True))
+    else:
+        lines = [bisect_right(part.pointers, e) - 1 for e in entries]
+        found = [(line, bool(part.pointers[line] < e)) for line, e in zip(lines, entries, strict=True)]
+    return [(part.first_line + line, partial) for line, partial in found]
 
-    def slices(self, start: int, stop: int, first_line: int, stop_line: int) -> dict[str, Any]:
-        """Return what a part of the part holds of the arrays."""
-        part, here = self.matrix, slice(start - self.start, stop - self.start)
-        if isinstance(part, PartialCOO):
-            return {"by": part.by, "rows": part.rows[here], "columns": part.columns[here]}
-        return {"indices": part.indices[here], "pointers": part.pointers[first_line - part.first_line : stop_line - part.first_line + 1]}
 
-
-def _layout_of(matrix: Any) -> _Compressed | _Coordinates | _Again:
-    """Return how a matrix is cut."""
+def _whole(matrix: Any) -> Any:
+    """Return a matrix as one part that has all of it; a part as it is."""
     if isinstance(matrix, Partial):
-        return _Again(matrix)
+        return matrix
     if isinstance(matrix, CSRStore):
         matrix = StoredMatrix(matrix, "out")
     kind = getattr(matrix, "format", None)
-    if kind == "coo" and len(matrix.shape) == 2:
-        return _Coordinates(matrix)
-    if kind in ("csr", "csc"):
-        return _Compressed(matrix)
-    what = f"a sparse matrix in format {kind!r}" if kind else f"of type {type(matrix).__name__}"
-    raise OocGraphError(f"only CSR, CSC and COO matrices and graph stores can be cut, and this is {what}; convert it with matrix.tocsr()")
-
-
-def _cut(layout: _Compressed | _Coordinates | _Again, bounds: Sequence[int]) -> list[Any]:
-    """Make the parts between consecutive bounds."""
-    at_start = sum(e == layout.start for e in bounds[:-1])
-    points = [layout.begin] * at_start + layout.find(bounds[at_start:-1]) + [(layout.stop_line, False)]
-    shape, values, zero = (int(layout.matrix.shape[0]), int(layout.matrix.shape[1])), layout.values, layout.start
-    return [
-        layout.kind(
-            start=start, stop=stop, first_line=first, stop_line=last + goes_on, first_line_partial=partial, shape=shape, make=layout.make,
-            values=None if values is None else values[start - zero : stop - zero], **layout.slices(start, stop, first, last + goes_on),
+    if kind not in ("csr", "csc") and not (kind == "coo" and len(matrix.shape) == 2):
+        what = f"a sparse matrix in format {kind!r}" if kind else f"of type {type(matrix).__name__}"
+        raise OocGraphError(
+            f"only CSR, CSC and COO matrices and graph stores can be cut, and this is {what}; convert it with matrix.tocsr()"
         )
-        for (start, stop), ((first, partial), (last, goes_on)) in zip(pairwise(bounds), pairwise(points), strict=True)
-    ]  # fmt: skip
+    by: Literal["row", "column"] = _order_of(matrix) if kind == "coo" else "row" if kind == "csr" else "column"
+    shape = int(matrix.shape[0]), int(matrix.shape[1])
+    num_lines = shape[0 if by == "row" else 1]
+    common: dict[str, Any] = {
+        "start": 0, "first_line": 0, "stop_line": num_lines, "first_line_partial": False, "shape": shape, "values": matrix.data,
+        "make": getattr(matrix, "make", type(matrix)),
+    }  # fmt: skip
+    if kind == "coo":
+        return PartialCOO(stop=int(matrix.row.size), by=by, rows=matrix.row, columns=matrix.col, **common)
+    compressed = PartialCSR if kind == "csr" else PartialCSC
+    pointers = matrix.indptr[: num_lines + 1]
+    return compressed(stop=int(matrix.indptr[num_lines]), pointers=pointers, indices=matrix.indices, **common)
+
+
+def _order_of(matrix: Any) -> Literal["row", "column"]:
+    """Return how a COO matrix is sorted."""
+    if _ascends(matrix.row):
+        return "row"
+    if _ascends(matrix.col):
+        return "column"
+    raise OocGraphError(
+        "this COO matrix is sorted neither by row nor by column, so the lines at its cuts are unknown; sort it with "
+        "order = numpy.argsort(matrix.row, kind='stable'), or convert it with matrix.tocsr()"
+    )
+
+
+def _cut(whole: Any, bounds: Sequence[int]) -> list[Any]:
+    """Make the parts between consecutive bounds."""
+    at_start = sum(e == whole.start for e in bounds[:-1])
+    begins = [(whole.first_line, whole.first_line_partial)] * at_start + _begins(whole, bounds[at_start:-1]) + [(whole.stop_line, False)]
+    return [
+        _slice(whole, start, stop, first, last + goes_on, partial)
+        for (start, stop), ((first, partial), (last, goes_on)) in zip(pairwise(bounds), pairwise(begins), strict=True)
+    ]
+
+
+def _slice(whole: Any, start: int, stop: int, first_line: int, stop_line: int, partial: bool) -> Any:
+    """Return nonzeros ``start .. stop - 1`` of a part, which are in these lines, as a part."""
+    entries, lines = slice(start - whole.start, stop - whole.start), slice(first_line - whole.first_line, stop_line - whole.first_line + 1)
+    names = ("rows", "columns") if isinstance(whole, PartialCOO) else ("indices",)
+    arrays = {name: getattr(whole, name)[entries] for name in names}
+    if not isinstance(whole, PartialCOO):
+        arrays["pointers"] = whole.pointers[lines]
+    values = None if whole.values is None else whole.values[entries]
+    return replace(
+        whole, start=start, stop=stop, first_line=first_line, stop_line=stop_line, first_line_partial=partial, values=values, place=None,
+        **arrays,
+    )  # fmt: skip
 
 
 def _two_level(total: int, places: Sequence[Place]) -> list[int]:

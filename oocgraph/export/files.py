@@ -1,7 +1,7 @@
 """A stored graph under its input ids, for other programs: Parquet, SciPy .npz, GAPBS .sg.
 
 In: a store. Out: one file, which appears when it is whole. ``.npz`` and ``.sg`` are CSR arrays and come from
-`export_rows`; Parquet is an edge list and comes from `export_parquet`.
+`ordered_rows`; Parquet is an edge list and comes from `parquet`.
 
 GAPBS ``.sg`` (its ``writer.h``): bool directed; int64 number of stored entries; int64 number of vertices; int64 offsets; int32
 neighbours; then offsets and neighbours of the in-lists when directed.
@@ -23,9 +23,9 @@ from oocgraph.allocator import returned_memory
 from oocgraph.arrow import load_tables
 from oocgraph.config import check_threads, num_cores, settings
 from oocgraph.errors import OutputError
-from oocgraph.ingest.export_parquet import charge_parquet, write_parquet
-from oocgraph.ingest.export_rows import InputOrder, Rows, StoreOrder, charge_input_order, charge_store_order, row_keys_call
-from oocgraph.ingest.workers import Workers
+from oocgraph.export.ordered_rows import InputRows, StoreRows, charge_input_order, charge_store_order, row_keys_call
+from oocgraph.export.parquet import charge_parquet, write_parquet
+from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched
@@ -37,8 +37,6 @@ from oocgraph.store.staging import Staging
 from oocgraph.types import Array, Progress, ProgressOption
 
 Order = Literal["input", "store"]
-
-EXTENSIONS = (".parquet", ".npz", ".sg")
 
 DEFAULT_WORKING_BYTES = 1 << 30
 """What an export takes beside the interpreter when no budget is given (and the machine has it)."""
@@ -86,11 +84,11 @@ class Job:
     scratch: Path
     progress: Progress
 
-    def rows(self, group: str, column: str | None = None) -> Rows:
+    def rows(self, group: str, column: str | None = None) -> StoreRows | InputRows:
         """Rows of a group in the chosen order."""
         if self.order == "store":
-            return StoreOrder(self.store, group, column)
-        return InputOrder(self.store, group, column, budget=self.budget, workers=self.workers, scratch=self.scratch)
+            return StoreRows(self.store, group, column)
+        return InputRows(self.store, group, column, budget=self.budget, workers=self.workers, scratch=self.scratch)
 
     def counter(self, total: int) -> Callable[[int], None]:
         """Return a function that adds up entries and reports them."""
@@ -160,7 +158,7 @@ def export_graph(
     begin, path, store = time.perf_counter(), local_path(out), open_graph(store, check_pages=check_pages)
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
-        raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(EXTENSIONS)}")
+        raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(writers)}")
     check_threads(threads)
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")

@@ -7,44 +7,26 @@ columns plain keys. One append is one ``writev``, so threads share a file withou
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from oocgraph.ingest.key_bins import KeyBins, SplitterBins
-from oocgraph.ingest.temporary import Folder
-from oocgraph.ingest.workers import Scratch
+from oocgraph.external_sort.key_bins import KeyBins, SplitterBins
+from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
+from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
-from oocgraph.store import files
 from oocgraph.store.files import write_all
 from oocgraph.types import Array
 
 Records = tuple[Array, ...]
 """Keys (uint64) and the columns beside them, all of one length."""
 
-
-def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
-    """Fill arrays from a temporary file at `offset`; return the offset after them."""
-    end = files.read_into(fd, arrays, offset)
-    if end < offset + sum(array.nbytes for array in arrays):
-        raise OSError(f"temporary file ends at byte {end}")
-    return end
+_NO_BYTES = np.empty(0, np.uint8)
 
 
-def key_parts(bins: KeyBins | SplitterBins) -> tuple[str, ...]:
-    """Dtypes in which a key is stored, less its bin's first key: 4, 5, 6 or 8 bytes, for the disk is slower than packing (1 ns)."""
-    if isinstance(bins, SplitterBins):
-        return ("u8",)
-    bits = max((stop - start - 1).bit_length() for start, stop in pairwise(bins.starts))
-    return {0: ("u4",), 1: ("u4", "u1"), 2: ("u4", "u2")}.get(max(0, -(-(bits - 32) // 8)), ("u8",))
-
-
-class BinFiles:
+class BinFiles(NumberedFiles):
     """One temporary file per range of keys.
 
     Parameters
@@ -58,31 +40,18 @@ class BinFiles:
     """
 
     def __init__(self, folder: Folder, bins: KeyBins | SplitterBins, columns: Sequence[Any] = ()) -> None:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        folder.opened.append(self)
+        super().__init__(folder, bins.num_bins)
         self.bins, self.columns = bins, tuple(np.dtype(column) for column in columns)
         self.counts = np.zeros(bins.num_bins, np.int64)
-        self._key_parts = [np.dtype(part) for part in key_parts(bins)]
-        self.folder = folder
-        self._lock = threading.Lock()
-        self._files = [-1] * bins.num_bins
+        self._key_parts = [np.dtype(part) for part in bins.key_parts]
         self._retyped: BinFiles | None = None
-
-    def _file(self, index: int) -> int:
-        if self._files[index] < 0:
-            with self._lock:
-                if self._files[index] < 0:
-                    self._files[index] = os.open(self.folder.path / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        return self._files[index]
 
     def append(self, records: Records, scratch: Scratch) -> None:
         """Deal records to their files."""
         keys = records[0]
-        num_bins = self.bins.num_bins
         bin_of = scratch.get("bin_of", keys.size, np.uint16)
         counts = self.bins.assign(keys, bin_of)
-        starts = np.zeros(num_bins + 1, np.int64)
-        np.cumsum(counts, out=starts[1:])
+        starts = np.append(0, np.cumsum(counts))
         grouped = []
         for position, values in enumerate(records):
             out = scratch.get(f"grouped {position}", values.size, values.dtype)
@@ -107,25 +76,16 @@ class BinFiles:
         if self._key_parts[0].itemsize == 8:
             return [keys]
         parts = [scratch.get(f"packed {position}", keys.size, dtype) for position, dtype in enumerate(self._key_parts)]
-        pack_keys(keys, firsts, starts, parts[0], parts[1] if len(parts) > 1 else np.empty(0, np.uint8))
+        pack_keys(keys, firsts, starts, parts[0], parts[1] if len(parts) > 1 else _NO_BYTES)
         return parts
-
-    def _unpacked(self, index: int, parts: Records, keys: Array) -> Array:
-        unpack_keys(parts[0], parts[1] if len(parts) > 1 else np.empty(0, np.uint8), np.uint64(self.bins.starts[index]), keys)
-        return keys
 
     def _write(self, index: int, arrays: Sequence[Array]) -> None:
         header = [np.array([arrays[0].size], np.int64)] if len(arrays) > 1 else []
-        write_all(self._file(index), [*header, *arrays])
+        write_all(self.fd(index), [*header, *arrays])
 
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
-        count, num_parts = int(self.counts[index]), len(self._key_parts)
-        arrays = tuple(scratch.get(f"read {position}", count, dtype) for position, dtype in enumerate(self._dtypes))
-        self._cursor(index).fill(arrays)
-        if self._key_parts[0].itemsize == 8:
-            return arrays
-        return (self._unpacked(index, arrays[:num_parts], scratch.get("read keys", count, np.uint64)), *arrays[num_parts:])
+        return self._next(self._cursor(index), int(self.counts[index]), self._dtypes, scratch.get)
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
         """Iterate over a bin's records, `block_length` at a time."""
@@ -133,30 +93,33 @@ class BinFiles:
 
     def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
         """Iterate over a bin's keys alone, `block_length` at a time."""
-        return (keys for (keys,) in self._blocks(index, block_length, list(self._key_parts)))
+        return (keys for (keys,) in self._blocks(index, block_length, self._key_parts))
 
     def _blocks(self, index: int, block_length: int, dtypes: list[np.dtype[Any]]) -> Iterator[Records]:
-        cursor, left, num_parts = self._cursor(index), int(self.counts[index]), len(self._key_parts)
-        while left:
-            size = min(block_length, left)
-            arrays = tuple(np.empty(size, dtype) for dtype in dtypes)
-            cursor.fill(arrays)
-            left -= size
-            if self._key_parts[0].itemsize == 8:
-                yield arrays
-            else:
-                yield (self._unpacked(index, arrays[:num_parts], np.empty(size, np.uint64)), *arrays[num_parts:])
+        cursor, count = self._cursor(index), int(self.counts[index])
+        for start in range(0, count, block_length):
+            yield self._next(cursor, min(block_length, count - start), dtypes, lambda _, length, dtype: np.empty(length, dtype))
+
+    def _next(self, cursor: _Cursor, count: int, dtypes: list[np.dtype[Any]], new: Callable[[str, int, Any], Array]) -> Records:
+        """Read the next records of a bin into arrays that `new` makes of a name, a length and a dtype; keys are as they were given."""
+        stored = tuple(new(f"read {position}", count, dtype) for position, dtype in enumerate(dtypes))
+        cursor.fill(stored)
+        if self._key_parts[0].itemsize == 8:
+            return stored
+        keys, num_parts = new("read keys", count, np.uint64), len(self._key_parts)
+        unpack_keys(stored[0], stored[1] if num_parts > 1 else _NO_BYTES, np.uint64(self.bins.starts[cursor.index]), keys)
+        return (keys, *stored[num_parts:])
 
     @property
     def _dtypes(self) -> list[np.dtype[Any]]:
         return [*self._key_parts, *self.columns]
 
     def _cursor(self, index: int) -> _Cursor:
-        return _Cursor(self._file(index), int(self.counts[index]), [dtype.itemsize for dtype in self._dtypes])
+        return _Cursor(self, index, [dtype.itemsize for dtype in self._dtypes])
 
     def read_keys(self, index: int, start: int, out: Array) -> None:
         """Fill `out` with keys of a bin without columns whose keys are stored whole, from position `start` on."""
-        read_into(self._file(index), [out], 8 * start)
+        read_into(self.fd(index), [out], 8 * start)
 
     def retyped(self, columns: Iterable[Any]) -> BinFiles:
         """Return these files as `replace` left them, when the columns have changed."""
@@ -168,28 +131,12 @@ class BinFiles:
             self._retyped.columns = dtypes
         return self._retyped
 
-    def close_bin(self, index: int) -> None:
-        """Close one file; it is opened again when needed."""
-        if self._files[index] >= 0:
-            os.close(self._files[index])
-            self._files[index] = -1
-
     def replace(self, index: int, records: Records, scratch: Scratch) -> None:
         """Put other records in the place of a bin's; its file is closed."""
         self.remove(index)
         self.counts[index] = 0
         if records[0].size:
             self.append_to(index, records, scratch)
-            self.close_bin(index)
-
-    def remove(self, index: int) -> None:
-        """Delete a bin that is not needed any more; its page cache goes with it."""
-        self.close_bin(index)
-        (self.folder.path / str(index)).unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Close all files; what is left is removed with the writer's scratch folder."""
-        for index in range(len(self._files)):
             self.close_bin(index)
 
 
@@ -203,19 +150,17 @@ class _Cursor:
 
     Parameters
     ----------
-    fd
-        The file.
-    count
-        Records in it.
+    files, index
+        The bin.
     itemsizes
         Bytes of a key and of each column.
     """
 
-    def __init__(self, fd: int, count: int, itemsizes: list[int]) -> None:
-        self._fd, self._itemsizes = fd, itemsizes
+    def __init__(self, files: BinFiles, index: int, itemsizes: list[int]) -> None:
+        self.index, self._fd, self._itemsizes = index, files.fd(index), itemsizes
         self._offset = 0  # of the slice's first key
         self._plain = len(itemsizes) == 1
-        self._count = self._left = count if self._plain else 0  # of the slice
+        self._count = self._left = int(files.counts[index]) if self._plain else 0  # of the slice
 
     def fill(self, arrays: Records) -> None:
         """Fill arrays with the next records; only keys when no other arrays are given."""

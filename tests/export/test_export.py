@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import BudgetError, OocGraphError, OutputError
-from oocgraph.ingest import export_parquet, export_rows
+from oocgraph.export import ordered_rows, parquet
+from oocgraph.export.files import export_graph
 from oocgraph.ingest.build import build_csr
-from oocgraph.ingest.export import export_graph
 from oocgraph.store import scipy as store_scipy
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
@@ -24,10 +24,10 @@ from tests.stores import random_edges, rewrite, string_store, strings
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Several temporary files, blocks that cut rows, several row groups."""
-    monkeypatch.setattr(export_rows, "BIN_ENTRIES", 150)
-    monkeypatch.setattr(export_rows, "BLOCK_ENTRIES", 97)
-    monkeypatch.setattr(export_rows, "_SAMPLE", 16)
-    monkeypatch.setattr(export_parquet, "BLOCK_ENTRIES", 101)
+    monkeypatch.setattr(ordered_rows, "BIN_ENTRIES", 150)
+    monkeypatch.setattr(ordered_rows, "BLOCK_ENTRIES", 97)
+    monkeypatch.setattr(ordered_rows, "_SAMPLE", 16)
+    monkeypatch.setattr(parquet, "BLOCK_ENTRIES", 101)
     monkeypatch.setattr(store_scipy, "BLOCK_ENTRIES", 89)
 
 
@@ -292,8 +292,8 @@ def test_a_copy_in_input_order_is_what_gapbs_writes(tmp_path):
 )
 def test_any_graph_in_any_blocks(tmp_path, monkeypatch, edges, directed, entries, threads):
     """The external sort equals SciPy whatever the sizes of blocks and files."""
-    monkeypatch.setattr(export_rows, "BIN_ENTRIES", entries)
-    monkeypatch.setattr(export_rows, "BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(ordered_rows, "BIN_ENTRIES", entries)
+    monkeypatch.setattr(ordered_rows, "BLOCK_ENTRIES", entries)
     src, dst = np.array([a for a, _ in edges], np.int64), np.array([b for _, b in edges], np.int64)
     reference_build(src, dst, tmp_path / "g.zarr", directed=directed)
     export_graph(open_graph(tmp_path / "g.zarr"), tmp_path / "g.sg", overwrite=True, threads=threads)

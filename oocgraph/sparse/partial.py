@@ -1,6 +1,6 @@
 """A sparse matrix cut at any nonzero, so that every worker has the same number of them: MSREP's pCSR, pCSC and pCOO.
 
-`oocgraph.partition.balanced` makes them and puts them together again. A line is a row of CSR and of COO sorted by row, a column of CSC
+`oocgraph.sparse.balanced` makes them and puts them together again. A line is a row of CSR and of COO sorted by row, a column of CSC
 and of COO sorted by column. A part has all lines that begin in it, empty ones included, and before them the rest of one that an earlier
 part began (`Partial.first_line_partial`); so every line is begun by exactly one part.
 
@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from oocgraph.partition.placement import Place
+from oocgraph.sparse.placement import Place
 from oocgraph.store.slices import StoredSlice
 
 Vector = Any
@@ -47,7 +47,7 @@ class Partial:
     make : callable
         Makes the whole matrix again, of arrays and shape: SciPy's or CuPy's class.
     place : Place or None
-        Where it belongs (`oocgraph.partition.placement`).
+        Where it belongs (`oocgraph.sparse.placement`).
     """
 
     start: int

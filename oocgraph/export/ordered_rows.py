@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from oocgraph.errors import BudgetError
-from oocgraph.ingest.bins import BinFiles
-from oocgraph.ingest.key_bins import balanced_bins
-from oocgraph.ingest.temporary import Folder
-from oocgraph.ingest.workers import Workers
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import balanced_bins
+from oocgraph.external_sort.temporary import Folder
+from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.export import KEY_SHIFT, row_keys
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.arrays import decoded_bytes
@@ -59,29 +59,22 @@ SORTING = "dealing and sorting"
 """Name of the reservation that blocks and files are sized by."""
 
 Done = Callable[[int], None]
-"""Told how many entries were read."""
+"""Receives numbers of entries as they are read."""
 
 
-class Rows(Protocol):
-    """A CSR as two streams; `offsets` is iterated first."""
+Entries = tuple[Array, Array | None]
+"""Neighbours (unsigned), and the values of the edge column that travels along, if one does."""
 
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        ...
 
-    def offsets(self) -> Iterator[Array]:
-        """Blocks of the (num_rows + 1,) int64 offsets."""
-        ...
-
-    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
-        """Blocks of neighbours (unsigned), with the column's values if there is one."""
-        ...
+def read_entries(store: CSRStore, group: str, column: str | None, start: int, stop: int) -> Entries:
+    """Read a range of entries of a group."""
+    values = None if column is None else store.array(f"{group}/{column}").read(start, stop)
+    return store.array(f"{group}/indices").read(start, stop), values
 
 
 @dataclass(frozen=True, slots=True)
-class StoreOrder:
-    """Rows as the store has them: by degree, isolated vertices left out.
+class StoreRows:
+    """Rows as the store has them: by degree, isolated vertices left out. `offsets` is iterated before `entries`.
 
     Attributes
     ----------
@@ -102,18 +95,17 @@ class StoreOrder:
         """Blocks of ``indptr``."""
         return (block for _, block in self.store.array(f"{self.group}/indptr").blocks(BLOCK_ROWS))
 
-    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
+    def entries(self, done: Done) -> Iterator[Entries]:
         """Blocks of ``indices``."""
-        indices = self.store.array(f"{self.group}/indices")
-        values = None if self.column is None else self.store.array(f"{self.group}/{self.column}")
-        for start in range(0, indices.length, BLOCK_ENTRIES):
-            stop = min(indices.length, start + BLOCK_ENTRIES)
-            yield indices.read(start, stop), None if values is None else values.read(start, stop)
+        length = self.store.array(f"{self.group}/indices").length
+        for start in range(0, length, BLOCK_ENTRIES):
+            stop = min(length, start + BLOCK_ENTRIES)
+            yield read_entries(self.store, self.group, self.column, start, stop)
             done(stop - start)
 
 
-class InputOrder:
-    """Rows and neighbours by the positions of their ids among the input ids, ascending; isolated vertices are empty rows.
+class InputRows:
+    """Rows by the positions of their ids among the input ids, ascending, as are the neighbours; isolated vertices are empty rows.
 
     Parameters
     ----------
@@ -156,7 +148,7 @@ class InputOrder:
             yield ends
         self._sample = np.concatenate([*sample, [total]])
 
-    def entries(self, done: Done) -> Iterator[tuple[Array, Array | None]]:
+    def entries(self, done: Done) -> Iterator[Entries]:
         """Blocks of neighbours, a range of rows at a time."""
         files = self._deal(done)
         try:
@@ -167,7 +159,7 @@ class InputOrder:
     def _deal(self, done: Done) -> BinFiles:
         """Turn every entry into a key, in the temporary file of its range of rows."""
         num_entries = self.store.array(f"{self.group}/indices").length
-        dtypes = [] if self.column is None else [self.store.array(f"{self.group}/{self.column}").dtype]
+        dtypes = _dtypes(self.store, self.group, self.column)
         payload = 2 * sum(dtype.itemsize for dtype in dtypes)
         capacity, block = _sizes(self._budget, self.workers.num_threads, payload)
         num_bins = min(MAX_BINS, max(1, -(-num_entries // min(BIN_ENTRIES, max(1, capacity // 2)))))
@@ -178,10 +170,9 @@ class InputOrder:
         def deal(rows: RowBlock) -> None:
             scratch, size = self.workers.scratch, rows.num_entries
             keys = scratch.get("keys", size, np.uint64)
-            entries = self.store.array(f"{self.group}/indices").read(rows.start, rows.stop)
+            entries, values = read_entries(self.store, self.group, self.column, rows.start, rows.stop)
             row_keys(rows.indptr, rows.first_row, rows.start, entries, self._position, keys)
-            values = [self.store.array(f"{self.group}/{self.column}").read(rows.start, rows.stop)] if dtypes else []
-            files.append((keys, *values), scratch)
+            files.append((keys,) if values is None else (keys, values), scratch)
             done(size)
 
         self.workers.each(deal, row_blocks(self.store, self.group, max_entries=block, whole_rows=False))
@@ -200,7 +191,7 @@ class InputOrder:
         rows = np.append(np.arange(self._sample.size - 1) * _SAMPLE, self.num_rows)
         return np.interp(keys.astype(np.float64) / 2.0**KEY_SHIFT, rows, self._sample)
 
-    def _sorted(self, files: BinFiles, index: int) -> tuple[Array, Array | None]:
+    def _sorted(self, files: BinFiles, index: int) -> Entries:
         keys, *values = files.read(index, self.workers.scratch)
         files.remove(index)
         if values:
@@ -210,20 +201,24 @@ class InputOrder:
         return _low_halves(keys).copy(), None
 
 
+def _dtypes(store: CSRStore, group: str, column: str | None) -> list[np.dtype[Any]]:
+    """Dtypes of what travels beside the keys."""
+    return [] if column is None else [store.array(f"{group}/{column}").dtype]
+
+
 def _low_halves(keys: Array) -> Any:
     return keys.view(np.uint32)[::2]
 
 
 def charge_input_order(store: CSRStore, groups: Sequence[str], column: str | None, *, budget: Budget, num_threads: int) -> None:
-    """Reserve what `InputOrder` holds at the least, of one group after the other.
+    """Reserve what `InputRows` holds at the least, of one group after the other.
 
     Raises
     ------
     BudgetError
         It does not fit.
     """
-    dtypes = [] if column is None else [store.array(f"{groups[0]}/{column}").dtype]
-    payload = 2 * sum(dtype.itemsize for dtype in dtypes)
+    payload = 2 * sum(dtype.itemsize for dtype in _dtypes(store, groups[0], column))
     degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
     budget.reserve(
         "vertex positions and degrees", (4 + degree_bytes) * store.num_vertices + 8 * store.attributes.num_input_vertices // _SAMPLE
@@ -236,7 +231,7 @@ def charge_input_order(store: CSRStore, groups: Sequence[str], column: str | Non
 
 
 def charge_store_order(store: CSRStore, column: str | None, *, budget: Budget) -> None:
-    """Reserve what `StoreOrder` holds: blocks of entries as read and as written."""
+    """Reserve what `StoreRows` holds: blocks of entries as read and as written."""
     arrays = [store.array(f"out/{name}") for name in ("indptr", "indices", *([] if column is None else [column]))]
     budget.reserve("blocks", sum(4 * BLOCK_ENTRIES * array.dtype.itemsize + decoded_bytes(array) for array in arrays))
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.ingest.bins import read_into
-from oocgraph.ingest.temporary import Folder
+from oocgraph.external_sort.temporary import Folder, read_into
 from oocgraph.store.files import write_at
 from oocgraph.types import Array
 

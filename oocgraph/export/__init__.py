@@ -1,0 +1,1 @@
+"""A stored graph as a file that other programs read."""

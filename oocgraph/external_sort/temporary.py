@@ -1,0 +1,95 @@
+"""Temporary files: numbered ones in a folder, and folders that know what is open, so that a failed build closes it all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from oocgraph.store import files
+from oocgraph.types import Array
+
+
+class Closable(Protocol):
+    """Something that holds files."""
+
+    def close(self) -> None:
+        """Close them; closing twice is allowed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder, and everything that was opened in it or below it.
+
+    Leaving its context closes all of that; the store's writer removes the files.
+    """
+
+    path: Path
+    opened: list[Closable] = field(default_factory=list)
+
+    def child(self, name: str) -> Folder:
+        """Return the folder `name` in this one."""
+        return Folder(self.path / name, self.opened)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for one in self.opened:
+            one.close()
+
+
+def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
+    """Fill arrays from a temporary file at `offset`; return the offset after them."""
+    end = files.read_into(fd, arrays, offset)
+    if end < offset + sum(array.nbytes for array in arrays):
+        raise OSError(f"temporary file ends at byte {end}")
+    return end
+
+
+class NumberedFiles:
+    """Temporary files ``0 .. num_files - 1`` of a folder, which threads append to without a lock; each is opened when it is needed.
+
+    Parameters
+    ----------
+    folder
+        Made if it does not exist; one per instance.
+    num_files
+        Number of files.
+    """
+
+    def __init__(self, folder: Folder, num_files: int) -> None:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        folder.opened.append(self)
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._files = [-1] * num_files
+
+    def fd(self, index: int) -> int:
+        """Return the descriptor of a file."""
+        if self._files[index] < 0:
+            with self._lock:
+                if self._files[index] < 0:
+                    self._files[index] = os.open(self.folder.path / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return self._files[index]
+
+    def close_bin(self, index: int) -> None:
+        """Close one file; it is opened again when needed."""
+        if self._files[index] >= 0:
+            os.close(self._files[index])
+            self._files[index] = -1
+
+    def remove(self, index: int) -> None:
+        """Delete a file that is not needed any more; its page cache goes with it."""
+        self.close_bin(index)
+        (self.folder.path / str(index)).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close all files; what is left is removed with the writer's scratch folder."""
+        for index in range(len(self._files)):
+            self.close_bin(index)
