@@ -41,7 +41,7 @@ ALLOWED = {
     "IPython": {"progress"},
     "matplotlib": {"results.plot"},
     "zarr": {"store"},
-    "dask": {"config", "results.dask", "runtime.worker_memory", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
+    "dask": {"config", "results.dask", "runtime.ledger", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
     "distributed": {"runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
     "dask_cuda": {"runtime.cluster"},
 }

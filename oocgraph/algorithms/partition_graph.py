@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.partition.cusp_spec import ROUND_VERTICES, PartitionOptions
 from oocgraph.partition.policy import Policy
 from oocgraph.progress import watched
-from oocgraph.runtime.partition_crew import Crew, InProcess, OnCluster
+from oocgraph.runtime.partition_crew import Crew, InProcess
 from oocgraph.runtime.partitioning import checked_policy, partition_store
-from oocgraph.runtime.scheduler import scheduler_loss_told
-from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.outputs import output_place
@@ -171,30 +167,24 @@ def partition_with_report(
 ) -> tuple[Partitions, dict[str, float]]:
     """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
     output_place(out, kind="partitions", overwrite=overwrite)
-    with watched(progress) as shown, _attended(client):
-        crew = _crew(store, out, client, shown, overwrite=overwrite)
+    with watched(progress) as shown, _crew(store, out, client, shown, overwrite=overwrite) as crew:
         seconds = partition_store(store, out, options, crew, overwrite=overwrite, durable=durable)
     return open_partitions(os.path.abspath(out)), seconds
 
 
 @contextmanager
-def _attended(client: Client | None) -> Iterator[None]:
-    """Tell of a lost scheduler, and have workers that stay silent removed."""
+def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress, *, overwrite: bool) -> Iterator[Crew]:
+    """Yield who runs the phases: this process, or the workers of a client."""
     if client is None:
-        yield
+        yield InProcess(progress)
         return
-    check_client(client)
-    with scheduler_loss_told(client), SilenceWatch(client, settings().silent_worker_timeout):
-        yield
+    from oocgraph.runtime.cluster_phases import OnCluster
+    from oocgraph.runtime.session import ClusterSession
 
-
-def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress, *, overwrite: bool) -> Crew:
-    if client is None:
-        return InProcess(progress)
-    wait_for_worker(client, settings().worker_timeout)
-    with Staging(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
-        survey_workers(client, store.url, graph_fingerprint(store), staged.folder)
-    return OnCluster(client, progress)
+    with ClusterSession(client) as session, session.loss_told():
+        with Staging(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
+            workers = session.find_workers(store.url, graph_fingerprint(store), staged.folder)
+        yield OnCluster(session, list(workers), progress)
 
 
 def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:

@@ -18,8 +18,9 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.runtime.cluster_product import ClusterProduct, find_workers, with_other_workers
+from oocgraph.runtime.cluster_product import ClusterProduct, find_workers
 from oocgraph.runtime.product import is_by_row
+from oocgraph.runtime.session import ClusterSession
 from oocgraph.runtime.stored_product import stored_matrix
 from oocgraph.runtime.worker_product import ProductSpec, unread_part
 from oocgraph.sparse.balanced import balanced_partition
@@ -36,16 +37,17 @@ def multiply_on_cluster(
 ) -> Array:  # fmt: skip
     """Multiply on the workers of `client`; see `oocgraph.spmv`. `threads` and `memory_budget` are of each worker."""
     options = {"threads": threads, "memory_budget": memory_budget if memory_budget is not None else settings().memory_budget}
-    if isinstance(operand, GraphOperand):
-        url = operand.store.url
-        where = os.path.abspath(url) if "://" not in url else url
-        return with_other_workers(client, lambda: _of_graph(operand, where, client, options))
-    return with_other_workers(client, lambda: _of_matrix(operand, client, options))
+    with ClusterSession(client) as session:
+        if isinstance(operand, GraphOperand):
+            url = operand.store.url
+            where = os.path.abspath(url) if "://" not in url else url
+            return session.rerun(lambda: _of_graph(operand, where, session, options))
+        return session.rerun(lambda: _of_matrix(operand, session, options))
 
 
-def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, Any]) -> Array:
+def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options: dict[str, Any]) -> Array:
     store, ring = operand.store, operand.semiring
-    addresses, nodes = find_workers(client, url, graph_fingerprint(store))
+    addresses, nodes = find_workers(session, url, graph_fingerprint(store))
     parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), nodes)
     budget = Budget(effective_budget_bytes(settings().memory_budget))
     with budget.together():
@@ -60,15 +62,15 @@ def _of_graph(operand: GraphOperand, url: str, client: Any, options: dict[str, A
         )
         for part in parts
     ]  # fmt: skip
-    product = ClusterProduct(client, parts, specs, _workers_of(parts, addresses))
+    product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
     sums = ring.zeros(store.num_vertices, operand.dtype)
     product.multiply(operand.in_store_order(), sums, ring)
     return operand.in_input_order(sums)
 
 
-def _of_matrix(operand: MatrixOperand, client: Any, options: dict[str, Any]) -> Array:
+def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[str, Any]) -> Array:
     ring = operand.semiring
-    addresses, nodes = find_workers(client, None, None)
+    addresses, nodes = find_workers(session, None, None)
     parts = operand.parts(len(addresses), nodes)
     num_lines = [part.num_lines if is_by_row(part) else operand.num_rows for part in parts]
     budget = Budget(effective_budget_bytes(settings().memory_budget))
@@ -82,7 +84,7 @@ def _of_matrix(operand: MatrixOperand, client: Any, options: dict[str, Any]) -> 
         )
         for part, length in zip(parts, num_lines, strict=True)
     ]  # fmt: skip
-    product = ClusterProduct(client, parts, specs, _workers_of(parts, addresses))
+    product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
     y = ring.zeros(operand.num_rows, operand.dtype)
     product.multiply(operand.converted(), y, ring)
     return y.view(np.bool_) if ring.is_boolean else y

@@ -82,6 +82,8 @@ class Stage:
         Threads of this worker.
     limit_bytes
         What this worker may hold in all.
+    untouched_bytes
+        What others have reserved of it and do not hold yet.
 
     Raises
     ------
@@ -91,7 +93,7 @@ class Stage:
         The budget is too small; nothing has been read by then.
     """
 
-    def __init__(self, spec: CuspSpec, *, threads: int, limit_bytes: int) -> None:
+    def __init__(self, spec: CuspSpec, *, threads: int, limit_bytes: int, untouched_bytes: int = 0) -> None:
         self.spec, self.threads, self.store = spec, threads, open_graph(spec.url, check_pages=spec.check_pages)
         self.compiled: CompiledPolicy = compile_policy(spec.policy)
         self.master_dtype = master_dtype(spec.num_partitions)
@@ -99,11 +101,11 @@ class Stage:
         charges = stage_bytes(self.store, spec, self.compiled, threads)
         compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
         # before anything is read; once more when the compiler has taken what it needs
-        _reserve(Budget(limit_bytes, following_bytes=spec.following_bytes), charges | compiler)
+        _reserve(Budget(limit_bytes, host_bytes() + untouched_bytes, following_bytes=spec.following_bytes), charges | compiler)
         self.compiled = compile_policy(spec.policy, self.prop)
         columns = [self.store.array(f"{spec.group}/{name}").dtype.newbyteorder("=").name for name in spec.columns]
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
-        self.budget = Budget(limit_bytes, baseline_bytes=host_bytes() - charges.get(DEGREES, 0))
+        self.budget = Budget(limit_bytes, baseline_bytes=host_bytes() + untouched_bytes - charges.get(DEGREES, 0))
         _reserve(self.budget, charges)
         self.masters: Array = np.full(self.store.num_vertices, -1, self.master_dtype)
         self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_vertices)

@@ -10,37 +10,20 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
 from typing import Any
 
-from oocgraph.config import settings
-from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.runtime import worker as tasks
+from oocgraph.runtime import worker_product
 from oocgraph.runtime.product import is_by_row, put_rows
-from oocgraph.runtime.scheduler import fetch, scheduler_loss_told, scheduler_lost, workers_of
-from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, survey_workers, wait_for_worker
+from oocgraph.runtime.session import ClusterSession
 from oocgraph.runtime.worker_product import ProductSpec
 from oocgraph.sparse.placement import NumaNode, topology_of_workers
 from oocgraph.types import Array
 
-logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
-"""How often it is looked whether scheduler and workers are still there."""
-
-ATTEMPTS = 3
-"""How often a product is made when workers are lost meanwhile."""
-
-
-class WorkerLostError(ClusterError):
-    """A worker that had a part has gone."""
-
-
-def find_workers(client: Any, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...]]:
+def find_workers(session: ClusterSession, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...]]:
     """Return the addresses of the workers, and which of them are on one machine and NUMA node, as far as they know.
 
     Raises
@@ -48,30 +31,9 @@ def find_workers(client: Any, url: str | None, fingerprint: str | None) -> tuple
     ClusterError
         No worker comes in time, one has another version, or does not see the graph.
     """
-    wait_for_worker(client, settings().worker_timeout)
-    told = survey_workers(client, url, fingerprint)
+    told = session.find_workers(url, fingerprint)
     addresses = sorted(told)
     return addresses, topology_of_workers([(told[address]["host"], told[address]["numa_node"]) for address in addresses])
-
-
-def with_other_workers(client: Any, multiply: Callable[[], Array]) -> Array:
-    """Compute a product; if a worker is lost or stays silent, compute it again with the remaining ones.
-
-    Raises
-    ------
-    ClusterError
-        The client is closed, or a worker was lost each time.
-    """
-    check_client(client)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            with scheduler_loss_told(client), SilenceWatch(client, settings().silent_worker_timeout):
-                return multiply()
-        except WorkerLostError as lost:
-            if attempt == ATTEMPTS:
-                raise ClusterError(f"{lost}, as others in {ATTEMPTS - 1} attempts before; see the workers' logs") from lost
-            logger.warning("%s; the product is made again", lost)
-    raise AssertionError("unreachable")
 
 
 class ClusterProduct:
@@ -79,8 +41,8 @@ class ClusterProduct:
 
     Parameters
     ----------
-    client
-        A `distributed.Client`.
+    session
+        The cluster.
     parts
         Of the matrix; those of a stored graph unread, those in memory are sent.
     specs, addresses
@@ -92,10 +54,10 @@ class ClusterProduct:
         A worker has no room for its share; it is named.
     """
 
-    def __init__(self, client: Any, parts: Sequence[Any], specs: Sequence[ProductSpec], addresses: Sequence[str]) -> None:
-        self._client, self._addresses = client, list(addresses)
+    def __init__(self, session: ClusterSession, parts: Sequence[Any], specs: Sequence[ProductSpec], addresses: Sequence[str]) -> None:
+        self._session, self._addresses = session, list(addresses)
         self._work = [(part, spec, address) for part, spec, address in zip(parts, specs, addresses, strict=True) if part.num_entries]
-        self._gather([self._submit(tasks.prepare_product, address, spec) for _, spec, address in self._work])
+        session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
 
     def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
         """Add the product to `y`.
@@ -115,71 +77,28 @@ class ClusterProduct:
         """
         if not self._work:
             return
-        sent = self._send(x, self._addresses)
-        shares = []
+        sent = self._session.scatter(x, self._addresses)
+        shares = {}
         for part, spec, address in self._work:
-            own = () if spec.url is not None else (self._send(part, [address]),)
-            shares.append(self._submit(tasks.multiply_share, address, spec, sent, *own))
+            own = None if spec.url is not None else self._session.scatter(part, [address])
+            shares[self._submit(address, worker_product.multiply_share, spec, sent, own)] = address
         if not is_by_row(self._work[0][0]):
-            (total,) = self._gather([self._sum(shares)])
+            (total,) = self._session.gather(self._sum(shares), needed=self._addresses)
             semiring.add(y, total)
             return
-        self._gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
+        self._session.gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
 
-    def _send(self, value: Any, addresses: list[str]) -> Any:
-        """Send something to workers; one that has gone since it was found is a lost one."""
-        try:
-            return self._client.scatter(value, workers=addresses, broadcast=True, hash=False)
-        except Exception as error:  # of Dask: a KeyError where the scheduler knows a worker no more
-            self._check_workers()
-            raise ClusterError(f"a vector or a matrix could not be sent to the workers: {error!r}; see their logs") from error
-
-    def _sum(self, partials: list[tuple[Any, str]]) -> tuple[Any, str]:
-        """Add column partials as a tree, each pair where the first of them is."""
+    def _sum(self, partials: dict[Any, str]) -> dict[Any, str]:
+        """Add column partials as a tree, each pair where the first of them is; returns the sum, with its worker."""
         spec = self._work[0][1]
         while len(partials) > 1:
-            pairs = [partials[i : i + 2] for i in range(0, len(partials), 2)]
-            partials = [
-                self._submit(tasks.add_partials, pair[0][1], spec, pair[0][0], pair[1][0]) if len(pair) == 2 else pair[0] for pair in pairs
-            ]
-        return partials[0]
+            left = list(partials.items())
+            pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
+            partials = {}
+            for (one, address), *other in pairs:
+                total = self._session.submit(address, worker_product.add_partials, spec, one, other[0][0]) if other else one
+                partials[total] = address
+        return partials
 
-    def _submit(self, task: Callable[..., Any], address: str, *arguments: Any) -> tuple[Any, str]:
-        future = self._client.submit(task, *arguments, workers=[address], allow_other_workers=False, pure=False, retries=0)
-        return future, address
-
-    def _gather(self, tasks_: Sequence[tuple[Any, str]], use: Callable[[int, Any], None] | None = None) -> list[Any]:
-        """Wait for tasks in order, fetch what each returns, and use or return it; the first failure in that order is raised."""
-        found = []
-        try:
-            for i, (future, address) in enumerate(tasks_):
-                result = self._result(future, address)
-                if use is None:
-                    found.append(result)
-                else:
-                    use(i, result)
-            return found
-        finally:
-            for future, _ in tasks_:
-                future.release()
-
-    def _check_workers(self) -> None:
-        if self._client.status != "running":
-            raise scheduler_lost(self._client)
-        alive = workers_of(self._client)
-        if lost := [address for address in self._addresses if address not in alive]:
-            raise WorkerLostError(f"worker {lost[0]} was lost during a product")
-
-    def _result(self, future: Any, address: str) -> Any:
-        """Wait for a task and return what it returned, or raise what it raised."""
-        try:
-            return fetch(self._client, future, meanwhile=self._check_workers, interval_seconds=POLL_SECONDS)
-        except OocGraphError:
-            raise
-        except Exception as error:
-            self._check_workers()
-            if isinstance(error, CancelledError):  # what the worker was sent went with it
-                raise WorkerLostError(f"worker {address} was lost during a product") from error
-            if future.status == "error":
-                raise ClusterError(f"a product failed on worker {address}: {error!r}") from error
-            raise
+    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._session.submit(address, tasks.with_plugin, function, *arguments)

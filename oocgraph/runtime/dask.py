@@ -24,17 +24,15 @@ from oocgraph.errors import OocGraphError
 from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime import worker as tasks
-from oocgraph.runtime.crew import Crew, WorkersLostError
+from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.driver import Driver, Outcome
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.levels import MAX_DEPTH_LIMIT
 from oocgraph.runtime.part import SearchOptions, few_of
-from oocgraph.runtime.scheduler import ask, scheduler_loss_told
-from oocgraph.runtime.silence import SilenceWatch
+from oocgraph.runtime.session import ClusterSession
 from oocgraph.runtime.specs import GraphSpec, SearchSpec
-from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
-from oocgraph.runtime.worker import OocGraphPlugin
+from oocgraph.runtime.survey import check_client
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_fields import damaged
@@ -47,13 +45,12 @@ logger = logging.getLogger(__name__)
 class ClusterRuntime:
     """A graph on the workers of a cluster, ready for searches. Use `ClusterRuntime.open` in a ``with`` statement."""
 
-    def __init__(self, client: Any, store: CSRStore, spec: GraphSpec, placement: list[str], nannies: dict[str, bool]) -> None:
-        self.client, self.store, self.spec = client, store, spec
-        self.crew = Crew(client, spec, placement, nannies)
+    def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
+        self.session, self.client, self.store, self.spec = session, session.client, store, spec
+        self.crew = Crew(session, spec, workers)
         self.load_seconds = 0.0
         self.searching = threading.Lock()
         self._open = ExitStack()  # one watch from first to last: to subscribe before each search would delay its first message by 10 ms
-        self._watched = ExitStack()  # until the workers have been told of the end: one that is silent must not hold that up
 
     @classmethod
     def open(
@@ -112,12 +109,10 @@ class ClusterRuntime:
             raise OocGraphError(
                 f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
             )
-        check_client(client)
-        with scheduler_loss_told(client), ExitStack() as watched:
-            watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
-            wait_for_worker(client, knobs.worker_timeout)
+        with ExitStack() as opened:
+            session = opened.enter_context(ClusterSession(client))
             fingerprint = graph_fingerprint(store)
-            workers = survey_workers(client, store.url, fingerprint, result_folder)
+            workers = session.find_workers(store.url, fingerprint, result_folder)
             spec = GraphSpec(
                 url=os.path.abspath(store.url) if "://" not in store.url else store.url,
                 fingerprint=fingerprint,
@@ -131,18 +126,11 @@ class ClusterRuntime:
                 device_memory_budget=device_memory_budget,
                 device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
             )
-            addresses = sorted(workers)
-            placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
-            _release_what_is_left(client)
-            runtime = cls(client, store, spec, placement, {address: info["nanny"] for address, info in workers.items()})
-            ask(client, client.register_plugin, OocGraphPlugin())
-            runtime._watched = watched.pop_all()
-        try:
-            with scheduler_loss_told(client):
+            runtime = cls(session, store, spec, workers)
+            opened.callback(runtime.close)
+            with session.loss_told():
                 runtime._load()
-        except BaseException:
-            runtime.close()
-            raise
+            opened.pop_all()
         runtime.load_seconds = time.perf_counter() - began
         for part in {part["worker"]: part for part in runtime.parts}.values():
             logger.info("worker %s: device %s (%s)", part["worker"], part["device"], part["device_reason"])
@@ -150,11 +138,7 @@ class ClusterRuntime:
 
     def _load(self) -> None:
         """Load the graph on the workers."""
-        watch = self._open.enter_context(Watch(self.client, self.crew.lease))
-        try:
-            self.crew.acquire(range(self.spec.num_partitions), watch)
-        except WorkersLostError:
-            self.crew.place_again(watch)
+        self.crew.load(self._open.enter_context(Watch(self.client, self.session.lease)))
         self._check_device_is_used()
 
     def __enter__(self) -> Self:
@@ -165,10 +149,8 @@ class ClusterRuntime:
 
     def close(self) -> None:
         """Give back what the workers hold for this runtime."""
-        with self._watched:
-            self._open.close()
-            self.crew.closed = True
-            self.crew.tell_all(tasks.release, self.crew.lease)
+        self._open.close()
+        self.session.close()
 
     @cached_property
     def dealing(self) -> Dealing:
@@ -193,7 +175,7 @@ class ClusterRuntime:
     @property
     def memory_budget(self) -> int:
         """Bytes of all workers' budgets."""
-        return sum({part["worker"]: part["memory_budget"] for part in self.parts if part}.values())
+        return self.crew.memory_budget
 
     @property
     def device_figures(self) -> dict[str, Any]:
@@ -249,7 +231,7 @@ class ClusterRuntime:
             What a lost worker held does not fit on those that are left.
         """
         check_client(self.client)
-        self.crew.check_open()
+        self.session.check()
         few = Few(*result_store.fields.get("few", self.few))
         if max(few) > QUEUE_CAPACITY:
             raise damaged(result_store.path, "few")
@@ -258,7 +240,7 @@ class ClusterRuntime:
         driver = Driver(self.crew, self.dealing, name, progress)
         spec = SearchSpec(
             search=name,
-            lease=self.crew.lease,
+            lease=self.session.lease,
             result_store=os.path.abspath(result_store.path),
             sources=sources,
             options=options,
@@ -267,23 +249,13 @@ class ClusterRuntime:
         )
         with self.searching:  # memory is reserved for one search at a time
             try:
-                with scheduler_loss_told(self.client), Watch(self.client, name) as watch:
+                with self.session.loss_told(), Watch(self.client, name) as watch:
                     return driver.run(spec, result_store, watch)
             finally:
-                self.crew.tell_all(tasks.forget, name)
+                self.session.tell_all(tasks.forget, name)
 
 
 def _device_kind(kind: DeviceKind) -> DeviceKind:
     if kind not in get_args(DeviceKind):
         raise OocGraphError(f"device is {kind!r}; on a cluster it must be one of {', '.join(get_args(DeviceKind))}")
     return kind
-
-
-def _release_what_is_left(client: Any) -> None:
-    """Give back what clients hold that are gone without having closed their runtimes."""
-    told = ask(client, client.run, tasks.leases, on_error="ignore")
-    if held := {lease for leases in told.values() for lease in leases}:
-        there = clients_of(client)  # asked after the workers: who holds something and is not there has gone
-        for lease in sorted(held):
-            if lease.partition("/")[0] not in there:
-                ask(client, client.run, tasks.release, lease, on_error="ignore")

@@ -18,10 +18,11 @@ from oocgraph.errors import ClusterError
 from oocgraph.partition.dealing import Dealing
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.runtime import worker as tasks
-from oocgraph.runtime.crew import MAX_IDLE_EPOCHS, Crew, WorkersLostError
+from oocgraph.runtime.crew import MAX_IDLE_EPOCHS, Crew
 from oocgraph.runtime.events import Watch
 from oocgraph.runtime.figures import Figures
 from oocgraph.runtime.part import bounds_of
+from oocgraph.runtime.session import WorkersLostError
 from oocgraph.runtime.specs import SearchSpec
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Progress
@@ -97,7 +98,7 @@ class Driver:
     """
 
     def __init__(self, crew: Crew, dealing: Dealing, name: str, progress: Progress) -> None:
-        self.crew, self.num_vertices, self.name, self.progress = crew, dealing.num_vertices, name, progress
+        self.crew, self.session, self.num_vertices, self.name, self.progress = crew, crew.session, dealing.num_vertices, name, progress
         self.bounds = bounds_of(dealing)
         self.figures = Figures(crew.spec.num_partitions)
         self.ahead = crew.spec.settings.steps_ahead
@@ -116,7 +117,7 @@ class Driver:
             try:
                 self._take_steps(spec, watch)
                 seconds = time.perf_counter() - began
-                parts = self._finish(watch)
+                parts = self._finish()
                 break
             except WorkersLostError as error:
                 if idle >= MAX_IDLE_EPOCHS:
@@ -148,16 +149,16 @@ class Driver:
             while len(epoch.ended) < partitions:
                 while epoch.submitted < done + self.ahead:
                     self._submit_step(epoch, watch)
-                kind, message = self.crew.next_event(watch, addresses)
+                kind, message = self.session.next_event(watch, addresses)
                 if kind == "done" and any(message in step for step in epoch.steps):
-                    self.crew.raise_failure(message)
+                    self.session.raise_failure(message)
                 elif kind == "event" and message["epoch"] == spec.epoch:
                     done = max(done, self._take_event(epoch, message))
                 silences = silences + 1 if kind == "nothing" and epoch.has_taken(done + 1) else 0
                 if silences > 1:
                     raise WorkersLostError(f"step {done + 1} was taken, but not all of its events came")
         finally:
-            self.crew.drop(future for step in epoch.steps for future in step)
+            self.session.drop(future for step in epoch.steps for future in step)
 
     def _submit_step(self, epoch: _Epoch, watch: Watch) -> None:
         """Submit the next step of every partition."""
@@ -167,7 +168,7 @@ class Driver:
         futures = []
         for p, address in enumerate(crew.placement):
             key = (f"bfs-step-{self.name}-{epoch.spec.epoch}", index, p)  # on the dashboard: bfs-step
-            future = crew.submit(key, address, tasks.step, spec, crew.graph, p, index, *before)
+            future = self.session.submit(address, tasks.step, spec, crew.graph, p, index, *before, key=key)
             future.add_done_callback(lambda done: watch.put("done", done) if done.status != "finished" else None)
             futures.append(future)
         epoch.steps.append(futures)
@@ -193,11 +194,11 @@ class Driver:
             epoch.steps.popleft()
         return step
 
-    def _finish(self, watch: Watch) -> list[dict[str, Any]]:
+    def _finish(self) -> list[dict[str, Any]]:
         """Have every partition write its result; returns their figures."""
         crew = self.crew
         futures = {}
         for p, address in enumerate(crew.placement):
             key = (f"bfs-write-{uuid.uuid4().hex}", p)
-            futures[crew.submit(key, address, tasks.finish, self.name, crew.graph, p)] = address
-        return crew.gather(futures, watch)
+            futures[self.session.submit(address, tasks.finish, self.name, crew.graph, p, key=key)] = address
+        return self.session.gather(futures)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.exchange.dask import ExchangePlugin, with_exchange
 from oocgraph.runtime.scheduler import workers_of
+from oocgraph.runtime.worker import OocGraphPlugin, with_plugin
 
 NUM_MESSAGES = 20
 """Small messages, one after the other."""
@@ -25,12 +25,12 @@ NUM_LARGE = 3
 
 def measure_exchange(client: Any) -> tuple[float, float]:
     """Return seconds of a message and of a byte."""
-    client.register_plugin(ExchangePlugin())
+    client.register_plugin(OocGraphPlugin())
     sender, receiver = sorted(workers_of(client))[:2]
     name = f"probe-{uuid.uuid4().hex}"
 
     def call(address: str, function: Any, *arguments: Any) -> Any:
-        return client.submit(with_exchange, function, *arguments, workers=[address], pure=False).result()
+        return client.submit(with_plugin, function, *arguments, workers=[address], pure=False).result()
 
     call(sender, leave, name, NUM_MESSAGES + NUM_LARGE)
     seconds = call(receiver, take, name, NUM_MESSAGES + NUM_LARGE, sender)
@@ -41,7 +41,7 @@ def measure_exchange(client: Any) -> tuple[float, float]:
 def leave(plugin: Any, name: str, count: int) -> None:
     """Leave messages for another worker: a task."""
     for i in range(count):
-        plugin.put(name, i, 0, {1: np.zeros(8 if i < NUM_MESSAGES else LARGE_BYTES, np.uint8)})
+        plugin.exchange.put(name, i, 0, {1: np.zeros(8 if i < NUM_MESSAGES else LARGE_BYTES, np.uint8)})
 
 
 def take(plugin: Any, name: str, count: int, sender: str) -> list[float]:
@@ -49,6 +49,6 @@ def take(plugin: Any, name: str, count: int, sender: str) -> list[float]:
     seconds = []
     for i in range(count):
         began = time.perf_counter()
-        plugin.get(name, i, 1, {sender: [0]})
+        plugin.exchange.get(name, i, 1, {sender: [0]})
         seconds.append(time.perf_counter() - began)
     return seconds

@@ -23,6 +23,7 @@ from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.plan.residency import Residency, part_state_bytes
 from oocgraph.runtime.device_part_load import DevicePartPlan, DevicePartResidency
 from oocgraph.runtime.engine import BUFFER_BYTES
+from oocgraph.runtime.ledger import WorkerLedger
 from oocgraph.runtime.part import PartRuntime
 from oocgraph.runtime.part_load import Loading, PartPlan
 from oocgraph.runtime.specs import GraphSpec, LeftError, StateLostError
@@ -65,16 +66,21 @@ class HeldPart:
 class HeldParts:
     """The partitions of one worker. Its lock is taken before that of a partition."""
 
-    def __init__(self, worker: Any) -> None:
-        self.worker = worker
+    def __init__(self, worker: Any, ledger: WorkerLedger) -> None:
+        self.worker, self.ledger = worker, ledger
         self.device = WorkerDevice(worker.address)
-        self.memory = WorkerMemory(worker, self.device)
+        self.memory = WorkerMemory(ledger, self.device)
         self._lock = threading.RLock()
         self._loads = itertools.count(1)
         self._left: deque[str] = deque(maxlen=REMEMBERED)
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
         self._dealings: dict[tuple[str, int], tuple[CSRStore, Dealing]] = {}
+        ledger.add(self.reserved_bytes)
+
+    def reserved_bytes(self) -> int:
+        """Bytes of the partitions that are here, and of one search at a time for each lease."""
+        return sum(list(self._charges.values())) + sum(part.residency.num_bytes for part in list(self._parts.values()))
 
     def limit_bytes(self, spec: GraphSpec) -> int:
         """Bytes that this worker may hold in all."""
@@ -95,7 +101,7 @@ class HeldParts:
         DeviceError
             The device cannot be used, or does not give what it says it has.
         """
-        with self._lock:
+        with self._lock, self.ledger.lock:
             self._refuse_late(lease)
             self._drop_failed()
             store, dealing = self._deal(spec)
@@ -110,8 +116,8 @@ class HeldParts:
             }
             plans = {(*spec.graph, p): _plan(store, dealing, p, loading, choice) for p in partitions if (*spec.graph, p) not in self._parts}
             try:
-                everything = {**self._charges, **charges}
-                residencies = self.memory.share_out(spec, plans, self._parts, everything, self._charges.values())
+                added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
+                residencies = self.memory.share_out(spec, plans, self._parts, added)
             except BudgetError as error:
                 raise BudgetError(
                     f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "

@@ -19,6 +19,7 @@ from oocgraph.memory import device_bytes_read
 from oocgraph.results.search import Iteration
 from oocgraph.runtime.events import SEARCHES
 from oocgraph.runtime.held_parts import HeldPart, HeldParts, loaded
+from oocgraph.runtime.ledger import WorkerLedger
 from oocgraph.runtime.part import PartRuntime, PartState, bounds_of
 from oocgraph.runtime.specs import SearchSpec, StateLostError
 from oocgraph.store.search_log import LogWriter
@@ -50,8 +51,8 @@ class Holdings(HeldParts):
     the searches (never for long).
     """
 
-    def __init__(self, worker: Any) -> None:
-        super().__init__(worker)
+    def __init__(self, worker: Any, ledger: WorkerLedger) -> None:
+        super().__init__(worker, ledger)
         self._searches_lock = threading.Lock()
         self._searches: dict[tuple[str, int], RunningSearch] = {}
 
@@ -267,7 +268,7 @@ class Holdings(HeldParts):
         return {
             "parts": [list(key) for key, _ in parts],
             "searches": [list(key) for key in list(self._searches)],
-            "reserved_bytes": sum(list(self._charges.values())) + sum(part.residency.num_bytes for _, part in parts),
+            "reserved_bytes": self.reserved_bytes(),
         }
 
 

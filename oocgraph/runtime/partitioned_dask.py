@@ -8,43 +8,34 @@ are submitted ahead (steps after the end do nothing). An iteration is two hops, 
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.errors import ClusterError
-from oocgraph.exchange.dask import ExchangePlugin, names_held, tell, with_exchange
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search
-from oocgraph.runtime import worker_members as tasks
-from oocgraph.runtime.crew import Crew, WorkersLostError
+from oocgraph.runtime import worker_members as members
+from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.events import Watch
-from oocgraph.runtime.scheduler import ask, scheduler_loss_told
-from oocgraph.runtime.silence import SilenceWatch
-from oocgraph.runtime.survey import check_client, clients_of, survey_workers, wait_for_worker
+from oocgraph.runtime.session import ClusterSession
+from oocgraph.runtime.survey import check_client
+from oocgraph.runtime.worker import forget, with_plugin
 from oocgraph.runtime.worker_members import MembersSpec, Step, Told
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
-
-logger = logging.getLogger(__name__)
-
-ATTEMPTS = 3
-"""How often a search begins when workers are lost meanwhile."""
 
 LEVEL_BYTES = 4
 """Of a level in a result."""
@@ -53,30 +44,9 @@ KEPT_HOPS = 2
 """Hops whose tasks are kept: those of the next still depend on them."""
 
 
-class MemberCrew(Crew):
-    """The workers of one partitioned graph."""
-
-    def acquire(self, partitions: Iterable[int], watch: Watch) -> None:
-        """Have the workers of some members load them, as far as they do not hold them."""
-        ask(self.client, self.client.register_plugin, ExchangePlugin())  # a worker that was started again has none
-        mine: dict[str, list[int]] = {}
-        for p in partitions:
-            mine.setdefault(self.placement[p], []).append(p)
-        futures = {
-            self.run(f"load-members-{uuid.uuid4().hex}", address, tasks.acquire, self.lease, self.spec, numbers): address
-            for address, numbers in mine.items()
-        }
-        for figures in self.gather(futures, watch):
-            for part in figures:
-                self.parts[part["partition"]] = part
-
-    def run(self, key: Any, address: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Submit a call that gets the worker's plugin."""
-        return self.submit(key, address, with_exchange, call, *arguments)
-
-    def tell_all(self, call: Callable[..., Any], name: str) -> None:
-        """Call on every worker, with its plugin, as far as they can be reached."""
-        super().tell_all(partial(tell, call), name)
+def acquire(lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load members on the worker of this task: `worker_members.acquire`."""
+    return with_plugin(members.acquire, lease, spec, numbers) or []
 
 
 def result_bytes(num_vertices: int, num_masters: int, itemsize: int) -> int:
@@ -113,35 +83,25 @@ class PartitionedClusterRuntime:
     ) -> None:
         began = time.perf_counter()
         knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_vertices, store.index_dtype
-        check_client(client)
+        session = ClusterSession(client)
         self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
         most = max(part.num_masters + part.num_isolated for part in partitions)
         self.budget.reserve("result", result_bytes(store.num_vertices, most, store.index_dtype.itemsize))
-        with scheduler_loss_told(client), ExitStack() as watched:
-            watched.enter_context(SilenceWatch(client, knobs.silent_worker_timeout))
-            wait_for_worker(client, knobs.worker_timeout)
-            fingerprint = graph_fingerprint(store)
-            told = survey_workers(client, store.url, fingerprint, None)
-            _release_what_is_left(client)
-            self._watched = watched.pop_all()
+        self.session, self._open = session, ExitStack()
+        self._open.enter_context(session)
+        fingerprint = graph_fingerprint(store)
         spec = MembersSpec(
             url=os.path.abspath(store.url) if "://" not in store.url else store.url, fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
             check_pages=partitions.check_pages,
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
-        addresses = sorted(told)
-        placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
-        self.crew = MemberCrew(client, spec, placement, {address: info["nanny"] for address, info in told.items()})
         self.searching = threading.Lock()
-        self._open = ExitStack()
         try:
-            self._watch = self._open.enter_context(Watch(client, self.crew.lease))
-            with scheduler_loss_told(client):
-                try:
-                    self.crew.acquire(range(spec.num_partitions), self._watch)
-                except WorkersLostError:
-                    self.crew.place_again(self._watch)
+            with session.loss_told():
+                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint), acquire)
+                self._watch = self._open.enter_context(Watch(client, session.lease))
+                self.crew.load(self._watch)
         except BaseException:
             self.close()
             raise
@@ -157,14 +117,11 @@ class PartitionedClusterRuntime:
     @property
     def memory_budget(self) -> int:
         """Bytes of all workers' budgets."""
-        return sum({part["worker"]: part["memory_budget"] for part in self.crew.parts if part}.values())
+        return self.crew.memory_budget
 
     def close(self) -> None:
         """Give back what the workers hold."""
-        with self._watched:
-            self._open.close()
-            self.crew.closed = True
-            self.crew.tell_all(tasks.release, self.crew.lease)
+        self._open.close()
 
     def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
         """Traverse as `oocgraph.runtime.partitioned.PartitionedRuntime.search`; the result is put together here.
@@ -175,31 +132,27 @@ class PartitionedClusterRuntime:
             The scheduler was lost, or workers again and again.
         """
         check_client(self.client)
-        self.crew.check_open()
+        self.session.check()
         last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
+
+        def attempt() -> Search:
+            name = uuid.uuid4().hex
+            try:
+                with Watch(self.client, name) as watch:  # its own: the tasks of an attempt before may yet be heard of
+                    return _Run(self, name, watch, progress).search(sources, last_level)
+            finally:
+                self.session.tell_all(forget, name)
+
         with self.searching:
-            for attempt in range(1, ATTEMPTS + 1):
-                name = uuid.uuid4().hex
-                try:
-                    with scheduler_loss_told(self.client):
-                        return _Run(self, name, self._watch, progress).search(sources, last_level)
-                except WorkersLostError as lost:
-                    if attempt == ATTEMPTS:
-                        raise ClusterError(
-                            f"{lost}, as others in {ATTEMPTS - 1} attempts before; look at the workers' logs and search again"
-                        ) from lost
-                    logger.warning("%s; its members are placed again and the search begins again", lost)
-                    self.crew.place_again(self._watch)
-                finally:
-                    self.crew.tell_all(tasks.forget, name)
-        raise AssertionError("unreachable")
+            return self.session.rerun(attempt, lambda: self.crew.place_again(self._watch))
 
 
 class _Run:
     """One attempt of a search."""
 
     def __init__(self, runtime: PartitionedClusterRuntime, name: str, watch: Watch, progress: Progress) -> None:
-        self.runtime, self.crew, self.name, self.watch, self.progress = runtime, runtime.crew, name, watch, progress
+        self.runtime, self.crew, self.session, self.name = runtime, runtime.crew, runtime.session, name
+        self.watch, self.progress = watch, progress
         self.hops: deque[list[Any]] = deque()
         self.summaries: deque[Any] = deque()
         self.submitted = -1
@@ -227,7 +180,7 @@ class _Run:
                 self.progress(LEVEL, len(iterations), 0)
                 self.progress(REACHED, reached, self.runtime.num_vertices)
         finally:
-            self.crew.drop([future for hop in self.hops for future in hop] + list(self.summaries))
+            self.session.drop([future for hop in self.hops for future in hop] + list(self.summaries))
         seconds = time.perf_counter() - began
         parent, level = self._collect()
         requested = sum(one.bytes_read for one in iterations)
@@ -248,7 +201,7 @@ class _Run:
         if level > last_level:
             return None
         first = sources if hop == 0 else None
-        return Step(search=self.name, lease=self.crew.lease, hop=hop, sources=first, apply=apply, expand=expand, cast=cast)
+        return Step(search=self.name, lease=self.session.lease, hop=hop, sources=first, apply=apply, expand=expand, cast=cast)
 
     def _told(self, sources: Array, last_level: int) -> Iterator[list[Told]]:
         """Yield what members have told, hop by hop, with some hops submitted ahead."""
@@ -262,7 +215,7 @@ class _Run:
             yield self._wait(self.summaries.popleft())
             hop += 1
             while len(self.hops) > self.submitted - hop + 1 + KEPT_HOPS:
-                self.crew.drop(self.hops.popleft())
+                self.session.drop(self.hops.popleft())
 
     def _submit(self, step: Step) -> None:
         """Submit one step of every member, and a task that puts together what they tell."""
@@ -270,10 +223,10 @@ class _Run:
         futures = []
         for p, address in enumerate(self.crew.placement):
             key = (f"bfs-hop-{self.name}", step.hop, p)  # on the dashboard: bfs-hop
-            future = self.crew.run(key, address, tasks.take_step, p, step, *before)
+            future = self.session.submit(address, with_plugin, members.take_step, p, step, *before, key=key)
             future.add_done_callback(lambda done: self.watch.put("done", done) if done.status != "finished" else None)
             futures.append(future)
-        summary = self.crew.submit((f"bfs-told-{self.name}", step.hop), self.crew.placement[0], _together, *futures)
+        summary = self.session.submit(self.crew.placement[0], _together, *futures, key=(f"bfs-told-{self.name}", step.hop))
         summary.add_done_callback(lambda done: self.watch.put("done", done))
         self.hops.append(futures)
         self.summaries.append(summary)
@@ -283,10 +236,10 @@ class _Run:
         """Wait for a hop; the first failure, of a task or of a worker, is raised."""
         addresses = set(self.crew.placement)
         while not summary.done():
-            kind, message = self.crew.next_event(self.watch, addresses)
+            kind, message = self.session.next_event(self.watch, addresses)
             if kind == "done":
-                self.crew.raise_failure(message)
-        (told,) = self.crew.gather({summary: self.crew.placement[0]}, self.watch)
+                self.session.raise_failure(message)
+        (told,) = self.session.gather({summary: self.crew.placement[0]}, needed=addresses)
         return list(told)
 
     def _iteration(
@@ -312,19 +265,10 @@ class _Run:
         parent = np.full(runtime.num_vertices, no_parent(runtime.dtype), runtime.dtype)
         level = np.full(runtime.num_vertices, UNREACHED, np.int32)
         for p, address in enumerate(self.crew.placement):
-            future = self.crew.run(f"bfs-collect-{self.name}-{p}", address, tasks.collect, p, self.name, self.crew.lease)
-            ((ids, parents, levels),) = self.crew.gather({future: address}, self.watch)
+            future = self.session.submit(address, with_plugin, members.collect, p, self.name, self.session.lease)
+            ((ids, parents, levels),) = self.session.gather({future: address})
             parent[ids], level[ids] = parents, levels
         return parent, level
-
-
-def _release_what_is_left(client: Any) -> None:
-    """Give back what clients hold that are gone without having closed their runtimes."""
-    held = {name for names in ask(client, client.run, names_held, on_error="ignore").values() for name in names}
-    if held:
-        there = clients_of(client)
-        for lease in sorted(name for name in held if name.partition("/")[0] not in there):
-            ask(client, client.run, partial(tell, tasks.release), lease, on_error="ignore")
 
 
 def _together(*told: Told) -> list[Told]:

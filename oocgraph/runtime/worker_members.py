@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,11 @@ import numpy as np
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
-from oocgraph.memory import Budget, host_bytes
+from oocgraph.memory import Budget
+from oocgraph.runtime.ledger import WorkerLedger
 from oocgraph.runtime.member import MemberSearch
 from oocgraph.runtime.member_set import MemberSet
 from oocgraph.runtime.specs import GraphSpec, StateLostError
-from oocgraph.runtime.worker_memory import worker_limit_bytes
 from oocgraph.store.partitions import open_partitions
 from oocgraph.types import Array
 
@@ -111,7 +112,8 @@ class HeldMembers:
     spec: MembersSpec
     held: MemberSet
     dtype: np.dtype[Any]
-    limit_bytes: int
+    budget: Budget
+    ledger: WorkerLedger
     searches: dict[tuple[str, int], MemberSearch] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -120,6 +122,12 @@ class HeldMembers:
         with self.lock:
             self.searches.clear()
             self.held.close()
+            self.ledger.close(self.budget)
+
+    def forget(self, search: str) -> None:
+        """Drop the states of a search."""
+        for key in [key for key in list(self.searches) if key[0] == search]:
+            self.searches.pop(key, None)
 
 
 def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
@@ -130,35 +138,38 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
     BudgetError
         They do not fit; the message names the worker.
     """
+    address = plugin.worker.address
+    there = plugin.resident.get(lease)
+    if there is not None and not set(there.held.members) >= set(numbers):
+        numbers = sorted({*numbers, *there.held.members})  # another worker was lost: all are loaded again, to be charged together
+        plugin.drop(lease)
+    there = plugin.keep(lease, partial(_load, plugin, spec, numbers))
+    return [_figures(there, p, address) for p in numbers]
+
+
+def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers:
     worker = plugin.worker
-    there = plugin.held.get(lease)
-    if there is not None and set(there.held.members) >= set(numbers):
-        return [_figures(there, p, worker.address) for p in numbers]
-    if there is not None:  # another worker was lost: all are loaded again, to be charged together
-        numbers = sorted({*numbers, *there.held.members})
-        plugin.held.pop(lease).close()
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
-    budget = Budget(worker_limit_bytes(worker, requested), baseline_bytes=host_bytes())
     dtype = np.dtype(spec.dtype)
     try:
-        held = MemberSet(
-            list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget, directed=spec.directed,
-            threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
-        )  # fmt: skip
+        with plugin.ledger.opening(requested) as budget:
+            held = MemberSet(
+                list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget,
+                directed=spec.directed, threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
+            )  # fmt: skip
     except BudgetError as error:
         raise BudgetError(
             f"worker {worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
             "or use more workers (--workers) or more memory for each (--worker-memory)"
         ) from error
-    plugin.held[lease] = there = HeldMembers(spec, held, dtype, budget.limit_bytes)
-    return [_figures(there, p, worker.address) for p in numbers]
+    return HeldMembers(spec, held, dtype, budget, plugin.ledger)
 
 
 def _figures(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
     return {
         "partition": p, "worker": address, "has_broadcast": bool(there.held.members[p].addresses.num_copies),
-        "num_edges": int(there.held.members[p].indptr[-1]), "memory_budget": there.limit_bytes,
+        "num_edges": int(there.held.members[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
     }  # fmt: skip
 
 
@@ -189,7 +200,7 @@ def take_step(plugin: Any, p: int, step: Step, *before: Told) -> Told:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
     received = _receive(plugin, p, step, before, there.dtype if step.apply else None)
     num_edges, messages = _advance(there, state, step, received)
-    plugin.put(step.search, step.hop, p, {q: message.to_bytes() for q, message in messages.items()})
+    plugin.exchange.put(step.search, step.hop, p, {q: message.to_bytes() for q, message in messages.items()})
     return Told(
         p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
         there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,
@@ -197,7 +208,7 @@ def take_step(plugin: Any, p: int, step: Step, *before: Told) -> Told:
 
 
 def _held(plugin: Any, lease: str, p: int) -> HeldMembers:
-    there: HeldMembers | None = plugin.held.get(lease)
+    there: HeldMembers | None = plugin.resident.get(lease)
     if there is None or p not in there.held.members:
         raise StateLostError(f"worker {plugin.worker.address} does not hold part {p}")
     return there
@@ -210,7 +221,7 @@ def _receive(plugin: Any, p: int, step: Step, before: Sequence[Told], dtype: np.
         if p in one.receivers:
             senders.setdefault(one.address, []).append(one.part)
     try:
-        raw = plugin.get(step.search, step.hop - 1, p, senders)
+        raw = plugin.exchange.get(step.search, step.hop - 1, p, senders)
     except ClusterError as error:
         raise StateLostError(str(error)) from error
     return {q: Message.from_bytes(message, dtype) for q, message in raw.items()}
@@ -236,18 +247,3 @@ def collect(plugin: Any, p: int, search: str, lease: str) -> tuple[Array, Array,
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
     slots = state.order[: int(state.found[0])]
     return state.member.ids_of(slots), state.parent[slots], state.levels(0, slots.size)
-
-
-def forget(plugin: Any, search: str) -> None:
-    """Drop the states of a search."""
-    plugin.forget(search)
-    for there in list(plugin.held.values()):
-        for key in [key for key in there.searches if key[0] == search]:
-            there.searches.pop(key, None)
-
-
-def release(plugin: Any, lease: str) -> None:
-    """Give back what a lease holds."""
-    there = plugin.held.pop(lease, None)
-    if there is not None:
-        there.close()

@@ -6,22 +6,16 @@ what is left; if that is too little, all get equal shares, and those that are he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import default_budget_bytes, effective_budget_bytes, host_bytes
 from oocgraph.plan.residency import Residency
 from oocgraph.runtime.device_part_load import DevicePartPlan, DevicePartResidency, Share
+from oocgraph.runtime.ledger import WorkerLedger
 from oocgraph.runtime.part_load import PartPlan
 from oocgraph.runtime.specs import GraphSpec
 from oocgraph.runtime.worker_device import WorkerDevice
-
-SPILL_MARGIN = 0.05
-"""Budget of a worker below the share of its memory at which Dask begins to spill results."""
-
-SPILL_SHARE = 0.7
-"""That share where Dask's configuration does not name one."""
 
 
 class Held(Protocol):
@@ -33,38 +27,31 @@ class Held(Protocol):
 
 
 class WorkerMemory:
-    """What a worker may hold, and what it holds beside partitions and searches.
+    """What the partitions of a worker may hold of its two memories.
 
     Attributes
     ----------
-    baseline
-        Bytes of the process without either, as far as that could be told.
     device_limit
         Bytes of device memory that the worker may hold for those who use it now.
     """
 
-    def __init__(self, worker: Any, device: WorkerDevice) -> None:
-        self._worker, self._device = worker, device
-        self.baseline = 0
+    def __init__(self, ledger: WorkerLedger, device: WorkerDevice) -> None:
+        self.ledger, self._device = ledger, device
         self.device_limit = 0
 
     def limit_bytes(self, spec: GraphSpec) -> int:
         """Bytes that this worker may hold in all."""
-        return worker_limit_bytes(self._worker, spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget)
+        return self.ledger.limit_bytes(spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget)
 
-    def share_out(
-        self, spec: GraphSpec, plans: Mapping[Any, PartPlan], held: Mapping[Any, Held], charges: dict[Any, int], reserved: Iterable[int]
-    ) -> dict[Any, Residency]:
+    def share_out(self, spec: GraphSpec, plans: Mapping[Any, PartPlan], held: Mapping[Any, Held], added_bytes: int) -> dict[Any, Residency]:
         """Plan what new partitions hold; if they do not fit beside those that are here, all get equal shares.
 
         Parameters
         ----------
         plans, held
             New partitions; those that are here.
-        charges
-            Bytes of all searches, with those to come.
-        reserved
-            Bytes of the searches before.
+        added_bytes
+            Bytes of the searches to come; those of partitions and searches that are here are in the ledger.
 
         Returns
         -------
@@ -78,9 +65,7 @@ class WorkerMemory:
         """
         limit = self.limit_bytes(spec)
         taken = sum(part.residency.num_bytes for part in held.values())
-        here = host_bytes()  # later it cannot be told from what is reserved and not yet touched, so it never falls
-        self.baseline = max(self.baseline, here - taken - sum(reserved)) if held else here
-        free = limit - self.baseline - sum(charges.values())
+        free = limit - self.ledger.baseline_bytes - (self.ledger.reserved_bytes - taken) - added_bytes
         on_device, taken_on_device = self._device_bytes(spec, plans, held)
         if taken <= free:
             try:
@@ -101,19 +86,6 @@ class WorkerMemory:
         limits = [self._device.limit_bytes(one, plan.device, taken) for one, plan in users if isinstance(plan, DevicePartPlan)]
         self.device_limit = min(limits, default=0)
         return self.device_limit, taken
-
-
-def worker_limit_bytes(worker: Any, requested: str | int | None) -> int:
-    """Bytes that a worker may hold in all: what was asked for, below the share of its memory at which Dask begins to spill results."""
-    import dask.config
-
-    limit = worker.memory_manager.memory_limit
-    if not limit:
-        return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
-    spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
-    share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
-    most = int(share * limit)
-    return most if requested is None else min(most, effective_budget_bytes(requested))
 
 
 def equal_shares(

@@ -18,11 +18,10 @@ import numpy as np
 
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
-from oocgraph.memory import Budget, host_bytes
+from oocgraph.memory import Budget
 from oocgraph.runtime.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
 from oocgraph.runtime.product_checks import has_nan, refuse_nan
 from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
-from oocgraph.runtime.worker_memory import worker_limit_bytes
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import open_graph
@@ -77,7 +76,7 @@ class ProductSpec:
         return SEMIRINGS[self.semiring]
 
 
-def prepare(worker: Any, spec: ProductSpec) -> None:
+def prepare(plugin: Any, spec: ProductSpec) -> None:
     """Compile what is needed, and reserve in trial all that the share is going to hold.
 
     Raises
@@ -85,16 +84,17 @@ def prepare(worker: Any, spec: ProductSpec) -> None:
     BudgetError
         It does not fit; the message names the worker.
     """
-    budget, dtype = _budget(worker, spec), np.dtype(spec.dtype)
-    with _naming(worker), budget.together():
-        budget.reserve("the vector", spec.num_columns * dtype.itemsize)
+    _load(spec)
+    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+        budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
         budget.reserve("the part of the matrix", spec.part_bytes)
-        _reserve_result(worker, spec, budget)
+        _reserve_result(plugin, spec, budget)
         if spec.url is not None:
-            _stored(worker, spec, budget)
+            _stored(plugin, spec, budget)
+    plugin.ledger.close(budget)
 
 
-def multiply_share(worker: Any, spec: ProductSpec, x: Array, part: Any) -> Array:
+def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array:
     """Return the rows of the worker's part, or by column a whole vector: (num_lines,) `dtype`; see the module.
 
     Parameters
@@ -111,17 +111,21 @@ def multiply_share(worker: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     OocGraphError
         A value is NaN.
     """
-    ring, budget = spec.ring, _budget(worker, spec, x, part)
-    with _naming(worker):
-        _reserve_result(worker, spec, budget)
-        product = None if spec.url is None else _stored(worker, spec, budget)
-    y = ring.zeros(spec.num_lines, np.dtype(spec.dtype))
-    if product is not None:
-        product.multiply(x, y, ring)
-    else:
-        threads = _threads(worker, spec)
-        parts: list[Any] = list(balanced_partition(part, PARTS_PER_THREAD * threads))
-        multiply(parts, x, y, ring, threads=threads, first_row=part.first_line if is_by_row(part) else 0)
+    ring = spec.ring
+    _load(spec, x, part)
+    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget:
+        _reserve_result(plugin, spec, budget)
+        product = None if spec.url is None else _stored(plugin, spec, budget)
+    try:
+        y = ring.zeros(spec.num_lines, np.dtype(spec.dtype))
+        if product is not None:
+            product.multiply(x, y, ring)
+        else:
+            threads = _threads(plugin, spec)
+            parts: list[Any] = list(balanced_partition(part, PARTS_PER_THREAD * threads))
+            multiply(parts, x, y, ring, threads=threads, first_row=part.first_line if is_by_row(part) else 0)
+    finally:
+        plugin.ledger.close(budget)
     if not ring.is_boolean and has_nan(y) and ring.uses_values:
         refuse_nan(*((product.values(), f"{spec.column} of {spec.url}") if product else ([(part.start, part.values)], "the matrix")))
     return y
@@ -134,7 +138,7 @@ def add_partials(spec: ProductSpec, one: Array, other: Array) -> Array:
     return y
 
 
-def _stored(worker: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
+def _stored(plugin: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
     """Open the part of a stored graph, and charge what streaming it holds."""
     assert spec.url is not None
     return StoredProduct(
@@ -142,13 +146,13 @@ def _stored(worker: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
         budget,
         transpose=spec.transpose,
         column=spec.column,
-        threads=_threads(worker, spec),
+        threads=_threads(plugin, spec),
         entries=spec.entries,
     )
 
 
-def _budget(worker: Any, spec: ProductSpec, x: Array | None = None, part: Any = None) -> Budget:
-    """Return what the worker has left, with the kernel in memory; what searches have reserved is theirs, touched or not."""
+def _load(spec: ProductSpec, x: Array | None = None, part: Any = None) -> None:
+    """Bring the kernel into memory, before memory is counted."""
     empty = np.empty(0, spec.dtype)
     part = spec.unread if part is None else part
     if spec.url is not None:
@@ -156,31 +160,28 @@ def _budget(worker: Any, spec: ProductSpec, x: Array | None = None, part: Any = 
         part = part_of(stored_matrix(store, transpose=spec.transpose, column=spec.column), spec.entries)
     assert part is not None
     load_kernel(part, empty if x is None else x, empty, spec.ring)
-    plugin = worker.plugins.get("oocgraph")
-    held = 0 if plugin is None else plugin.holdings.memory.baseline + plugin.holdings.inventory()["reserved_bytes"]
-    return Budget(worker_limit_bytes(worker, spec.memory_budget), baseline_bytes=max(host_bytes(), held))
 
 
-def _reserve_result(worker: Any, spec: ProductSpec, budget: Budget) -> None:
+def _reserve_result(plugin: Any, spec: ProductSpec, budget: Budget) -> None:
     """Charge what is returned; by column also the vectors of threads, and the two that are added to make a third."""
     vectors = 1
     if spec.unread is not None and not is_by_row(spec.unread):
-        threads = _threads(worker, spec)
+        threads = _threads(plugin, spec)
         vectors = max(3, 1 + num_private_vectors([spec.unread] * PARTS_PER_THREAD * threads, threads))
     budget.reserve("the result", vectors * spec.num_lines * np.dtype(spec.dtype).itemsize)
 
 
-def _threads(worker: Any, spec: ProductSpec) -> int:
-    return spec.threads or max(1, int(worker.state.nthreads))
+def _threads(plugin: Any, spec: ProductSpec) -> int:
+    return spec.threads or max(1, int(plugin.worker.state.nthreads))
 
 
 @contextmanager
-def _naming(worker: Any) -> Iterator[None]:
-    """Name the worker whose memory does not do."""
+def _naming(plugin: Any) -> Iterator[None]:
+    """Add the worker's address to a BudgetError."""
     try:
         yield
     except BudgetError as error:
-        raise BudgetError(f"worker {worker.address}: {error}") from error
+        raise BudgetError(f"worker {plugin.worker.address}: {error}") from error
 
 
 def unread_part(part: Any) -> Any:

@@ -12,7 +12,7 @@ from distributed import Client
 from oocgraph import BudgetError, ClusterError, CorruptStoreError, OocGraphError, build_csr, generate_kronecker, open_graph, spmv
 from oocgraph.kernels.semirings import SEMIRINGS
 from oocgraph.memory import host_bytes
-from oocgraph.runtime import cluster_product
+from oocgraph.runtime import cluster_product, session
 from oocgraph.runtime.cluster_product import find_workers
 from oocgraph.runtime.scheduler import workers_of
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -92,7 +92,8 @@ def test_five_workers(tmp_path, kron):
         expected = matrix @ x
         check(spmv(matrix, x, client=cluster.client), expected, "plus_times")
         check(spmv(kron, x, client=cluster.client), expected, "plus_times")
-        addresses, nodes = find_workers(cluster.client, kron.url, graph_fingerprint(kron))
+        with session.ClusterSession(cluster.client) as opened:
+            addresses, nodes = find_workers(opened, kron.url, graph_fingerprint(kron))
         assert addresses == cluster.workers()
         assert sorted(worker for node in nodes for worker in node.workers) == list(range(5))
 
@@ -157,16 +158,16 @@ def test_a_worker_that_is_lost_costs_an_attempt(tmp_path, kron, monkeypatch):
     with Cluster(tmp_path, workers=3) as cluster:
         submit, killed = cluster_product.ClusterProduct._submit, []
 
-        def kill_first(self, task, address, *arguments):
+        def kill_first(self, address, task, *arguments):
             if task.__name__ == "multiply_share" and not killed:
                 killed.append(address)
                 cluster.kill(address)
-            return submit(self, task, address, *arguments)
+            return submit(self, address, task, *arguments)
 
         monkeypatch.setattr(cluster_product.ClusterProduct, "_submit", kill_first)
         check(spmv(kron, x, client=cluster.client), expected, "plus_times")
         assert killed
-        monkeypatch.setattr(cluster_product, "ATTEMPTS", 1)
+        monkeypatch.setattr(session, "ATTEMPTS", 1)
         killed.clear()
-        with pytest.raises(ClusterError, match=r"worker tcp://\S+ was lost during a product"):
+        with pytest.raises(ClusterError, match=r"worker tcp://\S+ was lost"):
             spmv(kron, x, client=cluster.client)

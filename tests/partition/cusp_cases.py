@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -87,24 +87,25 @@ class Readers:
     """
 
     def __init__(self, num_readers, choose=lambda i, _: i):
-        self.num_readers, self._choose, self._token = num_readers, choose, uuid.uuid4().hex
-        memory = SimpleNamespace(memory_limit=0)
-        self._workers = [SimpleNamespace(state=SimpleNamespace(nthreads=1), memory_manager=memory) for _ in range(num_readers)]
+        self.num_readers, self._choose, self._stages = num_readers, choose, {}
 
     def run(self, spec, phase, calls, **options):
-        return [
-            steps.run_phase(self._workers[self._choose(i, len(calls)) % self.num_readers], self._token, spec, phase, call, options)
-            for i, call in enumerate(calls)
-        ]
+        found = []
+        for i, call in enumerate(calls):
+            reader = self._choose(i, len(calls)) % self.num_readers
+            if reader not in self._stages:
+                self._stages[reader] = steps.make_stage(replace(spec, threads=1))
+            found.append(steps.run_phase(self._stages[reader], phase, call, options))
+        return found
 
     def close(self):
-        for worker in self._workers:
-            steps.forget(worker, self._token)
+        for stage in self._stages.values():
+            steps.close(stage)
 
 
 def partition_with(crew, *arguments, **options):
     """Partition a graph by a crew."""
-    with mock.patch.object(entry, "_crew", return_value=crew):
+    with mock.patch.object(entry, "_crew", return_value=nullcontext(crew)):
         return oocgraph.partition_graph(*arguments, **options)
 
 

@@ -11,6 +11,7 @@ from oocgraph.config import settings
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.runtime.engine import Few
 from oocgraph.runtime.holdings import Holdings
+from oocgraph.runtime.ledger import WorkerLedger
 from oocgraph.runtime.levels import search
 from oocgraph.runtime.local import LocalRuntime
 from oocgraph.runtime.part import SearchOptions
@@ -40,12 +41,11 @@ class Loop:
 def worker(*, limit=0, threads=1):
     """Return what one worker holds; `events` of its worker are what it has told."""
     events = []
-    return Holdings(
-        SimpleNamespace(
-            address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads),
-            loop=Loop(), log_event=lambda _, event: events.append(event), events=events,
-        )
+    made = SimpleNamespace(
+        address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads),
+        loop=Loop(), log_event=lambda _, event: events.append(event), events=events,
     )  # fmt: skip
+    return Holdings(made, WorkerLedger(made))
 
 
 def graph_spec(store, num_partitions=1, **options):

@@ -17,8 +17,8 @@ from oocgraph.errors import ClusterError, OocGraphError, StoreError
 from oocgraph.memory import host_bytes
 from oocgraph.runtime import holdings
 from oocgraph.runtime import worker as tasks
-from oocgraph.runtime.crew import Crew
 from oocgraph.runtime.dask import ClusterRuntime
+from oocgraph.runtime.session import ClusterSession
 from oocgraph.store.search_store import SearchStore
 from tests.processes import program
 from tests.reference_build import reference_build
@@ -103,7 +103,7 @@ def test_an_interrupt_while_the_graph_is_loaded(kron, client, folder, monkeypatc
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Crew, "next_event", interrupted)
+    monkeypatch.setattr(ClusterSession, "_result", interrupted)
     with pytest.raises(KeyboardInterrupt):
         oocgraph.bfs(kron[0], SOURCE, client=client)
     no_tasks(client)

@@ -14,6 +14,7 @@ from oocgraph.runtime import crew, holdings
 from oocgraph.runtime import worker as tasks
 from oocgraph.runtime.dask import ClusterRuntime
 from oocgraph.runtime.part import SearchOptions
+from oocgraph.runtime.session import ClusterSession
 from oocgraph.runtime.specs import SearchSpec, StateLostError
 from oocgraph.store.search_store import SearchStore
 from tests.runtime import clusters
@@ -46,7 +47,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     stored = SearchStore.create(tmp_path / "result.zarr", {"num_partitions": 3, "epoch": -1})
     spec = SearchSpec(
         search="one",
-        lease=runtime.crew.lease,
+        lease=runtime.session.lease,
         result_store=str(stored.path),
         sources=np.array([0]),
         options=SearchOptions("alpha-beta", 99, runtime.few),
@@ -95,7 +96,7 @@ def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeyp
     """All have written what they found, and one dies before the client has asked for its figures."""
     store, levels = kron
     victim, killed = runtime.placement[0], []
-    fetch = crew.Crew._result
+    fetch = ClusterSession._result
 
     def late(self, future, *arguments):
         if "write" in str(future.key) and not killed:
@@ -103,7 +104,7 @@ def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeyp
             cluster.kill(victim)
         return fetch(self, future, *arguments)
 
-    monkeypatch.setattr(crew.Crew, "_result", late)
+    monkeypatch.setattr(ClusterSession, "_result", late)
     result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime).result(timeout=PATIENCE)
     assert killed
     judge(store, result, levels)

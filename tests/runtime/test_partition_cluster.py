@@ -15,7 +15,7 @@ from distributed import Client
 import oocgraph
 from oocgraph.errors import BudgetError, ClusterError, OutputError, PolicyError
 from oocgraph.partition.policy import Policy
-from oocgraph.runtime import partition_steps as steps
+from oocgraph.runtime import worker as tasks
 from oocgraph.store.graph import open_graph
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
 from tests.processes import PATIENCE_SECONDS
@@ -57,7 +57,7 @@ def slow_master(prop, v):
 
 def kept(client):
     """Return what workers keep for partitionings."""
-    return [token for tokens in client.run(steps.kept).values() for token in tokens]
+    return [lease for leases in client.run(tasks.leases).values() for lease in leases]
 
 
 @pytest.mark.parametrize("name", ["CVC", "FEC", "SVC"])

@@ -13,13 +13,13 @@ from distributed import Client, LocalCluster
 import oocgraph
 from oocgraph.algorithms.partition_graph import partition_graph
 from oocgraph.errors import BudgetError, ClusterError
-from oocgraph.exchange.dask import PLUGIN
 from oocgraph.memory import Budget
 from oocgraph.partition.grid import grid_policy
 from oocgraph.partition.policies import named_policy
 from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.runtime.partitioned_dask import PartitionedClusterRuntime
 from oocgraph.runtime.scheduler import workers_of
+from oocgraph.runtime.worker import PLUGIN
 from oocgraph.verify import verify_search
 from tests.runtime.clusters import Cluster
 
@@ -40,7 +40,7 @@ def left(client):
 
     def look(dask_worker=None):
         plugin = dask_worker.plugins.get(PLUGIN)
-        return [] if plugin is None else [*plugin.held, *plugin.outbox]
+        return [] if plugin is None else [*plugin.resident, *plugin.exchange.outbox]
 
     return [one for found in client.run(look).values() for one in found]
 
@@ -127,5 +127,5 @@ def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_clie
         PartitionedClusterRuntime(partitions, store, other)
     assert left(threads_client)
     with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
-        assert set(left(threads_client)) == {runtime.crew.lease}
+        assert set(left(threads_client)) == {runtime.session.lease}
     assert left(threads_client) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 from concurrent.futures import CancelledError
 from types import SimpleNamespace
@@ -12,11 +11,10 @@ import dask
 import pytest
 
 from oocgraph.errors import ClusterError
-from oocgraph.runtime import cluster_product, crew, partition_crew
-from oocgraph.runtime.cluster_product import ClusterProduct, WorkerLostError
-from oocgraph.runtime.crew import Crew, WorkersLostError
-from oocgraph.runtime.partition_crew import OnCluster
+from oocgraph.runtime import cluster_phases, session
+from oocgraph.runtime.cluster_phases import OnCluster
 from oocgraph.runtime.scheduler import fetch
+from oocgraph.runtime.session import ClusterSession, WorkersLostError
 from tests.processes import PATIENCE_SECONDS
 
 LOOKS = 20
@@ -139,29 +137,25 @@ def without_init(kind, **attributes):
     return made
 
 
-def fetch_in_search(client, one):
-    """Fetch a member's parents, for one."""
-    made = without_init(Crew, client=client, closed=False)
-    return made._result(one, SimpleNamespace(queue=queue.SimpleQueue()), {"tcp://1"})
-
-
-def fetch_in_product(client, one):
-    """Fetch the rows of a worker's part."""
-    return without_init(ClusterProduct, _client=client, _addresses=["tcp://1"])._result(one, "tcp://1")
+def fetch_in_session(client, one):
+    """Fetch what the one worker of a task has found."""
+    made = without_init(ClusterSession, client=client, closed=False)
+    return made._result(one, {"tcp://1"}, [one])
 
 
 def fetch_in_partitioning(client, one):
-    """Fetch the counts of many blocks."""
-    return without_init(OnCluster, _client=client)._result(one, "edges")
+    """Fetch the counts of many blocks, for which any worker will do."""
+    made = without_init(ClusterSession, client=client, closed=False)
+    return without_init(OnCluster, _session=made)._result(one, "edges")
 
 
-CALLERS = [(fetch_in_search, "tcp://1 was lost"), (fetch_in_product, "tcp://1 was lost"), (fetch_in_partitioning, "no worker")]
+CALLERS = [(fetch_in_session, "tcp://1 was lost"), (fetch_in_partitioning, "no worker")]
 
 
 @pytest.fixture
 def often(monkeypatch):
     """Look at the workers often, and wait for none."""
-    for module in (crew, cluster_product, partition_crew):
+    for module in (session, cluster_phases):
         monkeypatch.setattr(module, "POLL_SECONDS", INTERVAL_SECONDS)
     with dask.config.set({"oocgraph.worker-timeout": INTERVAL_SECONDS}):
         yield
@@ -187,22 +181,21 @@ def test_a_slow_result_is_given_up_when_its_worker_goes(client, fetch_in, messag
     assert client.cancelled.wait(PATIENCE_SECONDS)
 
 
-def test_a_product_whose_task_is_cancelled_has_lost_its_worker(client):
+def test_a_task_that_is_cancelled_has_lost_its_worker(client):
     """What a worker was sent goes with it, and Dask cancels the tasks that need it, before a look finds the worker gone."""
     client.arrived.set()
-    with pytest.raises(WorkerLostError, match="tcp://1 was lost"):
-        fetch_in_product(client, future(raising(CancelledError("gone")), status="cancelled"))
+    with pytest.raises(WorkersLostError, match="cancelled"):
+        fetch_in_session(client, future(raising(CancelledError("gone")), status="cancelled"))
 
 
-@pytest.mark.parametrize("fetch_in", [fetch_in_search, fetch_in_product])
-def test_an_error_of_a_task_is_told_as_one(client, fetch_in):
+def test_an_error_of_a_task_is_told_as_one(client):
     """With what was raised; its workers are there."""
     client.arrived.set()
     error = ValueError("of the task")
     failed = future(raising(error), status="error")
     failed.exception = lambda: error
     with pytest.raises(ClusterError, match=r"failed on .*worker.*of the task"):
-        fetch_in(client, failed)
+        fetch_in_session(client, failed)
 
 
 def test_a_worker_that_goes_before_it_is_sent_anything_is_a_lost_one(monkeypatch):
@@ -211,7 +204,7 @@ def test_a_worker_that_goes_before_it_is_sent_anything_is_a_lost_one(monkeypatch
     def scatter(*_, **__):
         raise KeyError("tcp://1")
 
-    monkeypatch.setattr(cluster_product, "workers_of", lambda client: {})
+    monkeypatch.setattr(session, "workers_of", lambda client: {})
     client = SimpleNamespace(status="running", scatter=scatter)
-    with pytest.raises(WorkerLostError, match="tcp://1 was lost"):
-        without_init(ClusterProduct, _client=client, _addresses=["tcp://1"])._send(None, ["tcp://1"])
+    with pytest.raises(WorkersLostError, match="tcp://1 was lost"):
+        without_init(ClusterSession, client=client, closed=False).scatter(None, ["tcp://1"])

@@ -38,7 +38,7 @@ def budget(megabytes):
 
 
 def reserved(holder):
-    return holder.memory.baseline + holder.inventory()["reserved_bytes"]
+    return holder.ledger.baseline_bytes + holder.inventory()["reserved_bytes"]
 
 
 def test_two_graphs_share_the_budget(tmp_path):

@@ -123,7 +123,7 @@ def test_the_smallest_host_budget_that_is_named_works(graph, shim):
     named = int(re.search(r"--memory \(memory_budget\) to at least (\d+)M", str(caught.value))[1]) + 2
     opened[0].peak_pinned_bytes = 0
     holder.acquire("other", replace(spec, memory_budget=f"{named}M"), [0, 1])
-    assert holder.memory.baseline + holder.inventory()["reserved_bytes"] <= named * MEGABYTES
+    assert holder.ledger.baseline_bytes + holder.inventory()["reserved_bytes"] <= named * MEGABYTES
     assert opened[0].peak_pinned_bytes <= holder.inventory()["reserved_bytes"]
 
 

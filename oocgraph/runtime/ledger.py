@@ -1,0 +1,103 @@
+"""One account of a worker's memory: what searches, members of traversals, partitionings and products have reserved, each knowing of all.
+
+In: what a worker may hold, and reservations. Out: a `Budget` whose baseline contains what others have reserved, touched or not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from oocgraph.memory import Budget, default_budget_bytes, effective_budget_bytes, host_bytes
+
+SPILL_MARGIN = 0.05
+"""Budget of a worker below the share of its memory at which Dask begins to spill results."""
+
+SPILL_SHARE = 0.7
+"""That share where Dask's configuration does not name one."""
+
+
+class WorkerLedger:
+    """The memory of one worker.
+
+    Parameters
+    ----------
+    worker
+        Dask's.
+
+    Attributes
+    ----------
+    lock
+        Held while somebody plans what to reserve, until it is reserved.
+    """
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self.lock = threading.RLock()
+        self._accounts: dict[int, Callable[[], int]] = {}
+        self._baseline = 0
+
+    def add(self, reserved: Callable[[], int]) -> None:
+        """Open an account that says itself how many bytes are reserved in it."""
+        self._accounts[id(reserved)] = reserved
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Bytes reserved in all accounts."""
+        return sum(reserved() for reserved in list(self._accounts.values()))
+
+    @property
+    def baseline_bytes(self) -> int:
+        """Bytes of the process without what is reserved. Reserved bytes that are not touched yet cannot be told from it: it never falls."""
+        with self.lock:
+            reserved = self.reserved_bytes
+            here = host_bytes()
+            self._baseline = max(self._baseline, here - reserved) if reserved else here
+            return self._baseline
+
+    def limit_bytes(self, requested: str | int | None) -> int:
+        """Bytes that the worker may hold in all."""
+        return worker_limit_bytes(self._worker, requested)
+
+    @property
+    def untouched_bytes(self) -> int:
+        """Bytes that are reserved and that the process does not hold yet."""
+        with self.lock:
+            reserved, here = self.reserved_bytes, host_bytes()
+            self._baseline = self._baseline if reserved else here
+            return max(0, self._baseline + reserved - here)
+
+    @contextmanager
+    def opening(self, requested: str | int | None) -> Iterator[Budget]:
+        """Yield a budget beside all that is reserved; what is reserved with it inside stays in the books until `close`."""
+        with self.lock:
+            budget = Budget(self.limit_bytes(requested), baseline_bytes=self.untouched_bytes + host_bytes())
+            self.note(budget)
+            try:
+                yield budget
+            except BaseException:
+                self.close(budget)
+                raise
+
+    def note(self, budget: Budget) -> None:
+        """Keep in the books what is reserved with a budget, until `close`."""
+        self._accounts[id(budget)] = lambda: budget.reserved_bytes
+
+    def close(self, budget: Budget) -> None:
+        """Give back what was reserved with a budget."""
+        self._accounts.pop(id(budget), None)
+
+
+def worker_limit_bytes(worker: Any, requested: str | int | None) -> int:
+    """Bytes that a worker may hold in all: what was asked for, below the share of its memory at which Dask begins to spill results."""
+    import dask.config
+
+    limit = worker.memory_manager.memory_limit
+    if not limit:
+        return effective_budget_bytes(requested) if requested is not None else default_budget_bytes()
+    spill = dask.config.get("distributed.worker.memory.spill", SPILL_SHARE)
+    share = (spill if spill else SPILL_SHARE) - SPILL_MARGIN
+    most = int(share * limit)
+    return most if requested is None else min(most, effective_budget_bytes(requested))
