@@ -142,17 +142,19 @@ def warnings(log: str) -> tuple[str, ...]:
     return tuple(line for line in log.splitlines() if re.search(r"\bwarning\b\s*[:#]", line) and DEPRECATED not in line)
 
 
-def compile_for_all(source: str, names: Sequence[str]) -> list[Compiled]:
-    """Compile for every target of both releases: CUDA 12 knows sm_50 and newer, CUDA 13 sm_75 and newer.
+def compile_for(source: str, names: Sequence[str], *, every_target: bool) -> list[Compiled]:
+    """Compile for every target of both releases (CUDA 12 knows sm_50 and newer, CUDA 13 sm_75 and newer), or for the oldest and newest.
 
     In a process of its own: the compilers keep hundreds of MB, which later tests of budgets would find in this one.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:
-        return child.submit(_compile_for_all, source, list(names)).result()
+        return child.submit(_compile_for, source, list(names), every_target).result()
 
 
-def _compile_for_all(source: str, names: Sequence[str]) -> list[Compiled]:
-    by_release = [[(nvrtc, arch) for arch in nvrtc.archs] for nvrtc in map(Nvrtc, FOLDERS)]
+def _compile_for(source: str, names: Sequence[str], every_target: bool) -> list[Compiled]:
+    by_release = [
+        [(nvrtc, arch) for arch in (nvrtc.archs if every_target else (min(nvrtc.archs), max(nvrtc.archs)))] for nvrtc in map(Nvrtc, FOLDERS)
+    ]
     targets = [target for both in zip_longest(*by_release) for target in both if target]  # libraries do not wait for each other
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(lambda target: target[0].compile(source, target[1], names), targets))
