@@ -79,9 +79,11 @@ class ClusterSession:
     def close(self) -> None:
         """Have the workers give back what they hold for this session; a silent one must not hold that up. Closing again does nothing."""
         if not self.closed:
-            with self._silence:
-                self.closed = True
+            self.closed = True
+            try:
                 self.tell_all(tasks.release, self.lease)
+            finally:
+                self._silence.__exit__(None, None, None)
 
     def loss_told(self) -> Any:
         """Return a context in which the loss of the scheduler is one error, whatever Dask raises."""
