@@ -26,6 +26,7 @@ from oocgraph.errors import (
 
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from oocgraph.ingest.generators.kronecker import generate_kronecker
     from oocgraph.partition.policy import Policy
     from oocgraph.results.bfs import BFSResult
+    from oocgraph.results.components import ComponentsResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.runtime.in_process import open_runtime
     from oocgraph.sparse.balanced import balanced_partition
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from oocgraph.store.graph import CSRStore, open_graph
     from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import verify_bfs
+    from oocgraph.verify_connectivity import verify_components
 
 __version__ = "0.1.0"
 
@@ -51,6 +54,7 @@ __all__ = [
     "BudgetError",
     "CSRStore",
     "ClusterError",
+    "ComponentsResult",
     "ConvergenceError",
     "CorruptStoreError",
     "DeviceError",
@@ -73,6 +77,7 @@ __all__ = [
     "bfs",
     "build_csr",
     "check_store",
+    "connected_components",
     "export_graph",
     "generate_kronecker",
     "open_graph",
@@ -83,11 +88,13 @@ __all__ = [
     "plan_bfs",
     "spmv",
     "verify_bfs",
+    "verify_components",
 ]
 
 _HOMES = {
     "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
+    "ComponentsResult": "oocgraph.results.components",
     "PageRankResult": "oocgraph.results.pagerank",
     "PartialCOO": "oocgraph.sparse.partial",
     "PartialCSC": "oocgraph.sparse.partial",
@@ -98,6 +105,7 @@ _HOMES = {
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
+    "connected_components": "oocgraph.algorithms.components",
     "export_graph": "oocgraph.export.files",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
@@ -108,6 +116,7 @@ _HOMES = {
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "spmv": "oocgraph.algorithms.spmv",
     "verify_bfs": "oocgraph.verify",
+    "verify_components": "oocgraph.verify_connectivity",
 }
 
 

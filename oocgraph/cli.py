@@ -40,6 +40,7 @@ COMMANDS = {
     "bfs": "Search breadth-first from one or several sources.",
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
+    "components": "Find the connected components.",
     "bench": "Measure, beside a peer on the same graph.",
 }
 """Name and short help; a command's module is imported when it is called."""

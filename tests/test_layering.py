@@ -24,7 +24,7 @@ LAYERS = [
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},
     {"results"},
-    {"verify", "exchange", "subgraph", "plan"},
+    {"verify", "verify_connectivity", "exchange", "subgraph", "plan"},
     {"runtime"},
     {"algorithms"},
     {"bench"},
@@ -148,6 +148,11 @@ def test_verify_shares_no_code_with_what_it_judges():
     # reads of bytes, their checksums, and what loads kernels: nothing that decides
     shared = {"kernels.crc32c", "kernels.intrinsics", "kernels.load", "kernels.sound"}
     assert not verifier & search - shared, "the verifier and the search share kernels"
+
+
+def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
+    """Neither the algorithm nor its kernels are reachable from it."""
+    assert not {"algorithms.components", "kernels.components"} & reachable("verify_connectivity")
 
 
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]

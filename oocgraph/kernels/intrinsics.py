@@ -1,4 +1,4 @@
-"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, an atomic or, a prefetch, and three calls of libc.
+"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, atomic steps, a prefetch, and three calls of libc.
 
 `pread`, `memcpy` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
@@ -72,6 +72,18 @@ def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> An
         return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "monotonic")
 
     return types.int64(numbers, types.int64, types.int64), codegen
+
+
+@intrinsic
+def compare_and_swap(typing_context: Any, numbers: Any, index: Any, expected: Any, wanted: Any) -> Any:
+    """Set ``numbers[index]`` to `wanted` if it is `expected`, in one step; returns what it was. `numbers` is contiguous, of integers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        place = builder.gep(array.data, [args[1]])
+        return builder.extract_value(builder.cmpxchg(place, args[2], args[3], "monotonic", "monotonic"), 0)
+
+    return numbers.dtype(numbers, types.int64, numbers.dtype, numbers.dtype), codegen
 
 
 @intrinsic

@@ -153,3 +153,46 @@ def find_unlinked(linked: Any, level: Any, unreached: int) -> int:
         if 0 < level[v] < unreached and not (linked[v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
             return v
     return -1
+
+
+@nb.njit(nogil=True, cache=True)
+def root_of(joined: Any, v: int) -> int:
+    """Return the root of the tree of a vertex, halving the path to it."""
+    while joined[v] != v:
+        joined[v] = joined[joined[v]]
+        v = joined[v]
+    return v
+
+
+@nb.njit(nogil=True, cache=True)
+def roots_of(joined: Any, vertices: Any) -> Any:
+    """Return the roots of the trees of some vertices: (n,) int64 both."""
+    out = np.empty(vertices.size, np.int64)
+    for i in range(vertices.size):
+        out[i] = root_of(joined, vertices[i])
+    return out
+
+
+@nb.njit(nogil=True, cache=True)
+def join_rows(joined: Any, component: Any, indptr: Any, first_row: int, first_edge: int, indices: Any) -> Any:
+    """Join the ends of the edges of some rows; returns the ends of the first edge between two components, or -1 twice.
+
+    Parameters
+    ----------
+    joined : (num_vertices,) int64
+        A vertex of its tree for each, itself if it is the root. Changed.
+    indptr : (num_rows + 1,) int64
+        As stored.
+    first_edge
+        Entry that ``indices[0]`` is; the first and the last row may be cut.
+    """
+    for i in range(indptr.size - 1):
+        u = first_row + i
+        for e in range(max(indptr[i], first_edge), min(indptr[i + 1], first_edge + indices.size)):
+            v = np.int64(indices[e - first_edge])
+            if component[u] != component[v]:
+                return u, v
+            a, b = root_of(joined, u), root_of(joined, v)
+            if a != b:
+                joined[max(a, b)] = min(a, b)
+    return -1, -1

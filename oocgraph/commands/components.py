@@ -1,0 +1,57 @@
+"""``oocgraph components``: find the connected components, write the component of every vertex."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import click
+
+from oocgraph.commands.common import (
+    check_pages_option,
+    check_result_path,
+    emit,
+    json_option,
+    memory_option,
+    overwrite_option,
+    progress_bars,
+    tell_cold_kernels,
+    threads_option,
+)
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@memory_option
+@threads_option
+@check_pages_option
+@click.option("--out", metavar="FILE", help="Write vertices and components: .zarr, .parquet or .csv.")
+@overwrite_option
+@click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
+@json_option
+def components(graph: str, *, memory: str | None, out: str | None, overwrite: bool, validate: bool, as_json: bool, **options: Any) -> None:
+    """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
+
+    Each component is named after its vertex with the smallest id; a vertex without edges is a component of its own.
+
+    Figures: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
+    largest component; bytes_read is the larger of the bytes requested and the device bytes of this process.
+    """
+    from oocgraph.algorithms.components import connected_components
+    from oocgraph.memory import PeakSampler
+    from oocgraph.store.graph import open_graph
+    from oocgraph.verify_connectivity import verify_components
+
+    store = open_graph(graph)
+    check_result_path(out, overwrite=overwrite)
+    tell_cold_kernels("components")
+    with PeakSampler() as sampler, progress_bars() as progress:
+        result = connected_components(store, memory_budget=memory, progress=progress, **options)
+        began = perf_counter()
+        if validate:
+            verify_components(store, result, memory_budget=memory)
+        validated = perf_counter()
+        if out is not None:
+            result.write(out, overwrite=overwrite)
+    seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
+    emit({**result.summary(), **seconds, "peak_host_bytes": sampler.peak_bytes}, as_json=as_json, title=repr(result))

@@ -1,0 +1,123 @@
+"""Kernels of connected components: trees of vertices, joined along edges by any number of threads at once.
+
+In: `parent`, (num_vertices,) index dtype, in which each vertex names one of its component, itself at first, never one with a larger number.
+Out: the same, changed. Roots are hooked to smaller ones by compare-and-swap, so that no lock is needed and no order matters.
+
+Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest), IPDPS 2018, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from oocgraph.kernels.intrinsics import compare_and_swap
+
+
+@nb.njit(nogil=True, cache=True)
+def link(parent: Any, u: int, v: int) -> None:
+    """Put two vertices into one component."""
+    a, b = np.int64(parent[u]), np.int64(parent[v])
+    while a != b:
+        high, low = max(a, b), min(a, b)
+        above = np.int64(parent[high])
+        if above == low:
+            return
+        kind = parent.dtype.type
+        if above == high and compare_and_swap(parent, high, kind(high), kind(low)) == kind(high):
+            return
+        a, b = np.int64(parent[np.int64(parent[high])]), np.int64(parent[low])
+
+
+@nb.njit(nogil=True, cache=True)
+def link_plane(parent: Any, first: int, neighbours: Any) -> None:
+    """Link consecutive vertices, from `first` on, each with one neighbour."""
+    for i in range(neighbours.size):
+        link(parent, first + i, np.int64(neighbours[i]))
+
+
+@nb.njit(nogil=True, cache=True)
+def link_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, begin: int, entries: Any) -> None:
+    """Link the vertices that are not known to be in the component `giant` with their neighbours, the first `skip` of each apart.
+
+    Parameters
+    ----------
+    offsets : (num_rows + 1,) int64
+        Where the rows from `first_row` on begin.
+    begin
+        First entry of `entries`, which may begin and end within a row.
+    """
+    end = begin + entries.size
+    for i in range(offsets.size - 1):
+        if offsets[i + 1] <= begin or np.int64(parent[first_row + i]) == giant:
+            continue
+        if offsets[i] >= end:
+            return
+        for e in range(max(offsets[i] + skip, begin), min(offsets[i + 1], end)):
+            link(parent, first_row + i, np.int64(entries[e - begin]))
+
+
+@nb.njit(nogil=True, cache=True)
+def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, gap: int, most: int, out: Any) -> tuple[int, int]:
+    """Find the ranges of entries that `link_rows` needs: those close to each other are one range, none is longer than `most`.
+
+    Parameters
+    ----------
+    gap
+        Entries that are read, though not needed, to join two ranges.
+    out : (n, 2) int64
+        Receives first entry of each range and the one after its last; as many as fit.
+
+    Returns
+    -------
+    Rows that were looked at, and ranges found: fewer rows than there are where `out` is full.
+    """
+    count = 0
+    for i in range(offsets.size - 1):
+        begin, end = offsets[i] + skip, offsets[i + 1]
+        if begin >= end or np.int64(parent[first_row + i]) == giant:
+            continue
+        if count and begin - out[count - 1, 1] <= gap and end - out[count - 1, 0] <= most:
+            out[count - 1, 1] = end
+            continue
+        if count + (end - begin + most - 1) // most > out.shape[0] and count:
+            return i, count
+        while begin < end and count < out.shape[0]:
+            out[count, 0], out[count, 1] = begin, min(end, begin + most)
+            begin, count = out[count, 1], count + 1
+    return offsets.size - 1, count
+
+
+@nb.njit(nogil=True, cache=True)
+def compress(parent: Any, start: int, stop: int) -> None:
+    """Have vertices name the roots of their trees; other threads may do so for other vertices."""
+    for v in range(start, stop):
+        root = np.int64(parent[v])
+        while np.int64(parent[root]) != root:
+            root = np.int64(parent[root])
+        parent[v] = root
+
+
+@nb.njit(nogil=True, cache=True)
+def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
+    """Name the components of vertices that come in ascending order of their ids: each after the first of its vertices.
+
+    Parameters
+    ----------
+    numbers : (n,) int64
+        Store numbers; negative where isolated.
+    named : (num_vertices,) index dtype
+        Of each root, the vertex that its component is named after; `none` where that is not known yet. Changed.
+
+    Returns
+    -------
+    Components that were named.
+    """
+    count = 0
+    for v in numbers:
+        if v >= 0 and np.int64(named[np.int64(parent[v])]) == none:
+            named[np.int64(parent[v])] = v
+            count += 1
+    return count

@@ -1,0 +1,90 @@
+"""What connected components return: the component of every vertex, named after its vertex with the smallest id.
+
+In: of each vertex with edges the one that its component is named after, and the vertex ids of the graph. Out: `ComponentsResult`, whose
+`component` is aligned with every input id (`oocgraph.results.base`); a vertex without edges is a component of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oocgraph.results.base import VertexResult
+from oocgraph.results.writer import ID
+from oocgraph.store.columns import Ids
+from oocgraph.text import format_number
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ComponentsResult(VertexResult):
+    """Connected components under the user's vertex ids.
+
+    Parameters
+    ----------
+    stored_component : (num_vertices,) index dtype
+        In store order: store number of the vertex that the component is named after.
+    num_linked
+        Components of vertices that have edges.
+    seconds, bytes_requested, bytes_read
+        Time of finding them, loading apart; bytes asked of the store's files, planes included; the larger of these and the device
+        bytes of the process.
+    plane_bytes
+        Bytes of the planes that were read.
+    **figures
+        As of `oocgraph.results.base.VertexResult`.
+    """
+
+    algorithm = "components"
+    columns = {"component": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    metrics = (
+        "num_components", "seconds", "bytes_read", "bytes_requested", "plane_bytes", "edge_bytes", "peak_host_bytes", "memory_budget",
+        "load_seconds",
+    )  # fmt: skip
+
+    stored_component: Array
+    num_linked: int
+    seconds: float
+    bytes_requested: int
+    bytes_read: int
+    plane_bytes: int
+
+    def __repr__(self) -> str:
+        return f"<ComponentsResult: {self.num_components:,} components of {self.ids.num_ids:,} vertices, {format_number(self.seconds)} s>"
+
+    @property
+    def num_components(self) -> int:
+        """Components, those of isolated vertices included."""
+        return self.num_linked + self.ids.num_ids - int(self.stored_component.size)
+
+    @cached_property
+    def component(self) -> Any:
+        """Smallest id of the component of each of `vertices`: (num_ids,) int64, or object array of str."""
+        return self._joined("component")
+
+    def component_of(self, ids: Any) -> Any:
+        """Smallest id of the component of one vertex, or of several.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        return self._look_up("component", ids)
+
+    def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
+        """See `VertexResult.values_of`."""
+        linked = numbers >= 0
+        named = self.ids.stored_ids_of(self.stored_component[numbers[linked]])
+        if isinstance(named, np.ndarray):
+            out = np.array(vertices)
+            out[linked] = named
+            return {"component": out}
+        import pyarrow as pa
+
+        at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
+        return {"component": pa.concat_arrays([named, vertices]).take(pa.array(at))}

@@ -1,0 +1,100 @@
+"""Judges connected components: every edge is read once, and joined by one thread, sharing no code with what is judged.
+
+In: a graph, and the components in store order (or a `ComponentsResult`). Out: nothing, or ValidationError that names the first rule broken
+and the vertices. The rules:
+
+1. A component is named after a vertex that is in it.
+2. Both ends of every edge are in one component.
+3. Every vertex is joined by edges with the one that its component is named after.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from oocgraph.allocator import returned_memory
+from oocgraph.config import settings
+from oocgraph.errors import ValidationError
+from oocgraph.kernels import verify as rules
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.results.components import ComponentsResult
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
+from oocgraph.store.rows import BLOCK_ROWS, read_entries, row_blocks
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+BLOCK_BYTES = 4 << 20
+"""Bytes of ``indices`` that are held."""
+
+
+def verify_components(
+    graph: CSRStore | str | os.PathLike[str], result: ComponentsResult | Array, *, memory_budget: str | int | None = None
+) -> None:
+    """Check that a result names the connected components of a graph; of a directed one, the weakly connected ones.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path.
+    result
+        Of `oocgraph.connected_components`, or (num_vertices,) store numbers in store order.
+    memory_budget
+        Bytes that the whole process may hold, the result included; by default most of what the machine leaves.
+
+    Raises
+    ------
+    ValidationError
+        A rule is broken; the message names it and the vertices.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    CorruptStoreError
+        The store cannot be read.
+    """
+    store = open_graph(graph)
+    component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
+    if component.shape != (store.num_vertices,) or component.dtype.kind not in "iu":
+        raise ValidationError(
+            f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_vertices:,} vertices"
+        )
+    load_libraries(store)
+    joined, indices = np.empty(0, np.int64), store.array("out/indices")
+    load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, np.empty(0, store.index_dtype)))])
+    knobs, count = settings(), BLOCK_BYTES // store.index_dtype.itemsize
+    with returned_memory():
+        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
+        with budget.together():
+            budget.reserve("vertices that edges join", 8 * store.num_vertices)
+            budget.reserve("a block of rows", BLOCK_BYTES + 16 * BLOCK_ROWS + decoded_bytes(indices))
+            budget.reserve("threads and compiled code", SLACK_BYTES)
+        joined, buffer = np.arange(store.num_vertices), np.empty(count, store.index_dtype)
+        for block in row_blocks(store, "out", max_entries=count, whole_rows=False):
+            entries = read_entries(indices, block, buffer)
+            u, v = rules.join_rows(joined, component, block.indptr, block.first_row, block.start, entries)
+            if u >= 0:
+                raise _broken(store, "an edge leads from one component to another", u, v)
+        _check_names(store, joined, component)
+
+
+def _check_names(store: CSRStore, joined: Array, component: Array) -> None:
+    """Check that vertices are joined with the one that their component is named after, block by block."""
+    for start in range(0, component.size, BLOCK_ROWS):
+        named = component[start : start + BLOCK_ROWS].astype(np.int64)
+        if (outside := np.flatnonzero((named < 0) | (named >= component.size))).size:
+            raise ValidationError(f"the component of vertex number {start + outside[0]} is {named[outside[0]]}, which is no vertex")
+        if (other := np.flatnonzero(component[named] != named)).size:
+            raise _broken(store, "a component is named after a vertex of another", start + int(other[0]), int(named[other[0]]))
+        roots = rules.roots_of(joined, np.arange(start, start + named.size)), rules.roots_of(joined, named)
+        if (apart := np.flatnonzero(roots[0] != roots[1])).size:
+            raise _broken(
+                store, "no path of edges joins a vertex with that of its component's name", start + int(apart[0]), int(named[apart[0]])
+            )
+
+
+def _broken(store: CSRStore, rule: str, u: int, v: int) -> ValidationError:
+    names = VertexIds(store).ids_of([u, v]).tolist()
+    return ValidationError(f"{rule}: {names[0]!r} and {names[1]!r}")
