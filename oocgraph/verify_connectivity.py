@@ -68,9 +68,8 @@ def verify_components(
     with returned_memory():
         budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
         with budget.together():
-            budget.reserve("vertices that edges join", 8 * store.num_vertices)
-            budget.reserve("a block of rows", BLOCK_BYTES + 16 * BLOCK_ROWS + decoded_bytes(indices))
-            budget.reserve("threads and compiled code", SLACK_BYTES)
+            for name, num_bytes in _charges(store).items():
+                budget.reserve(name, num_bytes)
         joined, buffer = np.arange(store.num_vertices), np.empty(count, store.index_dtype)
         for block in row_blocks(store, "out", max_entries=count, whole_rows=False):
             entries = read_entries(indices, block, buffer)
@@ -78,6 +77,19 @@ def verify_components(
             if u >= 0:
                 raise _broken(store, "an edge leads from one component to another", u, v)
         _check_names(store, joined, component)
+
+
+def verification_bytes(store: CSRStore) -> int:
+    """Return what the check of a result takes beside the interpreter, the result included."""
+    return store.num_vertices * store.index_dtype.itemsize + sum(_charges(store).values())
+
+
+def _charges(store: CSRStore) -> dict[str, int]:
+    return {
+        "vertices that edges join": 8 * store.num_vertices,
+        "a block of rows": BLOCK_BYTES + 64 * BLOCK_ROWS + decoded_bytes(store.array("out/indices")),
+        "threads and compiled code": SLACK_BYTES,
+    }
 
 
 def _check_names(store: CSRStore, joined: Array, component: Array) -> None:

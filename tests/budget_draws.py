@@ -117,7 +117,7 @@ class Draws:
         """Return the next `Draw`."""
         self.num_drawn += 1
         kinds = [self._build, self._generate, self._bfs, self._bfs, self._pagerank, self._spmv, self._export, self._partition, self._check]
-        kind = self._one([*kinds, self._plan, self._bench])
+        kind = self._one([*kinds, self._components, self._plan, self._bench])
         arguments, output = kind(self._one(list(self.graphs)), self.folder / f"out-{self.num_drawn}")
         return Draw(tuple(map(str, arguments)), self._one(WAYS), output)
 
@@ -169,6 +169,12 @@ class Draws:
         out = out.with_suffix(self._one(TABLES))
         written = ["--out", out] if self.rng.random() < 0.7 else []
         return ["pagerank", self.graphs[graph], "--top", self._one([0, 10, 1000]), "--max-iter", 200, *options, *written], out
+
+    def _components(self, graph, out):
+        out = out.with_suffix(self._one(TABLES))
+        options = [*self._maybe("--validate"), *self._maybe("--check-pages"), *self._threads()]
+        written = self.rng.random() < 0.7
+        return ["components", self.graphs[graph], *options, *(["--out", out] if written else [])], out if written else None
 
     def _spmv(self, graph, _out):
         return ["spmv", self.graphs[graph], *self._maybe("--transpose"), *self._threads()], None

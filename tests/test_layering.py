@@ -7,6 +7,7 @@ import json
 import resource
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def module_names():
 MODULES = module_names()
 
 
+@cache
 def imports(path):
     """Names of all modules that a file imports when it runs, wherever in the file; not those for type checkers only."""
     tree = ast.parse(path.read_text())
@@ -81,6 +83,7 @@ def imports(path):
     return found
 
 
+@cache
 def own_imports(path):
     """Modules of oocgraph that a file imports, without the leading ``oocgraph.``."""
     inside = {name.removeprefix("oocgraph.") for name in imports(path) if name.startswith("oocgraph.")}

@@ -99,15 +99,23 @@ def connected_components(
     ...     result.vertices.tolist(), result.component.tolist(), result.num_components
     ([1, 3, 5, 7, 9], [1, 1, 1, 7, 7], 2)
     """
+    return find_components(
+        open_graph(graph, check_pages=check_pages), memory_budget=memory_budget, threads=threads, progress=progress
+    )  # fmt: skip
+
+
+def find_components(
+    store: CSRStore, *, memory_budget: str | int | None, threads: int | None, progress: ProgressOption, following_bytes: int = 0
+) -> ComponentsResult:
+    """Find the components of a graph; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
     check_threads(threads)
-    store = open_graph(graph, check_pages=check_pages)
     knobs, started = settings(), perf_counter()
     limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
     threads = threads or knobs.threads
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         load_kernels(_kernel_calls(store.index_dtype))
-        _charge(store, Budget(limit), threads)
+        _charge(store, Budget(limit, following_bytes=following_bytes), threads)
         began, device = perf_counter(), device_bytes_read()
         run = _Run(store, threads, shown)
         run.link_planes()

@@ -29,7 +29,9 @@ from oocgraph.commands.common import (
 @overwrite_option
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
-def components(graph: str, *, memory: str | None, out: str | None, overwrite: bool, validate: bool, as_json: bool, **options: Any) -> None:
+def components(
+    graph: str, *, memory: str | None, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool, **options: Any
+) -> None:
     """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
 
     Each component is named after its vertex with the smallest id; a vertex without edges is a component of its own.
@@ -37,16 +39,17 @@ def components(graph: str, *, memory: str | None, out: str | None, overwrite: bo
     Figures: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process.
     """
-    from oocgraph.algorithms.components import connected_components
+    from oocgraph.algorithms.components import find_components
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
-    from oocgraph.verify_connectivity import verify_components
+    from oocgraph.verify_connectivity import verification_bytes, verify_components
 
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     tell_cold_kernels("components")
     with PeakSampler() as sampler, progress_bars() as progress:
-        result = connected_components(store, memory_budget=memory, progress=progress, **options)
+        following = verification_bytes(store) if validate else 0
+        result = find_components(store, memory_budget=memory, progress=progress, following_bytes=following, **options)
         began = perf_counter()
         if validate:
             verify_components(store, result, memory_budget=memory)

@@ -301,6 +301,12 @@ def pagerank(call: Call) -> Answer:
     return {"vertices": np.asarray(result.vertices), "rank": np.asarray(result.rank), "top": [str(one) for one, _ in result.top(1)]}
 
 
+def components(call: Call) -> Answer:
+    """Find the connected components."""
+    result = oocgraph.connected_components(call.graph, **call.common(oocgraph.connected_components))
+    return {"vertices": np.asarray(result.vertices), "component": np.asarray(result.component)}
+
+
 # Everything else that takes a graph.
 
 
@@ -464,6 +470,7 @@ OPERATIONS = {
         Operation(bfs_written, _draw_written, share=60),
         Operation(spmv, _draw_product, share=250, checks=_where_taken("spmv")),
         Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250, checks=_where_taken("pagerank")),
+        Operation(components, _draw_usual, share=100, checks=_where_taken("connected_components")),
         Operation(export, _draw_export, share=250, checks=_where_taken("export_graph")),
         Operation(partition, _draw_partition, share=150, checks=_where_taken("partition_graph")),
         Operation(read_parts, _draw_usual, kinds=("partitions",), share=120, checks=lambda _: False),

@@ -158,7 +158,7 @@ def test_a_path_that_only_the_client_sees(graph, client):
 
 def test_a_path_that_means_another_graph_there(graph, client):
     """Its fingerprint is another."""
-    with changed(client, "oocgraph.store.search_store:graph_fingerprint", lambda _: "another"):
+    with changed(client, "oocgraph.store.fingerprint:graph_fingerprint", lambda _: "another"):
         refused(ClusterError, rf"sees another graph at {graph.url} than the client", graph, client)
 
 
