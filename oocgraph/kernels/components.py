@@ -61,12 +61,14 @@ def link_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, 
 
 @nb.njit(nogil=True, cache=True)
 def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, gap: int, most: int, out: Any) -> tuple[int, int]:
-    """Find the ranges of entries that `link_rows` needs: those close to each other are one range, none is longer than `most`.
+    """Find the ranges of entries that `link_rows` needs: those close to each other are one range.
 
     Parameters
     ----------
     gap
         Entries that are read, though not needed, to join two ranges.
+    most
+        Entries of a range; more only where a row alone would fill `out` with ranges.
     out : (n, 2) int64
         Receives first entry of each range and the one after its last; as many as fit.
 
@@ -84,8 +86,9 @@ def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, g
             continue
         if count + (end - begin + most - 1) // most > out.shape[0] and count:
             return i, count
-        while begin < end and count < out.shape[0]:
-            out[count, 0], out[count, 1] = begin, min(end, begin + most)
+        while begin < end:
+            out[count, 0] = begin
+            out[count, 1] = end if count == out.shape[0] - 1 else min(end, begin + most)
             begin, count = out[count, 1], count + 1
     return offsets.size - 1, count
 

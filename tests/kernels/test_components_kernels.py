@@ -1,0 +1,47 @@
+"""Trees that threads join at once: the components that SciPy finds, each named after its smallest vertex, for indices of both widths."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from oocgraph.kernels import components as kernels
+
+NUM_VERTICES, PIECE = 50_000, 500
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_that_link_at_once(dtype, seed):
+    """Each vertex with one random neighbour, which makes a few large components whose roots are hooked again and again."""
+    neighbours = np.random.default_rng(seed).integers(0, NUM_VERTICES, NUM_VERTICES).astype(dtype)
+    parent = np.arange(NUM_VERTICES, dtype=dtype)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda v: kernels.link_plane(parent, v, neighbours[v : v + PIECE]), range(0, NUM_VERTICES, PIECE)):
+            continue
+    kernels.compress(parent, 0, NUM_VERTICES)
+    edges = sparse.coo_matrix((np.ones(NUM_VERTICES), (np.arange(NUM_VERTICES), neighbours)), shape=(NUM_VERTICES,) * 2)
+    count, label = csgraph.connected_components(edges, directed=False)
+    smallest = np.full(count, NUM_VERTICES)
+    np.minimum.at(smallest, label, np.arange(NUM_VERTICES))
+    np.testing.assert_array_equal(parent, smallest[label])
+
+
+def test_ranges_are_cut_where_there_is_no_more_room():
+    """Rows of 3, 0, 5 and 2 entries, the second and the last of the largest component; ranges of at most 4 entries."""
+    parent, offsets = np.array([0, 9, 2, 9], np.uint32), np.array([0, 3, 3, 8, 10])
+    room = np.empty((8, 2), np.int64)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, room) == (4, 3)
+    assert room[:3].tolist() == [[0, 3], [3, 7], [7, 8]]
+    assert kernels.cut_rows(parent, 9, 0, offsets, 1, 0, 4, room) == (4, 2)
+    assert room[:2].tolist() == [[1, 3], [4, 8]]
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, np.empty((2, 2), np.int64)) == (2, 1)
+    few = np.empty((2, 2), np.int64)
+    assert kernels.cut_rows(parent[2:], 9, 0, offsets[2:], 0, 0, 1, few) == (2, 2)
+    assert few.tolist() == [[3, 4], [4, 8]]
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 100, 100, room) == (4, 1)
+    assert room[0].tolist() == [0, 8]
