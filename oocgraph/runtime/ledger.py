@@ -50,7 +50,10 @@ class WorkerLedger:
 
     @property
     def baseline_bytes(self) -> int:
-        """Bytes of the process without what is reserved. Reserved bytes that are not touched yet cannot be told from it: it never falls."""
+        """Bytes of the process beyond all reservations.
+
+        Never falls while anything is reserved: memory that is reserved but not yet in use would look like memory given back.
+        """
         with self.lock:
             reserved = self.reserved_bytes
             here = host_bytes()

@@ -132,10 +132,10 @@ def plugin() -> OocGraphPlugin:
     StateLostError
         The worker has none: it has come since the workers were prepared.
     """
-    found = get_worker().plugins.get(PLUGIN)
+    found: OocGraphPlugin | None = get_worker().plugins.get(PLUGIN)
     if found is None:
         raise StateLostError(f"worker {get_worker().address} has not been prepared for oocgraph")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 # The tasks. Of one that comes late nothing is said: Dask would log an error for each on every Ctrl-C.

@@ -1,4 +1,4 @@
-"""Rules for the fields of a JSON object that a file holds: whoever can write to the file can put any value there.
+"""Rules for the fields of a JSON object that was read from a file, which may hold any value at all.
 
 In: fields by name, and a rule for each. Out: the first field that breaks its rule.
 """

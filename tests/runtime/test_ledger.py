@@ -1,4 +1,4 @@
-"""The account of a worker's memory: whoever asks for some of it knows what all others have reserved, touched or not."""
+"""One account of a worker's memory: each computation sees what the others have reserved, even before they use it."""
 
 from __future__ import annotations
 
