@@ -72,10 +72,14 @@ def format_bytes(num_bytes: float) -> str:
     return f"{int(size)} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
+def _status(pid: int | str) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
+
+
 def host_bytes(pid: int | str = "self") -> int:
     """RssAnon + RssShmem of a process now; 0 where /proc does not tell."""
     try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        lines = _status(pid).splitlines()
     except OSError:
         return 0
     fields = dict(line.split(":", 1) for line in lines if ":" in line)

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from oocgraph import memory
 from oocgraph.arrays import device_choice
 
 
@@ -74,3 +75,11 @@ def cuda_device():
         pytest.skip(f"no GPU: {reason}")
     yield device
     device.close()
+
+
+@pytest.fixture
+def steady_memory(monkeypatch):
+    """Budgets take this process to hold what it holds now: with thousands of tests behind it, it gives back 10 MB at any time."""
+    held = memory._status("self")
+    status = memory._status
+    monkeypatch.setattr(memory, "_status", lambda pid: held if pid == "self" else status(pid))

@@ -250,6 +250,7 @@ def test_wrong_sources_are_refused(tmp_path):
         bfs(tmp_path / "g", 0, depth_limit=-1)
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_small_budget_is_refused_with_one_that_works(tmp_path):
     reference_build(np.arange(99_999), np.arange(1, 100_000), tmp_path / "g")
     with pytest.raises(BudgetError, match=r"at least (\d+)M") as caught:

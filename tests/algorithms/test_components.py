@@ -77,6 +77,7 @@ def test_many_components_of_one_size(tmp_path, directed, codec):
     assert check(store, source, target).num_components == 300
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_hubs_take_planes_alone(tmp_path):
     """Of a Kronecker graph hardly anything but planes is read, and the same is found within the smallest budget that is named."""
     store = oocgraph.generate_kronecker(14, tmp_path / "g.zarr", seed=1)

@@ -358,6 +358,7 @@ class TestMemory:
         assert again / read == pytest.approx(1 - kept, abs=0.1)
         assert result.kept_bytes / result.edge_bytes == pytest.approx(kept, abs=0.1)
 
+    @pytest.mark.usefixtures("steady_memory")
     @pytest.mark.parametrize("options", [{}, {"weights": False}, {"weights": False, "personalization": {5: 1.0}}])
     def test_the_budget_that_is_named_does_and_less_is_refused(self, store, options):
         """All that is needed is in one message, with something to spare, because this process breathes."""
@@ -391,6 +392,7 @@ class TestMemory:
         assert loaded == [num_overloads()]
         assert {one.precision for one in result.steps} == ({"single", "double"} if precision == "auto" else {precision})
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
         monkeypatch.setattr(stored_product.StoredProduct, "_read", None)
         with pytest.raises(BudgetError, match=r"set --memory \(memory_budget\) to at least"):

@@ -392,6 +392,7 @@ class TestMemory:
         assert made["peak"] <= made["promised"] <= made["limit"]
         assert_sound(oocgraph.open_partitions(out), large)
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_too_little_is_refused_before_anything_is_read_or_written(self, large, tmp_path, monkeypatch):
         monkeypatch.setattr(preallocated.PreallocatedArray, "write", None)
         monkeypatch.setattr(partition_steps.Stage, "read_rows", None)

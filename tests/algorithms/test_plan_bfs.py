@@ -127,6 +127,7 @@ def test_graphs_and_sources_that_are_not_there(kron, tmp_path):
     assert oocgraph.plan_bfs(tmp_path / "one", [1, 2]).cases[0].num_bytes == 0
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_counts_that_do_not_fit_are_refused(grid, monkeypatch):
     """Before anything is counted, with the number of workers that fits, and the budget that does."""
     with dask.config.set({"oocgraph.memory-budget": host_bytes() + (100 << 20)}):
@@ -141,6 +142,7 @@ def test_counts_that_do_not_fit_are_refused(grid, monkeypatch):
         assert len(oocgraph.plan_bfs(grid, [2, 16, 256], source=0).cases) == 6
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_lists_that_do_not_fit_are_refused(kron):
     """Whatever the number of levels: lengths are held of every pair of workers."""
     with dask.config.set({"oocgraph.memory-budget": host_bytes() + (100 << 20)}), pytest.raises(BudgetError, match="lengths of lists 384"):

@@ -243,6 +243,7 @@ class TestMemory:
             streamed = promised[-1][1] - SLACK_BYTES
             assert streamed < 0.9 * 12 * store.attributes.num_stored_edges, "edges are not all in memory"
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
         x = np.ones(store.attributes.num_input_vertices)
         spmv(store, x)
@@ -257,11 +258,13 @@ class TestMemory:
         with pytest.raises(BudgetError):
             spmv(store, x, memory_budget=f"{smallest - 24}M")
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_budget_that_a_matrix_does_not_fit(self):
         matrix = sp.csc_array((5_000_000, 10))
         with pytest.raises(BudgetError, match="vectors needs"):
             spmv(matrix, np.ones(10), memory_budget=host_bytes() + (1 << 20))
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_pieces_stay_as_far_as_the_budget_goes(self, store):
         """The second product reads only those that were not kept; the result is the same."""
         x = np.random.default_rng(1).random(store.num_vertices)

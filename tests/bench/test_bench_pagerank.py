@@ -76,6 +76,7 @@ def test_ratios_are_made_inside_a_round():
     assert disk_metrics([not_read]) == {}
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_edges_on_disk_are_compared_with_the_disk(store, monkeypatch):
     from oocgraph.runtime.stored_pieces import StoredPieces
 

@@ -65,6 +65,7 @@ def test_counting_is_taken_off_and_changes_no_iteration(graph):
     assert 0 < found.seconds < counted.seconds
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_counting_is_charged(graph):
     """Scratch arrays and windows are part of the budget."""
     assert counting_bytes(open_graph(graph)) > 8 << 20

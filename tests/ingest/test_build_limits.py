@@ -37,6 +37,7 @@ def random_source(num_edges=20_000, seed=0):
     return ArraySource(*np.random.default_rng(seed).integers(0, 3000, (2, num_edges)), num_streams=4)
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_budget_too_small_is_refused_with_the_numbers_and_a_remedy(tmp_path):
     """Before anything is written; the budget that the message names then works."""
     with pytest.raises(BudgetError, match=r"memory budget is 100\.0 MiB; set --memory \(memory_budget\) to at least (\d+)M") as refused:

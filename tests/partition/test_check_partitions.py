@@ -276,6 +276,7 @@ def test_progress_counts_edges(whole, monkeypatch):
     assert len(told) > 4
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_a_check_that_does_not_fit_is_refused_with_the_budget_that_does(tmp_path):
     """Before anything is compared; the budget that is named is enough."""
     store = oocgraph.generate_kronecker(8, tmp_path / "graph.zarr", seed=3)

@@ -390,6 +390,7 @@ def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
         assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
 
 
+@pytest.mark.usefixtures("steady_memory")
 @pytest.mark.parametrize("memory", ["1M", "60M"])
 def test_the_host_budget_that_a_message_names_works(kron, memory):
     """At once: not one that only the next message would find too small."""

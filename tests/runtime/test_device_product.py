@@ -109,6 +109,7 @@ def test_tiny_graphs(devices, given, tmp_path, edges):
 
 @pytest.mark.shim
 class TestMemory:
+    @pytest.mark.usefixtures("steady_memory")
     @pytest.mark.parametrize("form", FORMATS)
     def test_what_is_held_is_what_was_promised(self, form):
         """Of device memory and of pinned memory, while the matrix is many times larger than its pieces."""
@@ -150,6 +151,7 @@ class TestMemory:
         with pytest.raises(BudgetError):
             spmv(matrix, x, device="cuda")
 
+    @pytest.mark.usefixtures("steady_memory")
     def test_budget_of_the_host_holds_pinned_memory(self, given):
         given([CpuDevice()])
         with pytest.raises(BudgetError, match=r"pinned pieces .* need"):

@@ -147,6 +147,7 @@ def test_bytes_are_as_documented(tmp_path):
         assert [one.num_messages for one in found.iterations[1].exchanged] == [1]  # the leaves there tell of the hub, once
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path):
     """What is reserved is known before the run; with the budget named edges are read, block by block or page by page."""
     rng = np.random.default_rng(1)

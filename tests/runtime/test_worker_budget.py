@@ -25,7 +25,7 @@ def graphs(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def few_readers():
+def few_readers(steady_memory):
     """Staging for 4 reading threads, so that a partition needs 17 MiB at least."""
     with dask.config.set({"oocgraph.io-threads": 4}):
         yield

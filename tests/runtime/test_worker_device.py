@@ -112,6 +112,7 @@ def test_the_smallest_device_budget_that_is_named_works(graph, partitions, shim)
         worker().acquire("lease", replace(spec, device_memory_budget=f"{named - 1}M"), partitions)
 
 
+@pytest.mark.usefixtures("steady_memory")
 def test_the_smallest_host_budget_that_is_named_works(graph, shim):
     """Page-locked memory is charged to the worker's own budget."""
     holder, spec = worker(), graph_spec(graph, 2, device_memory_budget="32M")
