@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.spmv import spmv
+    from oocgraph.engine.in_process import open_runtime
     from oocgraph.export.files import export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.kronecker import generate_kronecker
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.pagerank import PageRankResult
-    from oocgraph.runtime.in_process import open_runtime
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import check_store
@@ -110,7 +110,7 @@ _HOMES = {
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
-    "open_runtime": "oocgraph.runtime.in_process",
+    "open_runtime": "oocgraph.engine.in_process",
     "partition_graph": "oocgraph.algorithms.partition_graph",
     "pagerank": "oocgraph.algorithms.pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",

@@ -84,7 +84,7 @@ WORKERS = """
 import os, sys
 import dask
 from oocgraph.config import settings
-from oocgraph.runtime.cluster import local_cluster
+from oocgraph.cluster.start import local_cluster
 
 def look():
     memory = dask.config.get("distributed.worker.memory")

@@ -26,7 +26,9 @@ LAYERS = [
     {"partition", "sparse", "ingest", "export"},
     {"results"},
     {"verify", "verify_connectivity", "exchange", "subgraph", "plan"},
-    {"runtime"},
+    {"engine"},
+    {"parts", "products"},
+    {"cluster"},
     {"algorithms"},
     {"bench"},
     {"commands"},
@@ -42,15 +44,15 @@ ALLOWED = {
     "IPython": {"progress"},
     "matplotlib": {"results.plot"},
     "zarr": {"store"},
-    "dask": {"config", "results.dask", "runtime.ledger", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
-    "distributed": {"runtime.worker", "runtime.cluster", "runtime.scheduler", "exchange.dask"},
-    "dask_cuda": {"runtime.cluster"},
+    "dask": {"config", "results.dask", "cluster.ledger", "cluster.start", "cluster.scheduler", "exchange.dask"},
+    "distributed": {"cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
+    "dask_cuda": {"cluster.start"},
 }
 """Where a library may be imported: a module, or a package with all that is in it."""
 
 IO_LIBRARIES = {"os", "io", "pathlib", "mmap", "shutil", "subprocess", "zarr", "pyarrow", "cupy", "numba", "dask", "fsspec", "obstore"}
 
-SEARCH = ("algorithms", "runtime", "plan", "subgraph", "exchange")
+SEARCH = ("algorithms", "engine", "parts", "products", "cluster", "plan", "subgraph", "exchange")
 
 
 def module_names():

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from oocgraph.arrays import DeviceKind
+from oocgraph.cluster.survey import current_client
 from oocgraph.config import check_threads, settings
+from oocgraph.engine.device_engine import DeviceEngine
+from oocgraph.engine.in_process import open_runtime
+from oocgraph.engine.levels import MAX_DEPTH_LIMIT, search
+from oocgraph.engine.local import LocalRuntime
+from oocgraph.engine.steps import InProcess
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
 from oocgraph.results.bfs import BFSResult
-from oocgraph.runtime.device_engine import DeviceEngine
-from oocgraph.runtime.in_process import open_runtime
-from oocgraph.runtime.levels import MAX_DEPTH_LIMIT, search
-from oocgraph.runtime.local import LocalRuntime
-from oocgraph.runtime.steps import InProcess
-from oocgraph.runtime.survey import current_client
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Direction, Progress, ProgressOption
@@ -34,7 +34,7 @@ from oocgraph.types import Direction, Progress, ProgressOption
 if TYPE_CHECKING:
     from distributed import Client
 
-    from oocgraph.runtime.dask import ClusterRuntime
+    from oocgraph.cluster.searches import ClusterRuntime
     from oocgraph.store.partitions import Partitions
 
 

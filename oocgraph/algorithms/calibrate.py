@@ -23,13 +23,13 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
+from oocgraph.cluster.exchange_probe import measure_exchange
+from oocgraph.cluster.start import local_cluster
 from oocgraph.ingest.build import build_csr
 from oocgraph.ingest.generators.kronecker import generate_kronecker
+from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.plan.forecast import iteration_load, shape_of
 from oocgraph.plan.timing import STORED, Constants, busiest, fit, fit_hops
-from oocgraph.runtime.cluster import local_cluster
-from oocgraph.runtime.exchange_probe import measure_exchange
-from oocgraph.runtime.traffic_counts import TrafficCounter
 from oocgraph.types import Array, Progress, ignore_progress
 
 NUM_WORKERS = 2

@@ -1,7 +1,7 @@
 """A breadth-first search on a Dask cluster, from user ids to a result whose arrays stay with the workers.
 
 In: a graph, sources, a client, and where the result goes: a result store of the user's, one to go on with, or a temporary one. Out: a
-`DaskBFSResult`. The traversal is `oocgraph.runtime.levels.iterate`, run by `oocgraph.runtime.dask`.
+`DaskBFSResult`. The traversal is `oocgraph.engine.levels.iterate`, run by `oocgraph.cluster.searches`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.cluster.driver import Outcome
+from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
-from oocgraph.runtime.dask import ClusterRuntime
-from oocgraph.runtime.driver import Outcome
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_store import SearchStore

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.runtime.product_checks import check_values_dtype, checked_vector, compute_dtype, refuse_nan
+from oocgraph.products.product_checks import check_values_dtype, checked_vector, compute_dtype, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import to_input_order, to_store_order

@@ -20,9 +20,9 @@ from oocgraph.allocator import returned_memory
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
+from oocgraph.products.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
 from oocgraph.progress import watched
 from oocgraph.results.pagerank import PageRankResult, RankIteration
-from oocgraph.runtime.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
 from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries

@@ -12,8 +12,8 @@ import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.products.ranking import Precision, Wanted
 from oocgraph.results.writer import writing_bytes
-from oocgraph.runtime.ranking import Precision, Wanted
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
 from oocgraph.store.scipy import weight_column

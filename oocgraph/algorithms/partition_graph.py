@@ -1,7 +1,7 @@
 """Cuts a graph into partitions by a policy of the user's, streaming its edges from disk: CuSP.
 
 Hoang, Dathathri, Gill, Pingali, "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019. The phases
-are in `oocgraph.partition.cusp`, their order in `oocgraph.runtime.partitioning`, the policies in `oocgraph.partition.policies`.
+are in `oocgraph.partition.cusp`, their order in `oocgraph.partition.partitioning`, the policies in `oocgraph.partition.policies`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from oocgraph.errors import OocGraphError
+from oocgraph.partition.crew import Crew, InProcess
 from oocgraph.partition.cusp_spec import ROUND_VERTICES, PartitionOptions
+from oocgraph.partition.partitioning import checked_policy, partition_store
 from oocgraph.partition.policy import Policy
 from oocgraph.progress import watched
-from oocgraph.runtime.partition_crew import Crew, InProcess
-from oocgraph.runtime.partitioning import checked_policy, partition_store
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.outputs import output_place
@@ -178,8 +178,8 @@ def _crew(store: CSRStore, out: str | os.PathLike[str], client: Client | None, p
     if client is None:
         yield InProcess(progress)
         return
-    from oocgraph.runtime.cluster_phases import OnCluster
-    from oocgraph.runtime.session import ClusterSession
+    from oocgraph.cluster.phases import OnCluster
+    from oocgraph.cluster.session import ClusterSession
 
     with ClusterSession(client) as session, session.loss_told():
         with Staging(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write

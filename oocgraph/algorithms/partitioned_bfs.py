@@ -1,8 +1,8 @@
 """Breadth-first search over partitions of a graph: 1D, 2D, or any vertex cut; top-down, level by level.
 
 In: a graph, sources, and ``1d``, ``2d`` or partitions that were made before. Out: a `BFSResult` like any other, which also counts messages.
-`oocgraph.runtime.member` is the algorithm; it runs in this process (`oocgraph.runtime.partitioned`) or on a Dask cluster
-(`oocgraph.runtime.partitioned_dask`). Partitions of ``1d`` and ``2d`` are made first, beside the graph, and go with the search.
+`oocgraph.parts.member` is the algorithm; it runs in this process (`oocgraph.parts.partitioned`) or on a Dask cluster
+(`oocgraph.cluster.parts`). Partitions of ``1d`` and ``2d`` are made first, beside the graph, and go with the search.
 
 References
 ----------
@@ -25,16 +25,16 @@ import numpy as np
 
 from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
 from oocgraph.config import settings
+from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.errors import OocGraphError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.grid import DIMENSIONS, Dimension, grid_policy
+from oocgraph.parts.member_sizes import most_search_bytes
+from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Search
-from oocgraph.runtime.afterwards import allow_for_result
-from oocgraph.runtime.member_sizes import most_search_bytes
-from oocgraph.runtime.partitioned import PartitionedRuntime
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
@@ -57,7 +57,7 @@ class PartitionedGraph:
     store
         The graph.
     runtime
-        `PartitionedRuntime`, or `oocgraph.runtime.partitioned_dask.PartitionedClusterRuntime`.
+        `PartitionedRuntime`, or `oocgraph.cluster.parts.PartitionedClusterRuntime`.
     name
         ``1d``, ``2d``, or the policy of the partitions.
     num_partitions
@@ -131,7 +131,7 @@ def open_partitioned(
             )  # fmt: skip
             limit = runtime.budget.limit_bytes
         else:
-            from oocgraph.runtime.partitioned_dask import PartitionedClusterRuntime
+            from oocgraph.cluster.parts import PartitionedClusterRuntime
 
             runtime = PartitionedClusterRuntime(found, store, client, memory_budget=memory_budget, threads=threads)
             limit = runtime.memory_budget
@@ -197,8 +197,8 @@ def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -
 
 
 def _num_workers(client: Any) -> int:
-    from oocgraph.runtime.scheduler import workers_of
-    from oocgraph.runtime.survey import check_client, wait_for_worker
+    from oocgraph.cluster.scheduler import workers_of
+    from oocgraph.cluster.survey import check_client, wait_for_worker
 
     check_client(client)
     wait_for_worker(client, settings().worker_timeout)

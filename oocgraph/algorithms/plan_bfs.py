@@ -4,9 +4,9 @@ In: a graph, numbers of workers, memory of each. Out: `BFSPlan`. Nothing is part
 
 1. One real search in this process gives every vertex its level, so the frontier of every iteration.
 2. For each number of sets, vertices are put into the sets of the real partitions, and what each pair of members would exchange at each
-   level is counted in the lists of all vertices (`oocgraph.runtime.traffic_counts`).
+   level is counted in the lists of all vertices (`oocgraph.parts.traffic_counts`).
 3. Bytes and messages follow by the formulas of real messages (`oocgraph.plan.traffic`), time by measured constants
-   (`oocgraph.plan.timing`), memory by the charges of real members (`oocgraph.runtime.member_sizes`).
+   (`oocgraph.plan.timing`), memory by the charges of real members (`oocgraph.parts.member_sizes`).
 
 The volumes are those of Buluç and Madduri, "Parallel Breadth-First Search on Distributed Memory Systems", SC 2011, section 5, which models
 them for random graphs. Differs from it in: what is modelled is this graph, hubs and all, and this implementation.
@@ -21,18 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.config import settings
+from oocgraph.engine.in_process import open_runtime
+from oocgraph.engine.levels import search
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
 from oocgraph.partition.grid import DIMENSIONS, Dimension
 from oocgraph.partition.policies import grid_columns
+from oocgraph.parts.member_sizes import worker_bytes
+from oocgraph.parts.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.plan.fitting import judge
 from oocgraph.plan.forecast import BFSPlan, PlannedBFS, iteration_load, plan_case, shape_of
 from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape
 from oocgraph.progress import watched
-from oocgraph.runtime.in_process import open_runtime
-from oocgraph.runtime.levels import search
-from oocgraph.runtime.member_sizes import worker_bytes
-from oocgraph.runtime.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.rows import longest_row
 from oocgraph.store.vertices import VertexIds

@@ -16,14 +16,14 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
 from oocgraph.allocator import returned_memory
 from oocgraph.arrays import devices_choice
+from oocgraph.cluster.survey import current_client
 from oocgraph.config import check_threads, settings
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
-from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply, num_private_vectors
-from oocgraph.runtime.product_checks import has_nan, refuse_nan
-from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
-from oocgraph.runtime.survey import current_client
+from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, num_private_vectors
+from oocgraph.products.product_checks import has_nan, refuse_nan
+from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.store.libraries import load_libraries
@@ -103,7 +103,7 @@ def spmv(
     Notes
     -----
     Edges of a graph are streamed, each read once, even if they would fit: for many products of one graph use
-    `oocgraph.runtime.stored_product.StoredProduct`, which keeps them. Host bytes of a graph: x in store order, y in both, and a few
+    `oocgraph.products.stored_product.StoredProduct`, which keeps them. Host bytes of a graph: x in store order, y in both, and a few
     pieces of 2 MiB of neighbours (of a compressed or remote store a few chunks); of a matrix: y, and by column a vector like it for each
     thread but one. All is charged before the run.
 

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
+from oocgraph.cluster.product import ClusterProduct, find_workers
+from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
-from oocgraph.runtime.cluster_product import ClusterProduct, find_workers
-from oocgraph.runtime.product import is_by_row
-from oocgraph.runtime.session import ClusterSession
-from oocgraph.runtime.stored_product import stored_matrix
-from oocgraph.runtime.worker_product import ProductSpec, unread_part
+from oocgraph.products.product import is_by_row
+from oocgraph.products.stored_product import stored_matrix
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.input_order import BLOCK_BYTES

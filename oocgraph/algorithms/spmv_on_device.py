@@ -2,7 +2,7 @@
 
 In: an operand, devices. Out: the result in host memory; of a CuPy matrix, which is multiplied where it is, a CuPy vector.
 
-Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022; see `oocgraph.runtime.device_product`.
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022; see `oocgraph.products.device_product`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.arrays import Device
+from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
-from oocgraph.runtime.device_load import device_limit_bytes
-from oocgraph.runtime.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
-from oocgraph.runtime.product_checks import check_shape, check_values_dtype, compute_dtype, has_nan, refuse_nan
-from oocgraph.runtime.stored_product import read_piece, stored_matrix
+from oocgraph.products.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
+from oocgraph.products.product_checks import check_shape, check_values_dtype, compute_dtype, has_nan, refuse_nan
+from oocgraph.products.stored_product import read_piece, stored_matrix
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES

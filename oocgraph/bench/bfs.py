@@ -19,9 +19,9 @@ from oocgraph.bench.peers import Peer, open_peers
 from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.config import settings
+from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
-from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import input_positions
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress

@@ -22,11 +22,11 @@ from oocgraph.bench.in_process import InProcessPeer
 from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.bench.worker_sampler import WorkerSample, WorkerSamplers
+from oocgraph.cluster.driver import Outcome
+from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler, host_bytes, parse_bytes
-from oocgraph.runtime.dask import ClusterRuntime
-from oocgraph.runtime.driver import Outcome
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Direction, Progress

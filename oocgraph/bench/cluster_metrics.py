@@ -12,9 +12,9 @@ from typing import Any
 
 from oocgraph.bench.harness import extremes, medians
 from oocgraph.bench.worker_sampler import WorkerSample
+from oocgraph.cluster.driver import Outcome
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Iteration, imbalance
-from oocgraph.runtime.driver import Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ import numpy as np
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.arrays import Device
 from oocgraph.bench.gpu_rates import event_seconds
+from oocgraph.engine.device import DeviceRuntime
+from oocgraph.engine.device_levels import TINY
+from oocgraph.engine.device_state import DeviceState, num_words, upload
 from oocgraph.kernels.gpu import EVERY_EDGE, HYBRID, SCAN, SERIAL, WARP, Counter, GpuKernels, Lookup
-from oocgraph.runtime.device import DeviceRuntime
-from oocgraph.runtime.device_levels import TINY
-from oocgraph.runtime.device_state import DeviceState, num_words, upload
 from oocgraph.subgraph.dependency import DependencySubgraph, subgraph_bytes
 from oocgraph.types import LEVEL_UNREACHED, Array
 

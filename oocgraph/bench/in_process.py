@@ -14,9 +14,9 @@ from typing import Any
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.bench.child import Child, answer
 from oocgraph.bench.results_on_disk import ResultsOnDisk
+from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
-from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Direction, ignore_progress

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.engine.buffers import BufferPool
+from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.local import LocalRuntime
+from oocgraph.engine.resident import LOAD_BYTES
+from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.results.search import Search
-from oocgraph.runtime.buffers import BufferPool
-from oocgraph.runtime.engine import Few
-from oocgraph.runtime.local import LocalRuntime
-from oocgraph.runtime.resident import LOAD_BYTES
-from oocgraph.runtime.state import SearchState
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import PAGE_BYTES, Array
 

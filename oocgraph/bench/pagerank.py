@@ -18,8 +18,8 @@ from oocgraph.bench.disk import sequential_bytes_per_second
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import Peer, open_peers
 from oocgraph.config import settings
+from oocgraph.products.ranking import Precision
 from oocgraph.results.pagerank import PageRankResult
-from oocgraph.runtime.ranking import Precision
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 

@@ -18,11 +18,11 @@ from oocgraph.algorithms.calibrate import NUM_WORKERS, Calibration
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.algorithms.plan_bfs import plan_bfs
 from oocgraph.bench.harness import Report, in_turn
+from oocgraph.cluster.start import local_cluster
 from oocgraph.partition.grid import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
 from oocgraph.results.search import Search
-from oocgraph.runtime.cluster import local_cluster
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Progress

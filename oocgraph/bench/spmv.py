@@ -24,8 +24,8 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.runtime.product import PARTS_PER_THREAD, load_kernel, multiply
-from oocgraph.runtime.stored_product import StoredProduct, part_of, stored_matrix
+from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply
+from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries

@@ -101,9 +101,9 @@ def bfs(
 def _search(
     store: CSRStore, source: Any, memory: str | None, progress: Progress, *, direction: Any, depth_limit: int | None, **options: Any
 ) -> BFSResult:
-    """Search in this process; `options` are those of `oocgraph.runtime.in_process.open_runtime`."""
+    """Search in this process; `options` are those of `oocgraph.engine.in_process.open_runtime`."""
     from oocgraph.algorithms.bfs import bfs as search
-    from oocgraph.runtime.in_process import open_runtime
+    from oocgraph.engine.in_process import open_runtime
 
     with open_runtime(store, memory_budget=memory, progress=progress, **options) as runtime:
         return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit, progress=progress)

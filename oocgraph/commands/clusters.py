@@ -48,7 +48,7 @@ class Place:
         click.UsageError
             A cluster's options without a cluster, or two places for the result.
         ClusterError
-            See `oocgraph.runtime.cluster.check_options`.
+            See `oocgraph.cluster.start.check_options`.
         """
         given = [f"--{field.name.replace('_', '-')}" for field in fields(self) if getattr(self, field.name) is not None]
         given = [name for name in given if name not in in_process]
@@ -58,7 +58,7 @@ class Place:
             return
         if self.result_store is not None and self.resume is not None:
             raise click.UsageError("--resume names the result store itself; leave --result-store out")
-        from oocgraph.runtime.cluster import check_options
+        from oocgraph.cluster.start import check_options
 
         check_options(**self._client_options())
 
@@ -68,7 +68,7 @@ class Place:
         if not self.is_cluster:
             yield None
             return
-        from oocgraph.runtime.cluster import open_client
+        from oocgraph.cluster.start import open_client
 
         with open_client(**self._client_options()) as client:
             yield client

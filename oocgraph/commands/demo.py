@@ -55,7 +55,7 @@ def demo(folder: str, *, memory: str | None, as_json: bool) -> None:
 
 def _search(graph: Path, memory: str | None) -> BFSResult:
     from oocgraph.algorithms.bfs import bfs
-    from oocgraph.runtime.local import LocalRuntime
+    from oocgraph.engine.local import LocalRuntime
 
     with progress_bars() as progress, LocalRuntime.open(graph, memory_budget=memory, progress=progress) as runtime:
         return bfs(runtime.store, SOURCE, runtime=runtime)

@@ -5,7 +5,7 @@ by the sum of its out-edges' weights. Out: new ranks and new shares of the rows 
 piece's part of its sum, for the caller to put together. Each row is written by one call, so nothing is atomic; shares are read from one
 array and written to another, so every call sees the ranks of the iteration before.
 
-Shares are float32 or float64 (`oocgraph.runtime.ranking` says when); sums and ranks are float64. Sums are made in the order of the entries:
+Shares are float32 or float64 (`oocgraph.products.ranking` says when); sums and ranks are float64. Sums follow the order of the entries:
 several accumulators, or vector instructions that gather, were no faster or slower (processor time of one iteration of a Kronecker graph of
 scale 22: 0.14 s, 0.15 to 0.18 s). Asking for shares `AHEAD` entries before they are used is: 0.087 and 0.093 s an iteration of two threads
 instead of 0.098 and 0.113 (`oocgraph bench pagerank`, two runs each). `values` is None where all weights are one; bools are bytes.

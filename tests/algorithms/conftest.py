@@ -1,5 +1,5 @@
 """Clusters, as the tests of the runtime have them."""
 
-from tests.runtime.conftest import client, process_cluster, thread_cluster, threads_client
+from tests.cluster.conftest import client, process_cluster, thread_cluster, threads_client
 
 __all__ = ["client", "process_cluster", "thread_cluster", "threads_client"]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
 from oocgraph.algorithms.bfs import bfs
+from oocgraph.engine import resident
+from oocgraph.engine.levels import search
+from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, VertexNotFoundError
-from oocgraph.runtime import resident
-from oocgraph.runtime.levels import search
-from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_bfs
 from tests.processes import open_files

@@ -28,8 +28,8 @@ from oocgraph import (
 )
 from oocgraph.algorithms import pagerank as module
 from oocgraph.memory import Budget, PeakSampler, host_bytes
-from oocgraph.runtime import ranking, stored_product
-from oocgraph.runtime.stored_pieces import StoredPieces
+from oocgraph.products import ranking, stored_product
+from oocgraph.products.stored_pieces import StoredPieces
 from oocgraph.store.arrays import PlainArray
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build

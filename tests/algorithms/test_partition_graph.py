@@ -17,9 +17,10 @@ import pytest
 import oocgraph
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, OutputError, PolicyError
 from oocgraph.memory import host_bytes
+from oocgraph.partition import partitioning
+from oocgraph.partition import phases as partition_steps
 from oocgraph.partition.cusp_spec import PartitionOptions
 from oocgraph.partition.policy import Policy
-from oocgraph.runtime import partition_steps, partitioning
 from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
@@ -340,7 +341,7 @@ MEASURED = """
 import json, sys
 import oocgraph
 from oocgraph.memory import PeakSampler
-from oocgraph.runtime import partition_steps
+from oocgraph.partition import phases as partition_steps
 
 budgets = []
 

@@ -13,8 +13,8 @@ from oocgraph.algorithms import plan_bfs as module
 from oocgraph.errors import BudgetError, OocGraphError, StoreError, VertexNotFoundError
 from oocgraph.exchange.addresses import count_mirrors
 from oocgraph.memory import host_bytes
-from oocgraph.runtime.member_sizes import mirror_counts, sized_parts
-from oocgraph.runtime.traffic_counts import TrafficCounter
+from oocgraph.parts.member_sizes import mirror_counts, sized_parts
+from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.store.partitions import open_partitions
 from tests.reference_build import reference_build
 

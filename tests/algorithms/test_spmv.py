@@ -14,12 +14,12 @@ from oocgraph import BudgetError, CorruptStoreError, OocGraphError, build_csr, o
 from oocgraph.algorithms import spmv as module
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, host_bytes
-from oocgraph.runtime import stored_product
-from oocgraph.runtime.stored_product import StoredProduct
+from oocgraph.products import stored_product
+from oocgraph.products.stored_product import StoredProduct
 from oocgraph.store.vertices import VertexIds
 from tests.ingest.helpers_build import ArraySource
+from tests.products.test_product import dense_product
 from tests.reference_build import reference_build
-from tests.runtime.test_product import dense_product
 from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite, string_store
 

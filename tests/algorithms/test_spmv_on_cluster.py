@@ -10,16 +10,17 @@ import pytest
 from distributed import Client
 
 from oocgraph import BudgetError, ClusterError, CorruptStoreError, OocGraphError, build_csr, generate_kronecker, open_graph, spmv
+from oocgraph.cluster import product as cluster_product
+from oocgraph.cluster import session
+from oocgraph.cluster.product import find_workers
+from oocgraph.cluster.scheduler import workers_of
 from oocgraph.kernels.semirings import SEMIRINGS
 from oocgraph.memory import host_bytes
-from oocgraph.runtime import cluster_product, session
-from oocgraph.runtime.cluster_product import find_workers
-from oocgraph.runtime.scheduler import workers_of
 from oocgraph.store.fingerprint import graph_fingerprint
 from tests.algorithms.test_spmv import vector_for
+from tests.cluster.clusters import Cluster, wait_until
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
-from tests.runtime.clusters import Cluster, wait_until
 from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite
 

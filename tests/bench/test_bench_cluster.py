@@ -17,8 +17,8 @@ from oocgraph.bench.cluster import bench_cluster
 from oocgraph.bench.in_process import InProcessPeer
 from oocgraph.bench.worker_sampler import WorkerSamplers
 from oocgraph.cli import cli
+from oocgraph.cluster.worker import inventory
 from oocgraph.errors import OocGraphError, ValidationError
-from oocgraph.runtime.worker import inventory
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import ignore_progress
 from tests.capped import run_capped

@@ -21,10 +21,10 @@ from oocgraph.bench.gpu_targets import NO_DEVICE, TARGETS, verdicts
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.cli import cli
 from oocgraph.commands import bench_gpu as command
+from oocgraph.engine.device import DeviceRuntime
+from oocgraph.engine.device_graph import UPLOAD_BYTES
 from oocgraph.errors import DeviceError, OocGraphError, ValidationError
 from oocgraph.kernels.gpu import GpuKernels
-from oocgraph.runtime.device import DeviceRuntime
-from oocgraph.runtime.device_graph import UPLOAD_BYTES
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.types import ignore_progress
 from tests.bench.gpu_figures import planned_as_large

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import oocgraph
 from oocgraph.algorithms.calibrate import NUM_MEMBERS, Calibration
 from oocgraph.cli import cli
-from oocgraph.runtime.cluster import local_cluster
+from oocgraph.cluster.start import local_cluster
 
 
 @pytest.fixture(scope="module")

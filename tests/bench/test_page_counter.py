@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from oocgraph.bench.page_counter import CountingRuntime, counting_bytes
+from oocgraph.engine import resident
+from oocgraph.engine.levels import search
+from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError
 from oocgraph.memory import host_bytes
-from oocgraph.runtime import resident
-from oocgraph.runtime.levels import search
-from oocgraph.runtime.local import LocalRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
 from tests.reference_build import reference_build

@@ -103,7 +103,7 @@ def test_wrong_options_are_refused(refused, graph, tmp_path, options, words):
 
 def test_wrong_vertex_is_told_before_a_cluster_starts(refused, graph, monkeypatch):
     """Nothing is started for an id that does not occur."""
-    monkeypatch.setattr("oocgraph.runtime.cluster.open_client", lambda **_: pytest.fail("started"))
+    monkeypatch.setattr("oocgraph.cluster.start.open_client", lambda **_: pytest.fail("started"))
     refused("bfs", graph, "--source", 10**9, *LOCAL, words=["1000000000"])
 
 
@@ -124,7 +124,7 @@ def test_options_reach_client_and_search(run, graph, monkeypatch):
         raise _CalledError(source, options)
 
     opened = {}
-    monkeypatch.setattr("oocgraph.runtime.cluster.open_client", open_client)
+    monkeypatch.setattr("oocgraph.cluster.start.open_client", open_client)
     monkeypatch.setattr("oocgraph.algorithms.bfs.bfs", search)
     where = ["--cluster", "cuda", "--workers", 3, "--threads-per-worker", 4, "--worker-memory", "2G"]
     what = ["--partitions", 6, "--result-store", "r", "--memory", "1G", "--threads", 2, "--check-pages", "--depth-limit", 5]

@@ -22,7 +22,7 @@ pytestmark = needs_fake_gpus
 SEARCH = """
 import json, os, sys
 import oocgraph
-from oocgraph.runtime.cluster import open_client
+from oocgraph.cluster.start import open_client
 
 def look():
     return {

@@ -124,10 +124,10 @@ def bfs(call: Call) -> Answer:
 
 def bfs_on_device(call: Call) -> Answer:
     """Search on a device that is the CPU."""
-    from oocgraph.runtime import device_load
-    from oocgraph.runtime.device import DeviceRuntime
+    from oocgraph.engine import device_load
+    from oocgraph.engine.device import DeviceRuntime
     from tests.cuda_on_cpu.device import CpuDevice
-    from tests.runtime.device_graphs import residency_of
+    from tests.engine.device_graphs import residency_of
 
     options = call.options
     original = device_load.plan_device_residency
@@ -212,7 +212,7 @@ def _levels(result: Any) -> Answer:
 @contextlib.contextmanager
 def _small_residency(seed: int | None) -> Any:
     """Let little of the edges stay in memory, so that pages are read."""
-    from oocgraph.runtime import resident
+    from oocgraph.engine import resident
 
     original = resident.plan_residency
 
@@ -236,7 +236,7 @@ def _small_residency(seed: int | None) -> Any:
 @contextlib.contextmanager
 def _small_blocks(seed: int | None) -> Any:
     """Let members hold few edges."""
-    from oocgraph.runtime import local_edges, member_set
+    from oocgraph.parts import local_edges, member_set
 
     if seed is None:
         yield
@@ -254,7 +254,7 @@ def _small_blocks(seed: int | None) -> Any:
 
 @contextlib.contextmanager
 def _small_pieces(small: bool) -> Any:
-    from oocgraph.runtime import stored_product
+    from oocgraph.products import stored_product
 
     if not small:
         yield

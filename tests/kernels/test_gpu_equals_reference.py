@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oocgraph.engine.device_graph import aligned_offsets
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.gpu import EVERY_EDGE, SCAN_TILE, Counter, Lookup, kernel_names, marks
-from oocgraph.runtime.device_graph import aligned_offsets
 from oocgraph.subgraph.dependency import DependencySubgraph, num_tiles
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference

@@ -17,7 +17,7 @@ SCRIPT = """
 import dataclasses, json, sys
 from oocgraph import bfs
 from oocgraph.kernels import cpu, warm
-from oocgraph.runtime import resident
+from oocgraph.engine import resident
 cold = warm.cache_is_cold()
 plan = resident.plan_residency
 if sys.argv[2] == "disk":

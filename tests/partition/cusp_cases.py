@@ -12,9 +12,9 @@ import pyarrow as pa
 
 import oocgraph
 from oocgraph.algorithms import partition_graph as entry
+from oocgraph.partition import phases as steps
 from oocgraph.partition.check import check_partitions
 from oocgraph.partition.policy import Policy
-from oocgraph.runtime import partition_steps as steps
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from tests.ingest.helpers_build import ArraySource

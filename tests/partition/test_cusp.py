@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oocgraph
-from oocgraph.partition import blocks, cusp_spec, finish, local_ids, stage
+from oocgraph.partition import blocks, cusp_spec, finish, local_ids, partitioning, stage
 from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from oocgraph.partition.policy import Policy
-from oocgraph.runtime import partitioning
 from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
 from tests.partition.cusp_cases import (

@@ -15,7 +15,7 @@ HELD_STEP = 1
 
 def dask_setup(worker):
     """Watch the steps of a worker; Dask calls this as the worker starts."""
-    from oocgraph.runtime import holdings
+    from oocgraph.cluster import holdings
 
     holdings.phase_hook = _at_phase
 

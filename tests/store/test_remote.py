@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from oocgraph import bfs, open_graph, verify_bfs
+from oocgraph.engine import resident
 from oocgraph.errors import CorruptStoreError, StoreError
-from oocgraph.runtime import resident
 from oocgraph.store.check import check_store
 from tests.reference_build import reference_build
 from tests.stores import rewrite

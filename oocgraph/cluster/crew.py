@@ -1,0 +1,146 @@
+"""The workers that hold a graph's partitions: which holds what, and what to do when one is lost.
+
+In: a `ClusterSession`, a `GraphSpec`, a first placement. Out: a `Crew`, whose `place_again` gives the partitions of lost workers to others.
+Steps of searches are in `oocgraph.cluster.driver`.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from oocgraph.cluster import worker as tasks
+from oocgraph.cluster.events import Watch
+from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
+from oocgraph.cluster.specs import GraphSpec
+from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
+
+NO_NANNY_SECONDS = 5.0
+"""Time that a lost worker has to come back if no nanny restarts it."""
+
+MAX_IDLE_EPOCHS = 8
+"""Placements in a row without a step taken, after which something is wrong that placing them again does not mend."""
+
+
+class Crew:
+    """The workers of one opened graph.
+
+    Parameters
+    ----------
+    session
+        Its cluster.
+    spec
+        What they hold.
+    load
+        Task that loads partitions on a worker: called with lease, spec and their numbers.
+    workers
+        What each worker says of itself, by address (`ClusterSession.find_workers`).
+
+    Attributes
+    ----------
+    placement
+        Address of the worker of each partition; changed as workers are lost.
+    graph
+        Name of what they hold, in tasks.
+    parts
+        What each partition's worker has said of it when it had loaded it.
+    num_moves
+        Partitions that went to another worker so far.
+    """
+
+    def __init__(
+        self, session: ClusterSession, spec: GraphSpec, workers: Mapping[str, dict[str, Any]], load: Callable[..., Any] = tasks.acquire
+    ) -> None:
+        addresses = sorted(workers)
+        self.session, self.spec, self._load = session, spec, load
+        self.placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
+        self.graph = spec.graph
+        self.parts: list[dict[str, Any]] = [{} for _ in self.placement]
+        self.num_moves = 0
+        self._nannies = {address: bool(said["nanny"]) for address, said in workers.items()}
+
+    def load(self, watch: Watch) -> None:
+        """Have the workers load all partitions."""
+        try:
+            self.acquire(range(len(self.placement)))
+        except WorkersLostError:
+            self.place_again(watch)
+
+    def acquire(self, partitions: Iterable[int]) -> None:
+        """Have the workers of some partitions load them, as far as they do not hold them."""
+        mine: dict[str, list[int]] = {}
+        for p in partitions:
+            mine.setdefault(self.placement[p], []).append(p)
+        futures = {}
+        for address, numbers in mine.items():
+            key = f"load-partitions-{uuid.uuid4().hex}"
+            futures[self.session.submit(address, self._load, self.session.lease, self.spec, numbers, key=key)] = address
+        for figures in self.session.gather(futures):
+            for part in figures:
+                self.parts[part["partition"]] = part
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of all workers' budgets."""
+        return sum({part["worker"]: part["memory_budget"] for part in self.parts if part}.values())
+
+    def place_again(self, watch: Watch) -> None:
+        """Give the partitions of lost workers to others, loading what those do not hold.
+
+        Raises
+        ------
+        ClusterError
+            No worker is left, and none comes back in time.
+        BudgetError
+            The workers that are left cannot hold them.
+        """
+        patience = self.spec.settings.worker_timeout
+        began, attempts = time.monotonic(), 0
+        refused: OocGraphError | None = None
+        while True:
+            alive = self.session.workers()
+            self._nannies |= {address: bool(info.get("nanny")) for address, info in alive.items()}
+            lost = [p for p, address in enumerate(self.placement) if address not in alive]
+            if alive:
+                attempts += 1
+                try:
+                    self._move(lost, sorted(alive))
+                    return
+                except WorkersLostError as error:
+                    if attempts < MAX_IDLE_EPOCHS:
+                        continue
+                    raise ClusterError(
+                        f"partitions were placed again {attempts} times, in vain: {error}; look at the workers' logs"
+                    ) from error
+                except BudgetError as error:
+                    refused = error
+            if not any(self._nannies.get(self.placement[p], False) for p in lost):
+                patience = min(patience, NO_NANNY_SECONDS)
+            if time.monotonic() - began > patience:
+                raise refused or ClusterError(
+                    f"no worker is left, and none came back within {patience:g} s; start workers and resume the search "
+                    "(--resume with the search's --result-store)"
+                )
+            with suppress(queue.Empty):
+                watch.queue.get(timeout=POLL_SECONDS)
+
+    def _move(self, lost: Sequence[int], workers: Sequence[str]) -> None:
+        """Place `lost` partitions on those of `workers` that hold fewest; try all before it is refused."""
+        for p in lost:
+            refused: OocGraphError | None = None
+            for address in sorted(workers, key=lambda one: (self.placement.count(one), one)):
+                before, self.placement[p] = self.placement[p], address
+                try:
+                    self.acquire([p])
+                    self.num_moves += 1
+                    refused = None
+                    break
+                except (BudgetError, DeviceError) as error:
+                    self.placement[p], refused = before, error
+            if refused is not None:
+                raise refused
+        self.acquire(range(len(self.placement)))  # a worker that came back under its old address holds nothing

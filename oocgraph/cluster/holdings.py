@@ -1,0 +1,281 @@
+"""The searches that one worker takes part in, on the partitions that it holds (`oocgraph.cluster.held_parts`).
+
+In: `GraphSpec` (what to load), `SearchSpec` (what to search), and the parts of a frontier. Out: this worker's part of the next frontier;
+visited bits and parents stay here, and in the log of the result store, from which any worker can make them again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.cluster.events import SEARCHES
+from oocgraph.cluster.held_parts import HeldPart, HeldParts, loaded
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.specs import SearchSpec, StateLostError
+from oocgraph.engine.part import PartRuntime, PartState, bounds_of
+from oocgraph.exchange.parts import FrontierPart
+from oocgraph.memory import device_bytes_read
+from oocgraph.results.search import Iteration
+from oocgraph.store.search_log import LogWriter
+from oocgraph.store.search_store import SearchStore
+from oocgraph.types import Array
+
+EVENT_SECONDS = 0.001
+"""How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
+
+phase_hook: Callable[[str, int, int], None] | None = None
+"""For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
+
+
+@dataclass(slots=True)
+class RunningSearch:
+    """The state of a search in a partition, and the load of it that made or last used the state."""
+
+    spec: SearchSpec
+    state: PartState
+    log: LogWriter
+    step: int
+    load: int
+
+
+class Holdings(HeldParts):
+    """The partitions and searches of one worker, and the memory they take.
+
+    Locks are taken in this order: that of what is held (while it is loaded), that of a partition (while it takes a step), that of
+    the searches (never for long).
+    """
+
+    def __init__(self, worker: Any, ledger: WorkerLedger) -> None:
+        super().__init__(worker, ledger)
+        self._searches_lock = threading.Lock()
+        self._searches: dict[tuple[str, int], RunningSearch] = {}
+
+    def step(
+        self, spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, parts: Sequence[FrontierPart]
+    ) -> FrontierPart:
+        """Take one step of a search; see `oocgraph.engine.part`.
+
+        Raises
+        ------
+        StateLostError
+            The search, in this epoch and at this step, is not here.
+        DeviceError
+            The worker's device failed; the message names worker, partition and level.
+        """
+        self._refuse_late(spec.search if isinstance(spec, SearchSpec) else spec[0])
+        held = self._held(graph, partition)
+        with held.lock, self.device.naming():
+            runtime = loaded(held)
+            began, device_began = time.perf_counter(), device_bytes_read()
+            if isinstance(spec, SearchSpec):
+                running = self._begin(spec, runtime, partition, held.load)
+            else:
+                search, epoch = spec
+                self._refuse_late(search)
+                found = self._searches.get((search, partition))
+                if found is None or (found.spec.epoch, found.step) != (epoch, index - 1):
+                    raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
+                running = found
+            if running.state.lost:
+                raise StateLostError(f"worker {self.worker.address} has lost what its device had noted of the search")
+            if running.load != held.load:
+                runtime.adopt(running.state)
+                running.load = held.load
+            return self._take(running, runtime, partition, index, parts, began, device_began)
+
+    def _held(self, graph: tuple[str, int], partition: int) -> HeldPart:
+        held = self._parts.get((*graph, partition))
+        if held is None:
+            raise StateLostError(f"worker {self.worker.address} does not hold partition {partition}")
+        return held
+
+    def _begin(self, spec: SearchSpec, runtime: PartRuntime, partition: int, load: int) -> RunningSearch:
+        """Start, or make again from the logs, the state of a search in a partition."""
+        self._refuse_late(spec.lease)
+        self._refuse_late(spec.search)
+        found = self._searches.get((spec.search, partition))
+        if found is not None and found.spec.epoch >= spec.epoch:
+            raise StateLostError(f"worker {self.worker.address} has begun epoch {found.spec.epoch} of the search, not {spec.epoch}")
+        self._forget(spec.search, partition)
+        store = SearchStore.open(spec.result_store)
+        if spec.last_step < 0:
+            state = runtime.start(spec.sources)
+        else:
+            bounds = bounds_of(runtime.dealing)
+            logs = [store.records(p, spec.last_step, bounds[p], parents=p == partition) for p in range(runtime.dealing.num_partitions)]
+            state = runtime.resume(logs)
+        running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step, load)
+        with self._searches_lock:
+            self._searches[spec.search, partition] = running
+        return running
+
+    def _take(
+        self,
+        running: RunningSearch,
+        runtime: PartRuntime,
+        partition: int,
+        index: int,
+        parts: Sequence[FrontierPart],
+        began: float,
+        device: int,
+    ) -> FrontierPart:
+        state, spec = running.state, running.spec
+
+        def at(phase: str) -> None:
+            self._refuse_late(spec.lease)
+            self._refuse_late(spec.search)
+            if phase_hook is not None:
+                phase_hook(phase, index, partition)
+
+        had_ended, num_found = state.ended, 0
+        found: list[int] = []
+        runtime.on_phase = at
+        part = runtime.step(state, spec.options, list(parts) or None)
+        running.step = index
+        if not had_ended:
+            record = runtime.record(state, index)
+            running.log.append(record)
+            found = np.bincount(record.early_level).tolist() if record.early_level.size else []
+            num_found = int(np.bitwise_count(record.found).sum()) if record.dense else int(record.found.size)
+            if state.ended:
+                runtime.finish(state)
+        at("transfer")
+        event = {
+            "search": spec.search,
+            "step": index,
+            "epoch": spec.epoch,
+            "partition": partition,
+            "worker": self.worker.address,
+            "level": state.level,
+            "ended": state.ended,
+            "num_found": num_found,
+            "num_found_early": found,
+            "num_reached": state.num_reached,
+            "sent_bytes": (len(runtime.blocks) - 1) * part.vertices.nbytes if part.vertices.size else 0,
+            "busy_seconds": time.perf_counter() - began,
+            "device_bytes": device_bytes_read() - device,
+            "iterations": [_row(one) for one in state.drain()],
+        }
+        if not had_ended:
+            self._tell(event)
+        return part
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        """Send an event a moment later: the stream to the scheduler pauses after each message, and the end of the task comes first."""
+        loop = self.worker.loop
+        if event["ended"]:  # nobody waits for the task
+            self.worker.log_event(SEARCHES, event)
+        else:
+            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, SEARCHES, event)
+
+    def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
+        """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
+        self._refuse_late(search)
+        held = self._held(graph, partition)
+        with held.lock, self.device.naming():
+            running, runtime = self._searches.get((search, partition)), loaded(held)
+            if running is None:
+                raise StateLostError(f"worker {self.worker.address} holds no search of partition {partition}")
+            if running.state.lost:
+                raise StateLostError(f"worker {self.worker.address} has lost what its device had noted of the search")
+            if phase_hook is not None:
+                phase_hook("finish", running.step, partition)
+            state = running.state
+            if not state.ended:  # nothing was found in the last step, which the driver has seen first
+                state.ended = True
+                runtime.finish(state)
+            SearchStore.open(running.spec.result_store).write_part(partition, state.levels, state.parent)
+            reached = state.visited
+            levels = state.levels
+            none = 255 if levels.dtype == np.uint8 else -1
+            depth = int(levels[levels != none].max(initial=0)) if levels.size else 0
+            return {
+                "partition": partition,
+                "depth": depth,
+                "num_reached": int(np.bitwise_count(reached).sum()),
+                "num_reached_edges": runtime.reached_edges(state) if partition == 0 else 0,
+            }
+
+    # Leaving.
+
+    def forget(self, search: str) -> None:
+        """Drop the states of a search; a step that runs ends first, soon, and none begins after."""
+        self._left.append(search)
+        self._wait_for_steps()
+        for name, partition in list(self._searches):
+            if name == search:
+                self._forget(name, partition)
+
+    def _wait_for_steps(self) -> None:
+        for part in list(self._parts.values()):
+            with part.lock:
+                continue
+
+    def _forget(self, search: str, partition: int) -> None:
+        with self._searches_lock:
+            running = self._searches.pop((search, partition), None)
+        if running is not None:
+            running.log.close()
+
+    def release(self, lease: str) -> None:
+        """Give back what a lease holds; what nobody else uses is closed."""
+        self._left.append(lease)
+        self._wait_for_steps()
+        for (name, partition), running in list(self._searches.items()):
+            if running.spec.lease == lease:
+                self._forget(name, partition)
+        with self._lock:
+            for charge in [charge for charge in self._charges if charge[0] == lease]:
+                del self._charges[charge]
+            for key, part in list(self._parts.items()):
+                part.leases.discard(lease)
+                with part.lock:
+                    if part.runtime is not None:
+                        part.runtime.buffers.clear()
+                    if not part.leases:
+                        del self._parts[key]
+                        self._close_part(part)
+            used = {key[:2] for key in self._parts}
+            self._dealings = {key: value for key, value in self._dealings.items() if key in used}
+
+    def close(self) -> None:
+        """Close everything; a step that runs ends first, soon."""
+        self._left.extend(name for name, _ in list(self._searches))
+        for name, partition in list(self._searches):
+            self._forget(name, partition)
+        with self._lock:
+            for part in self._parts.values():
+                with part.lock:
+                    self._close_part(part)
+            self._parts.clear()
+            self._charges.clear()
+
+    def leases(self) -> list[str]:
+        """Names of the leases that hold something here; does not wait for what is being loaded."""
+        return sorted(
+            {lease for lease, _ in list(self._charges)} | {lease for part in list(self._parts.values()) for lease in list(part.leases)}
+        )
+
+    def inventory(self) -> dict[str, Any]:
+        """Say what is held, for tests and messages."""
+        parts = list(self._parts.items())
+        return {
+            "parts": [list(key) for key, _ in parts],
+            "searches": [list(key) for key in list(self._searches)],
+            "reserved_bytes": self.reserved_bytes(),
+        }
+
+
+def _row(figures: Iteration | Array) -> tuple[Any, ...] | bytes:
+    """Figures of a level as an event may hold them; of many levels as bytes of float64 (see `SearchState.drain`)."""
+    if isinstance(figures, Iteration):
+        one = figures
+        device = () if one.device is None else (astuple(one.device),)
+        return one.level, one.direction, one.reason, one.frontier, one.undecided, one.seconds, one.bytes_read, *device
+    return figures.tobytes()

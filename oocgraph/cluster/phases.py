@@ -1,0 +1,126 @@
+"""The phases of a partitioning on the workers of a Dask cluster.
+
+The calls of a phase are tasks that prefer their worker. The files that they write are where every worker sees them, so that Dask has
+another worker do what a lost one had to do.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.scheduler import fetch
+from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
+from oocgraph.cluster.survey import check_client, wait_for_worker
+from oocgraph.cluster.worker import with_plugin
+from oocgraph.config import settings
+from oocgraph.errors import ClusterError, OocGraphError
+from oocgraph.partition.crew import Call
+from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.phases import close, run_phase
+from oocgraph.partition.stage import Stage
+from oocgraph.types import Progress
+
+
+class OnCluster:
+    """The workers of a session, which `close` does not end.
+
+    Parameters
+    ----------
+    session, addresses
+        The cluster, and its workers.
+    progress
+        Called with (phase, calls done, calls).
+    """
+
+    def __init__(self, session: ClusterSession, addresses: Sequence[str], progress: Progress) -> None:
+        self._session, self._addresses, self._progress = session, sorted(addresses), progress
+        self.num_readers = len(self._addresses)
+
+    def run(self, spec: CuspSpec, phase: str, calls: Sequence[Call], **options: Any) -> list[Any]:
+        """Run one call of a phase for each tuple of arguments; results are in order.
+
+        Raises
+        ------
+        ClusterError
+            Workers were lost again and again, all are gone, or the scheduler or the client is.
+        """
+        session, futures = self._session, []
+        check_client(session.client)
+        try:
+            for i, call in enumerate(calls):
+                key = f"oocgraph-partition-{phase.replace(' ', '-')}-{uuid.uuid4().hex}"
+                address, arguments = self._addresses[i % len(self._addresses)], (session.lease, spec, phase, call, options)
+                futures.append(session.submit(address, with_plugin, run_on_worker, *arguments, key=key, elsewhere=True))
+            self._progress(phase, 0, len(calls))
+            found = []
+            for i, future in enumerate(futures):
+                found.append(self._result(future, phase))
+                self._progress(phase, i + 1, len(calls))
+            return found
+        finally:
+            if session.client.status == "running":
+                session.client.cancel(futures)
+
+    def close(self) -> None:
+        """Drop what the workers keep; none of them writes any more afterwards."""
+        self._session.close()
+
+    def _result(self, future: Any, phase: str) -> Any:
+        """Return what a call returned, or raise what it raised; waits as long as there is a worker."""
+        try:
+            return fetch(self._session.client, future, meanwhile=self._wait_for_worker, interval_seconds=POLL_SECONDS)
+        except OocGraphError:
+            raise
+        except Exception as error:
+            if future.status == "error" and type(error).__name__ != "KilledWorker":
+                raise
+            raise ClusterError(
+                f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
+                "(--worker-memory), and start it again: nothing was left behind"
+            ) from error
+
+    def _wait_for_worker(self) -> None:
+        """Wait for a worker if there is none.
+
+        Raises
+        ------
+        ClusterError
+            None comes in time, or the scheduler is gone.
+        """
+        if not self._session.workers():
+            wait_for_worker(self._session.client, settings().worker_timeout)
+
+
+class HeldStage:
+    """What a worker keeps for a partitioning, under its lease."""
+
+    def __init__(self, stage: Stage, ledger: WorkerLedger) -> None:
+        self.stage, self._ledger = stage, ledger
+
+    def forget(self, search: str) -> None:
+        """Do nothing: nobody searches."""
+
+    def close(self) -> None:
+        """Have phases end at their next block; when this returns, nothing is being written any more."""
+        close(self.stage)
+        self._ledger.close(self.stage.budget)
+
+
+def run_on_worker(plugin: Any, lease: str, spec: CuspSpec, phase: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Run a phase on a worker, which makes its stage when it is first asked: a task."""
+
+    def make() -> HeldStage:
+        requested = spec.memory_budget if spec.memory_budget is not None else settings().memory_budget
+        stage = Stage(
+            spec,
+            threads=spec.threads or max(1, int(plugin.worker.state.nthreads)),
+            limit_bytes=plugin.ledger.limit_bytes(requested),
+            untouched_bytes=plugin.ledger.untouched_bytes,
+        )
+        plugin.ledger.note(stage.budget)
+        return HeldStage(stage, plugin.ledger)
+
+    return run_phase(plugin.keep(lease, make).stage, phase, arguments, options)

@@ -1,0 +1,104 @@
+"""A product on a Dask cluster: one part of the matrix for each worker, the vector sent once, results put together at the cuts.
+
+In: a client, the parts with the worker of each (`place_parts`), a vector. Out: ``y``. Parts by row: a worker returns its rows, which are
+copied to their place; the first one's element is added where an earlier part began the row. Parts by column: each worker has a vector as
+long as the result, and these are added in pairs, by tasks, in log2(workers) steps. A part can be multiplied by any worker, so a product
+whose worker is lost is simply made again.
+
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, sections 4.2 (placement) and 4.3 (merging).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oocgraph.cluster import worker as tasks
+from oocgraph.cluster import worker_product
+from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.worker_product import ProductSpec
+from oocgraph.kernels.semirings import Semiring
+from oocgraph.products.product import is_by_row, put_rows
+from oocgraph.sparse.placement import NumaNode, topology_of_workers
+from oocgraph.types import Array
+
+
+def find_workers(session: ClusterSession, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...]]:
+    """Return the addresses of the workers, and which of them are on one machine and NUMA node, as far as they know.
+
+    Raises
+    ------
+    ClusterError
+        No worker comes in time, one has another version, or does not see the graph.
+    """
+    told = session.find_workers(url, fingerprint)
+    addresses = sorted(told)
+    return addresses, topology_of_workers([(told[address]["host"], told[address]["numa_node"]) for address in addresses])
+
+
+class ClusterProduct:
+    """The parts of a matrix on the workers of a cluster.
+
+    Parameters
+    ----------
+    session
+        The cluster.
+    parts
+        Of the matrix; those of a stored graph unread, those in memory are sent.
+    specs, addresses
+        What each part's worker is told, and which it is.
+
+    Raises
+    ------
+    BudgetError
+        A worker has no room for its share; it is named.
+    """
+
+    def __init__(self, session: ClusterSession, parts: Sequence[Any], specs: Sequence[ProductSpec], addresses: Sequence[str]) -> None:
+        self._session, self._addresses = session, list(addresses)
+        self._work = [(part, spec, address) for part, spec, address in zip(parts, specs, addresses, strict=True) if part.num_entries]
+        session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
+
+    def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
+        """Add the product to `y`.
+
+        Parameters
+        ----------
+        x : (num_columns,) float32 or float64; uint8 in ``or_and``
+            Sent once to each worker.
+        y : (num_rows,) like `x`
+
+        Raises
+        ------
+        ClusterError
+            A worker or the scheduler was lost.
+        OocGraphError
+            Whatever a worker raises: its memory does not do, the store is damaged, a value is NaN.
+        """
+        if not self._work:
+            return
+        sent = self._session.scatter(x, self._addresses)
+        shares = {}
+        for part, spec, address in self._work:
+            own = None if spec.url is not None else self._session.scatter(part, [address])
+            shares[self._submit(address, worker_product.multiply_share, spec, sent, own)] = address
+        if not is_by_row(self._work[0][0]):
+            (total,) = self._session.gather(self._sum(shares), needed=self._addresses)
+            semiring.add(y, total)
+            return
+        self._session.gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
+
+    def _sum(self, partials: dict[Any, str]) -> dict[Any, str]:
+        """Add column partials as a tree, each pair where the first of them is; returns the sum, with its worker."""
+        spec = self._work[0][1]
+        while len(partials) > 1:
+            left = list(partials.items())
+            pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
+            partials = {}
+            for (one, address), *other in pairs:
+                total = self._session.submit(address, worker_product.add_partials, spec, one, other[0][0]) if other else one
+                partials[total] = address
+        return partials
+
+    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._session.submit(address, tasks.with_plugin, function, *arguments)

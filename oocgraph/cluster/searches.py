@@ -1,0 +1,261 @@
+"""Searches on a Dask cluster: a graph that is held by its workers.
+
+In: a client, a store. Out: a `ClusterRuntime`, loaded once on the workers, that runs any number of searches. `oocgraph.cluster.crew` knows
+which worker holds what, `oocgraph.cluster.driver` runs a search, `oocgraph.cluster.worker` is what a worker does.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections import Counter
+from contextlib import ExitStack
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self, get_args
+
+import numpy as np
+
+from oocgraph.cluster import worker as tasks
+from oocgraph.cluster.crew import Crew
+from oocgraph.cluster.driver import Driver, Outcome
+from oocgraph.cluster.events import Watch
+from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.specs import GraphSpec, SearchSpec
+from oocgraph.cluster.survey import check_client
+from oocgraph.config import settings
+from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.levels import MAX_DEPTH_LIMIT
+from oocgraph.engine.part import SearchOptions, few_of
+from oocgraph.errors import OocGraphError
+from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.search_fields import damaged
+from oocgraph.store.search_store import SearchStore
+from oocgraph.types import Array, DeviceKind, Direction, Progress, ignore_progress
+
+logger = logging.getLogger(__name__)
+
+
+class ClusterRuntime:
+    """A graph on the workers of a cluster, ready for searches. Use `ClusterRuntime.open` in a ``with`` statement."""
+
+    def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
+        self.session, self.client, self.store, self.spec = session, session.client, store, spec
+        self.crew = Crew(session, spec, workers)
+        self.load_seconds = 0.0
+        self.searching = threading.Lock()
+        self._open = ExitStack()  # one watch from first to last: to subscribe before each search would delay its first message by 10 ms
+
+    @classmethod
+    def open(
+        cls,
+        graph: CSRStore | str | os.PathLike[str],
+        *,
+        client: Any,
+        num_partitions: int | None = None,
+        memory_budget: str | int | None = None,
+        threads: int | None = None,
+        max_planes: int | None = None,
+        check_pages: bool = False,
+        device: DeviceKind | None = None,
+        device_memory_budget: str | int | None = None,
+        result_folder: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Check the workers and load the graph on them.
+
+        Parameters
+        ----------
+        graph
+            A store or its path, which means the same on every worker.
+        client
+            A `distributed.Client`.
+        num_partitions
+            Into how many the vertices are dealt; by default one for each worker.
+        memory_budget
+            Bytes of each worker (text such as ``640M``); by default what Dask's memory limit leaves before it spills.
+        threads
+            Compute threads of each worker; by default as many as Dask gave it.
+        max_planes, check_pages
+            As in `LocalRuntime.open`.
+        device
+            ``auto``: each worker searches on its GPU, or on the processor where it has none that can be used. ``cuda``: every one on a GPU,
+            or an error that names the worker. ``cpu``: none. By default as configured. With dask-cuda each worker has a GPU of its own;
+            other workers of a machine share what is there.
+        device_memory_budget
+            Bytes of device memory of each worker (text such as ``4G``); by default most of what is free, divided by those who share it.
+        result_folder
+            Where results are going to be written; checked to be the same folder on every worker.
+
+        Raises
+        ------
+        ClusterError
+            The client is closed, no worker comes in time, workers have another version, or do not see the store.
+        BudgetError
+            A worker cannot hold its share; the message names it.
+        DeviceError, MissingDependencyError
+            ``cuda``, and a worker has no GPU that can be used.
+        """
+        began = time.perf_counter()
+        store = open_graph(graph, check_pages=check_pages)
+        knobs = settings()
+        n = max(1, store.num_vertices)
+        if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
+            raise OocGraphError(
+                f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
+            )
+        with ExitStack() as opened:
+            session = opened.enter_context(ClusterSession(client))
+            fingerprint = graph_fingerprint(store)
+            workers = session.find_workers(store.url, fingerprint, result_folder)
+            spec = GraphSpec(
+                url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+                fingerprint=fingerprint,
+                num_partitions=int(num_partitions or min(n, len(workers))),
+                settings=knobs,
+                memory_budget=memory_budget,
+                threads=threads,
+                max_planes=max_planes,
+                check_pages=store.check_pages,
+                device=_device_kind(device or knobs.device),
+                device_memory_budget=device_memory_budget,
+                device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
+            )
+            runtime = cls(session, store, spec, workers)
+            opened.callback(runtime.close)
+            with session.loss_told():
+                runtime._load()
+            opened.pop_all()
+        runtime.load_seconds = time.perf_counter() - began
+        for part in {part["worker"]: part for part in runtime.parts}.values():
+            logger.info("worker %s: device %s (%s)", part["worker"], part["device"], part["device_reason"])
+        return runtime
+
+    def _load(self) -> None:
+        """Load the graph on the workers."""
+        self.crew.load(self._open.enter_context(Watch(self.client, self.session.lease)))
+        self._check_device_is_used()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what the workers hold for this runtime."""
+        self._open.close()
+        self.session.close()
+
+    @cached_property
+    def dealing(self) -> Dealing:
+        """Who owns which vertices."""
+        return deal(self.store, self.spec.num_partitions)
+
+    @property
+    def placement(self) -> list[str]:
+        """Address of the worker of each partition."""
+        return self.crew.placement
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """What each partition's worker has said of it: planes, bytes, vertices, edges."""
+        return self.crew.parts
+
+    @property
+    def num_moves(self) -> int:
+        """Partitions that went to another worker."""
+        return self.crew.num_moves
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of all workers' budgets."""
+        return self.crew.memory_budget
+
+    @property
+    def device_figures(self) -> dict[str, Any]:
+        """``device``: the names of the workers' devices; and what of their memory is used."""
+        parts = [part for part in self.parts if part]
+        return {
+            "device": ", ".join(sorted({part["device"] for part in parts})) or "cpu",
+            "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
+            "device_bytes": sum(part["device_bytes"] for part in parts),
+        }
+
+    def _check_device_is_used(self) -> None:
+        """Refuse a budget of device memory that no worker can heed."""
+        if self.spec.device_memory_budget is not None and not any(part["device_bytes"] for part in self.parts):
+            raise OocGraphError(
+                "device_memory_budget (--device-memory) was given, but no worker would search on a GPU; worker "
+                f"{self.parts[0]['worker']}: {self.parts[0]['device_reason']}"
+            )
+
+    @property
+    def planes_resident(self) -> int:
+        """Planes in memory on every worker."""
+        return min((part["planes_resident"] for part in self.parts if part), default=0)
+
+    @property
+    def few(self) -> Few:
+        """What a search that begins now is told (`oocgraph.engine.part.few_of`), and one that goes on later must be told again."""
+        return few_of(self.store, in_memory=all(part["in_memory"] for part in self.parts))
+
+    def search(
+        self,
+        sources: Array,
+        result_store: SearchStore,
+        *,
+        direction: Direction = "auto",
+        depth_limit: int | None = None,
+        progress: Progress = ignore_progress,
+    ) -> Outcome:
+        """Traverse from `sources`, or go on where `result_store` ends; the workers write the result there.
+
+        Parameters
+        ----------
+        sources : (num_sources,) int64
+            Store numbers, distinct.
+        result_store
+            New, or of a search that was interrupted.
+
+        Raises
+        ------
+        ClusterError
+            The scheduler or the last worker was lost; the message says how to resume.
+        BudgetError
+            What a lost worker held does not fit on those that are left.
+        """
+        check_client(self.client)
+        self.session.check()
+        few = Few(*result_store.fields.get("few", self.few))
+        if max(few) > QUEUE_CAPACITY:
+            raise damaged(result_store.path, "few")
+        options = SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few)
+        name = uuid.uuid4().hex
+        driver = Driver(self.crew, self.dealing, name, progress)
+        spec = SearchSpec(
+            search=name,
+            lease=self.session.lease,
+            result_store=os.path.abspath(result_store.path),
+            sources=sources,
+            options=options,
+            epoch=int(result_store.field("epoch")),
+            last_step=-1,
+        )
+        with self.searching:  # memory is reserved for one search at a time
+            try:
+                with self.session.loss_told(), Watch(self.client, name) as watch:
+                    return driver.run(spec, result_store, watch)
+            finally:
+                self.session.tell_all(tasks.forget, name)
+
+
+def _device_kind(kind: DeviceKind) -> DeviceKind:
+    if kind not in get_args(DeviceKind):
+        raise OocGraphError(f"device is {kind!r}; on a cluster it must be one of {', '.join(get_args(DeviceKind))}")
+    return kind

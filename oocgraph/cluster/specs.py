@@ -1,0 +1,90 @@
+"""What is sent to workers: which graph to load, which search to run. And what a worker says that does not hold what a task needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oocgraph.config import Settings
+from oocgraph.engine.part import SearchOptions
+from oocgraph.errors import ClusterError
+from oocgraph.types import Array, DeviceKind
+
+
+class StateLostError(ClusterError):
+    """A worker was asked to go on with a search that it does not hold: it was restarted, or the step comes from an older epoch."""
+
+
+class LeftError(StateLostError):
+    """A task comes after its search or its client has left: nobody waits for what it returns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSpec:
+    """What a worker loads.
+
+    Attributes
+    ----------
+    url, fingerprint
+        The store, and what its workers must all see there.
+    num_partitions
+        Into how many the vertices are dealt.
+    settings
+        The client's configuration.
+    memory_budget
+        Bytes of a worker, as asked for; None: by its memory limit.
+    threads
+        Compute threads of a worker; None: as many as Dask gave it.
+    max_planes, check_pages
+        As in `LocalRuntime.open`.
+    device, device_memory_budget
+        What to search on, and bytes of its memory; as in `oocgraph.bfs`.
+    device_sharers
+        Workers that use the same device.
+    """
+
+    url: str
+    fingerprint: str
+    num_partitions: int
+    settings: Settings
+    memory_budget: str | int | None = None
+    threads: int | None = None
+    max_planes: int | None = None
+    check_pages: bool = False
+    device: DeviceKind = "auto"
+    device_memory_budget: str | int | None = None
+    device_sharers: int = 1
+
+    @property
+    def graph(self) -> tuple[str, int]:
+        """Name of what is loaded, in tasks: what is held for the processor alone, or checked, is another."""
+        name = self.fingerprint if self.device != "cpu" else f"{self.fingerprint} on the processor"
+        return f"{name}, pages checked" if self.check_pages else name, self.num_partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpec:
+    """What a search is, sent with the first step of each epoch.
+
+    Attributes
+    ----------
+    search, lease
+        Its name, unique; and whose memory it uses.
+    result_store
+        Where logs and result are written.
+    sources : (num_sources,) int64
+        Store numbers.
+    options
+        Direction and depth.
+    epoch
+        How often the search has been placed on workers again.
+    last_step
+        Last step that every partition has logged; -1 at the start.
+    """
+
+    search: str
+    lease: str
+    result_store: str
+    sources: Array
+    options: SearchOptions
+    epoch: int
+    last_step: int

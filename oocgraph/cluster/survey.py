@@ -1,0 +1,165 @@
+"""Before anything is loaded: is the client open, are there workers, and do they see the same store with the same oocgraph.
+
+In: a client. Out: what each worker says of itself, or one error that names the worker and the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import oocgraph
+from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
+from oocgraph.errors import ClusterError, OutputError
+from oocgraph.store.layout import FORMAT
+
+ATTEMPTS = 3
+"""How often workers are asked, when one goes while it is asked."""
+
+
+def current_client() -> Any:
+    """Return the Dask client in force, if there is one; nobody can have made one before distributed was imported."""
+    distributed = sys.modules.get("distributed")
+    try:
+        client = None if distributed is None else distributed.default_client()
+    except ValueError:
+        return None
+    return None if client is None or client.asynchronous else client
+
+
+def check_client(client: Any) -> None:
+    """Refuse a client that cannot be used.
+
+    Raises
+    ------
+    ClusterError
+        It is closed, lost its scheduler, or is asynchronous.
+    """
+    if not hasattr(client, "scheduler_info"):
+        raise ClusterError(f"client is {client!r}; give a distributed.Client")
+    if getattr(client, "asynchronous", False):
+        raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
+    if client.status in ("closing", "closed"):
+        raise ClusterError("the client is closed; connect a new one: distributed.Client(address)")
+    if client.status != "running":
+        raise scheduler_lost(client)
+
+
+def wait_for_worker(client: Any, seconds: float) -> None:
+    """Wait for the first worker.
+
+    Raises
+    ------
+    ClusterError
+        None comes in time.
+    """
+    if not wait_for_workers(client, 1, seconds):
+        raise ClusterError(
+            f"the scheduler at {client.scheduler.address} has no workers, and none came within {seconds:g} s (oocgraph.worker-timeout); "
+            f"start some: dask worker {client.scheduler.address}"
+        )
+
+
+def clients_of(client: Any) -> set[str]:
+    """Return the names of the clients that the scheduler knows."""
+
+    def names(dask_scheduler: Any = None) -> list[str]:
+        """Sent by value: the scheduler may have no oocgraph."""
+        return list(dask_scheduler.clients)
+
+    return set(ask(client, client.run_on_scheduler, names))
+
+
+def survey_workers(
+    client: Any, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Ask every worker for its version and whether it sees the store, if there is one, and the folder of results.
+
+    Each also says its ``host`` and its ``numa_node``: None where it runs on several.
+
+    Raises
+    ------
+    ClusterError
+        One has another version or format, or does not see the same store, or the folder.
+    OutputError
+        The folder of results is missing or cannot be written.
+    """
+
+    def describe(url: str | None, token: str | None, dask_worker: Any = None) -> dict[str, Any]:
+        """Sent by value: a worker's own oocgraph may be another, or none."""
+        import os
+
+        said: dict[str, Any] = {"nanny": bool(dask_worker.nanny), "host": dask_worker.ip}
+        said["first_gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0]
+        try:
+            import oocgraph
+        except ImportError as error:
+            return {**said, "error": f"it cannot import oocgraph ({error})"}
+        said["version"] = oocgraph.__version__
+        try:
+            from oocgraph.sparse.placement import own_node
+            from oocgraph.store.fingerprint import graph_fingerprint
+            from oocgraph.store.graph import open_graph
+            from oocgraph.store.layout import FORMAT
+
+            said["format"], said["numa_node"] = FORMAT, own_node()
+            said["fingerprint"] = None if url is None else graph_fingerprint(open_graph(url))
+        except Exception as error:
+            said["store"] = str(error) or type(error).__name__
+        said["token"] = token is None or os.path.exists(token)
+        said["writable"] = token is None or os.access(os.path.dirname(token), os.W_OK)
+        return said
+
+    where = os.path.abspath(url) if url is not None and "://" not in url else url
+    token = None if result_folder is None else _leave_token(Path(result_folder))
+    try:
+        for _ in range(ATTEMPTS):
+            told = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
+            if not any(isinstance(said, OSError) for said in told.values()):
+                break  # else one has gone meanwhile
+    finally:
+        if token is not None:
+            token.unlink()
+    for address, said in sorted(told.items()):
+        if isinstance(said, BaseException):
+            raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}") from said
+        _judge(address, said, where, fingerprint, result_folder)
+    if not told:
+        raise ClusterError(f"the scheduler at {client.scheduler.address} has lost its workers; start some and try again")
+    return dict(told)
+
+
+def _judge(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: Any) -> None:
+    name = f"worker {address} on {said.get('host')}"
+    if "error" in said:
+        raise ClusterError(f"{name}: {said['error']}; install oocgraph {oocgraph.__version__} there")
+    if said["version"] != oocgraph.__version__ or said.get("format", FORMAT) != FORMAT:
+        raise ClusterError(
+            f"{name} has oocgraph {said['version']} (store format {said.get('format', 'unknown')}), the client has {oocgraph.__version__} "
+            f"(format {FORMAT}); install the same on both"
+        )
+    if "store" in said:
+        raise ClusterError(f"{name} cannot open the graph at {url}: {said['store']}. Put it on a file system that every worker sees")
+    if said["fingerprint"] != fingerprint:
+        raise ClusterError(f"{name} sees another graph at {url} than the client; give a path that means the same on every machine")
+    if not said["token"] or not said["writable"]:
+        what = "cannot write to" if said["token"] else "does not see"
+        raise ClusterError(
+            f"{name} {what} the folder of results {os.path.abspath(folder)}; set oocgraph.result-folder (or --result-store) to a folder "
+            "that every worker sees"
+        )
+
+
+def _leave_token(folder: Path) -> Path:
+    """Make an empty file that workers are to find."""
+    token = folder.absolute() / f".oocgraph-token-{uuid.uuid4().hex[:12]}"
+    try:
+        token.touch()
+    except OSError as error:
+        raise OutputError(
+            f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or --result-store, to another folder"
+        ) from error
+    return token

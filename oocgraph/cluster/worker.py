@@ -1,0 +1,198 @@
+"""What a worker does: one plugin holds all that computations keep on it, and tasks work with that.
+
+Every task finds its worker's plugin by the name `PLUGIN`: its memory ledger, the partitions of searches (`Holdings`), messages to peers
+(`Exchange`), and by lease what other computations keep. What a task returns is all that Dask sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import numpy as np
+from distributed import get_worker
+from distributed.diagnostics.plugin import WorkerPlugin
+
+from oocgraph.cluster.holdings import Holdings
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.exchange.dask import Exchange
+from oocgraph.exchange.parts import FrontierPart
+
+PLUGIN = "oocgraph"
+
+REMEMBERED = 1024
+"""Leases that have left, the last ones: a task of theirs that comes late is refused."""
+
+
+class Resident(Protocol):
+    """What a computation keeps on a worker, under its lease."""
+
+    def forget(self, search: str) -> None:
+        """Drop the state of one search."""
+        ...
+
+    def close(self) -> None:
+        """Give back everything; waits for the step that runs."""
+        ...
+
+
+class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
+    """All that computations keep on a worker.
+
+    Attributes
+    ----------
+    ledger
+        Its memory.
+    holdings
+        Partitions of searches, and the searches.
+    exchange
+        Messages to other workers.
+    resident
+        What other computations keep, by lease.
+    """
+
+    name = PLUGIN
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Begin with nothing."""
+        self.worker = worker
+        self.ledger = WorkerLedger(worker)
+        self.holdings = Holdings(worker, self.ledger)
+        self.exchange = Exchange(worker)
+        self.resident: dict[str, Resident] = {}
+        self._left: deque[str] = deque(maxlen=REMEMBERED)
+
+    def teardown(self, worker: Any) -> None:
+        """Close all that is held."""
+        self.holdings.close()
+        self.exchange.close()
+        for lease in list(self.resident):
+            self.drop(lease)
+
+    def check_lease(self, lease: str) -> None:
+        """Refuse a task whose lease has left: it was on its way when the client went.
+
+        Raises
+        ------
+        LeftError
+            It has.
+        """
+        if lease in self._left:
+            raise LeftError(f"{lease} has left worker {self.worker.address}")
+
+    def keep(self, lease: str, make: Callable[[], Resident]) -> Resident:
+        """Return what is kept under a lease; `make` makes it where nothing is.
+
+        Raises
+        ------
+        LeftError
+            The lease has left.
+        """
+        with self.ledger.lock:
+            self.check_lease(lease)
+            if lease not in self.resident:
+                self.resident[lease] = make()
+            return self.resident[lease]
+
+    def drop(self, lease: str) -> None:
+        """Close what is kept under a lease, if anything is."""
+        with self.ledger.lock:
+            one = self.resident.pop(lease, None)
+        if one is not None:
+            one.close()
+
+    def leases(self) -> list[str]:
+        """Names of the leases that hold something here."""
+        return sorted({*self.holdings.leases(), *list(self.resident)})
+
+    def forget(self, search: str) -> None:
+        """Drop the states of a search; a step that runs ends first."""
+        self.holdings.forget(search)
+        self.exchange.forget(search)
+        for one in list(self.resident.values()):
+            one.forget(search)
+
+    def release(self, lease: str) -> None:
+        """Give back what a lease holds; a step that runs ends first."""
+        self._left.append(lease)
+        self.holdings.release(lease)
+        self.drop(lease)
+
+
+def plugin() -> OocGraphPlugin:
+    """Return the plugin of the running task's worker.
+
+    Raises
+    ------
+    StateLostError
+        The worker has none: it has come since the workers were prepared.
+    """
+    found: OocGraphPlugin | None = get_worker().plugins.get(PLUGIN)
+    if found is None:
+        raise StateLostError(f"worker {get_worker().address} has not been prepared for oocgraph")
+    return found
+
+
+# The tasks. Of one that comes late nothing is said: Dask would log an error for each on every Ctrl-C.
+
+
+def acquire(lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
+    """Load partitions on this worker: `Holdings.acquire`."""
+    with suppress(LeftError):
+        return plugin().holdings.acquire(lease, spec, partitions)
+    return []
+
+
+def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
+    """Take one step of a search: `Holdings.step`."""
+    with suppress(LeftError):
+        return plugin().holdings.step(spec, graph, partition, index, parts)
+    return FrontierPart(0, False, np.empty(0, np.int64))
+
+
+def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
+    """Write a partition's result: `Holdings.finish`."""
+    with suppress(LeftError):
+        return plugin().holdings.finish(search, graph, partition)
+    return {}
+
+
+def with_plugin(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with the plugin of the running task's worker, and what else it takes; None of a lease that has left."""
+    with suppress(LeftError):
+        return function(plugin(), *arguments)
+    return None
+
+
+# Called at once on every worker, apart from tasks; in a thread, because a step has to end first and the worker's loop may not wait.
+
+
+async def forget(search: str, dask_worker: Any = None) -> None:
+    """Drop the states of a search."""
+    if PLUGIN in dask_worker.plugins:
+        await asyncio.to_thread(dask_worker.plugins[PLUGIN].forget, search)
+
+
+async def release(lease: str, dask_worker: Any = None) -> None:
+    """Give back what a lease holds; waits for the steps that run."""
+    if PLUGIN in dask_worker.plugins:
+        await asyncio.to_thread(dask_worker.plugins[PLUGIN].release, lease)
+
+
+def leases(dask_worker: Any = None) -> list[str]:
+    """Say whose sessions a worker holds something for: names that begin with that of their client."""
+    found: list[str] = dask_worker.plugins[PLUGIN].leases() if PLUGIN in dask_worker.plugins else []
+    return found
+
+
+def inventory(dask_worker: Any = None) -> dict[str, Any]:
+    """Say what a worker holds."""
+    if PLUGIN not in dask_worker.plugins:
+        return {}
+    found = dask_worker.plugins[PLUGIN]
+    return {**found.holdings.inventory(), "resident": sorted(found.resident)}

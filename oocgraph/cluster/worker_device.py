@@ -1,0 +1,83 @@
+"""The device of one worker: opened once, shared by all that the worker holds, opened again after it has failed.
+
+In: what a client asks for (`GraphSpec.device`). Out: a device, or None for the processor, and why. With dask-cuda a worker has a GPU of
+its own, which is the first that it sees; other workers of a machine share what is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from oocgraph.arrays import Device, DeviceChoice, device_choice
+from oocgraph.cluster.specs import GraphSpec
+from oocgraph.engine.device_load import device_limit_bytes
+from oocgraph.errors import DeviceError, MissingDependencyError
+from oocgraph.kernels.gpu import GpuKernels
+
+open_device = device_choice
+"""Opens the device of a worker; tests put others here."""
+
+
+class WorkerDevice:
+    """What one worker has to search on.
+
+    Parameters
+    ----------
+    address
+        Of the worker, for messages.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._opened: DeviceChoice | None = None
+        self._warm: set[str] = set()
+
+    def choose(self, spec: GraphSpec) -> DeviceChoice:
+        """Return the device on which a graph is to be held, or None for the processor; and why.
+
+        Raises
+        ------
+        DeviceError, MissingDependencyError
+            ``cuda`` was asked for, and no GPU can be used here; the message names the worker.
+        """
+        if spec.device == "cpu":
+            return DeviceChoice(None, "the processor was asked for")
+        with self._lock, self.naming():
+            if self._opened is None:
+                found = open_device(spec.device)
+                if found.device is None:
+                    return found
+                self._opened = found
+            return self._opened
+
+    def warm(self, device: Device, dtype: np.dtype[np.generic]) -> None:
+        """Compile the kernels, whose compiler's memory then counts as what the process has held before it loads anything."""
+        with self._lock, self.naming():
+            if dtype.name not in self._warm:
+                GpuKernels(device, dtype)
+                self._warm.add(dtype.name)
+
+    def limit_bytes(self, spec: GraphSpec, device: Device, held_bytes: int) -> int:
+        """Bytes of device memory that this worker may hold in all, of which it holds some.
+
+        Raises
+        ------
+        BudgetError
+            More was asked for than is free.
+        """
+        requested = spec.device_memory_budget if spec.device_memory_budget is not None else spec.settings.device_memory_budget
+        return device_limit_bytes(device, requested, held_bytes=held_bytes, sharers=spec.device_sharers)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name the worker in what goes wrong with its device, which is then opened again for who comes next."""
+        try:
+            yield
+        except (DeviceError, MissingDependencyError) as error:
+            self._opened = None
+            raise type(error)(f"worker {self._address}: {error}") from error

@@ -1,0 +1,249 @@
+"""What a worker does in a partitioned traversal: holds members, takes their steps, keeps the state of searches.
+
+In: a `MembersSpec` (what to load), the number of a member and what its peers have told. Out: `Told`, all that Dask sees: how many
+masters are new, figures, and whom there are messages for; the messages stay here until they are asked for (`oocgraph.exchange.dask`).
+
+An iteration is two steps, `expand` and `apply` (`oocgraph.parts.member`), so two hops of the scheduler. Where masters own all their
+out-edges there is nothing to broadcast, and a step applies and expands at once: one hop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.errors import BudgetError, ClusterError
+from oocgraph.exchange.messages import Message
+from oocgraph.kernels.warm_traverse import load_traverse_kernels
+from oocgraph.memory import Budget
+from oocgraph.parts.member import MemberSearch
+from oocgraph.parts.member_set import MemberSet
+from oocgraph.store.partitions import open_partitions
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembersSpec(GraphSpec):
+    """What workers load of a partitioned graph.
+
+    Attributes
+    ----------
+    partitions
+        Where the parts are.
+    dtype, directed
+        Index dtype of the graph; whether it is directed.
+    """
+
+    partitions: str
+    dtype: str
+    directed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What all members do in one hop of a search.
+
+    Attributes
+    ----------
+    search, lease
+        Its name, and that of what is held for it.
+    hop
+        Number of the step; messages received are those of the step before.
+    sources : (num_sources,) int64, or None
+        Store numbers: the search starts here.
+    apply
+        Whether the messages received are candidates.
+    expand
+        Whether the frontier is expanded, once the messages received (of mirrors in it, if not of candidates) are taken.
+    cast
+        Whether members that mirror the frontier are told of it, for the next step.
+    """
+
+    search: str
+    lease: str
+    hop: int
+    sources: Array | None
+    apply: bool
+    expand: bool
+    cast: bool
+
+
+class Told(NamedTuple):
+    """What a member has done in a step.
+
+    Attributes
+    ----------
+    part, address
+        Member, and the worker at which it is.
+    num_new
+        Masters of the last complete level; where all members together have none the search has ended.
+    num_edges
+        Entries of the rows expanded.
+    receivers
+        Members that there are messages for.
+    sent
+        Bytes of those.
+    bytes_read, busy_seconds
+        Bytes requested, and time, of this step.
+    """
+
+    part: int
+    address: str
+    num_new: int = 0
+    num_edges: int = 0
+    receivers: tuple[int, ...] = ()
+    sent: int = 0
+    bytes_read: int = 0
+    busy_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class HeldMembers:
+    """The members of one lease on one worker, and their searches."""
+
+    spec: MembersSpec
+    held: MemberSet
+    dtype: np.dtype[Any]
+    budget: Budget
+    ledger: WorkerLedger
+    searches: dict[tuple[str, int], MemberSearch] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def close(self) -> None:
+        """Give back everything."""
+        with self.lock:
+            self.searches.clear()
+            self.held.close()
+            self.ledger.close(self.budget)
+
+    def forget(self, search: str) -> None:
+        """Drop the states of a search."""
+        for key in [key for key in list(self.searches) if key[0] == search]:
+            self.searches.pop(key, None)
+
+
+def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load members on this worker, if they are not here already.
+
+    Raises
+    ------
+    BudgetError
+        They do not fit; the message names the worker.
+    """
+    address = plugin.worker.address
+    there = plugin.resident.get(lease)
+    if there is not None and not set(there.held.members) >= set(numbers):
+        numbers = sorted({*numbers, *there.held.members})  # another worker was lost: all are loaded again, to be charged together
+        plugin.drop(lease)
+    there = plugin.keep(lease, partial(_load, plugin, spec, numbers))
+    return [_figures(there, p, address) for p in numbers]
+
+
+def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers:
+    worker = plugin.worker
+    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
+    load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
+    dtype = np.dtype(spec.dtype)
+    try:
+        with plugin.ledger.opening(requested) as budget:
+            held = MemberSet(
+                list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget,
+                directed=spec.directed, threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
+            )  # fmt: skip
+    except BudgetError as error:
+        raise BudgetError(
+            f"worker {worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
+            "or use more workers (--workers) or more memory for each (--worker-memory)"
+        ) from error
+    return HeldMembers(spec, held, dtype, budget, plugin.ledger)
+
+
+def _figures(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
+    return {
+        "partition": p, "worker": address, "has_broadcast": bool(there.held.members[p].addresses.num_copies),
+        "num_edges": int(there.held.members[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
+    }  # fmt: skip
+
+
+def take_step(plugin: Any, p: int, step: Step, *before: Told) -> Told:
+    """Take a step of a search with one member.
+
+    Parameters
+    ----------
+    p
+        The member.
+    *before
+        What all members have told in the step before.
+
+    Raises
+    ------
+    StateLostError
+        The worker does not hold the member, or not the search: it was started again.
+        Or the worker that has a message for the member is gone.
+    """
+    if before and not any(one.num_new for one in before):
+        return Told(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
+    there = _held(plugin, step.lease, p)
+    began, requested = time.perf_counter(), there.held.members[p].edges.num_bytes_read
+    if step.sources is not None:
+        there.searches[step.search, p] = MemberSearch(there.held.members[p], step.sources)
+    state = there.searches.get((step.search, p))
+    if state is None:
+        raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
+    received = _receive(plugin, p, step, before, there.dtype if step.apply else None)
+    num_edges, messages = _advance(there, state, step, received)
+    plugin.exchange.put(step.search, step.hop, p, {q: message.to_bytes() for q, message in messages.items()})
+    return Told(
+        p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
+        there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,
+    )  # fmt: skip
+
+
+def _held(plugin: Any, lease: str, p: int) -> HeldMembers:
+    there: HeldMembers | None = plugin.resident.get(lease)
+    if there is None or p not in there.held.members:
+        raise StateLostError(f"worker {plugin.worker.address} does not hold part {p}")
+    return there
+
+
+def _receive(plugin: Any, p: int, step: Step, before: Sequence[Told], dtype: np.dtype[Any] | None) -> dict[int, Message]:
+    """Fetch the messages for a member, by sender."""
+    senders: dict[str, list[int]] = {}
+    for one in before:
+        if p in one.receivers:
+            senders.setdefault(one.address, []).append(one.part)
+    try:
+        raw = plugin.exchange.get(step.search, step.hop - 1, p, senders)
+    except ClusterError as error:
+        raise StateLostError(str(error)) from error
+    return {q: Message.from_bytes(message, dtype) for q, message in raw.items()}
+
+
+def _advance(there: HeldMembers, state: MemberSearch, step: Step, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
+    """Apply, expand, or both; returns edges expanded, and messages."""
+    if step.apply:
+        state.apply(received)
+        received = {}
+    if not step.expand:
+        return 0, state.frontier() if step.cast else {}
+    num_edges = state.begin(received)
+    there.held.expand([state], num_edges=num_edges)
+    return num_edges, state.candidates()
+
+
+def collect(plugin: Any, p: int, search: str, lease: str) -> tuple[Array, Array, Array]:
+    """Return store number, parent and level of the masters of a member that were reached: (n,) index dtype twice, (n,) int32."""
+    there = _held(plugin, lease, p)
+    state = there.searches.get((search, p))
+    if state is None:
+        raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
+    slots = state.order[: int(state.found[0])]
+    return state.member.ids_of(slots), state.parent[slots], state.levels(0, slots.size)

@@ -1,0 +1,191 @@
+"""A worker's share of a product: its part of a matrix, which it cuts again over its threads, times a vector.
+
+In: a `ProductSpec`, the whole vector, and of a matrix in memory the part itself; a graph's part is streamed from the store. Out: the rows
+of the part (by column: a vector as long as the whole result). The first row may have been begun by an earlier part: then its element is
+the carry that the client adds; all others go straight to their place.
+
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, section 4.3. A worker is what a GPU is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import BudgetError
+from oocgraph.kernels.semirings import SEMIRINGS, Semiring
+from oocgraph.memory import Budget
+from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
+from oocgraph.products.product_checks import has_nan, refuse_nan
+from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
+from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.partial import Partial
+from oocgraph.store.graph import open_graph
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductSpec:
+    """A worker's share of a product.
+
+    Attributes
+    ----------
+    semiring, dtype
+        Name of the semiring; in which kernels compute.
+    num_columns, num_lines
+        Length of the vector; of what the worker returns.
+    threads
+        Compute threads; None: as many as Dask gave the worker.
+    memory_budget
+        Bytes that the worker may hold, as asked for; None: by its memory limit.
+    unread : Partial
+        The part without its nonzeros and pointers: what the kernel is compiled for.
+    url : str or None
+        Of the graph; None: a matrix in memory, whose part is sent.
+    check_pages
+        Whether what is read of it is compared with its checksums.
+    entries
+        First nonzero of the part and the one behind its last.
+    transpose, column
+        Of the graph, as in `StoredProduct`.
+    part_bytes
+        What is sent of a matrix.
+    """
+
+    semiring: str
+    dtype: str
+    num_columns: int
+    num_lines: int
+    threads: int | None
+    memory_budget: str | int | None
+    entries: tuple[int, int]
+    url: str | None = None
+    check_pages: bool = False
+    transpose: bool = False
+    column: str | None = None
+    unread: Partial | None = None
+    part_bytes: int = 0
+
+    @property
+    def ring(self) -> Semiring:
+        """The semiring."""
+        return SEMIRINGS[self.semiring]
+
+
+def prepare(plugin: Any, spec: ProductSpec) -> None:
+    """Compile what is needed, and reserve in trial all that the share is going to hold.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit; the message names the worker.
+    """
+    _load(spec)
+    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+        budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
+        budget.reserve("the part of the matrix", spec.part_bytes)
+        _reserve_result(plugin, spec, budget)
+        if spec.url is not None:
+            _stored(plugin, spec, budget)
+    plugin.ledger.close(budget)
+
+
+def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array:
+    """Return the rows of the worker's part, or by column a whole vector: (num_lines,) `dtype`; see the module.
+
+    Parameters
+    ----------
+    x : (num_columns,) `dtype`
+        The whole vector; of a graph in store order.
+    part
+        Of a matrix in memory.
+
+    Raises
+    ------
+    BudgetError
+        The share does not fit beside what the worker holds by now; the message names the worker.
+    OocGraphError
+        A value is NaN.
+    """
+    ring = spec.ring
+    _load(spec, x, part)
+    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget:
+        _reserve_result(plugin, spec, budget)
+        product = None if spec.url is None else _stored(plugin, spec, budget)
+    try:
+        y = ring.zeros(spec.num_lines, np.dtype(spec.dtype))
+        if product is not None:
+            product.multiply(x, y, ring)
+        else:
+            threads = _threads(plugin, spec)
+            parts: list[Any] = list(balanced_partition(part, PARTS_PER_THREAD * threads))
+            multiply(parts, x, y, ring, threads=threads, first_row=part.first_line if is_by_row(part) else 0)
+    finally:
+        plugin.ledger.close(budget)
+    if not ring.is_boolean and has_nan(y) and ring.uses_values:
+        refuse_nan(*((product.values(), f"{spec.column} of {spec.url}") if product else ([(part.start, part.values)], "the matrix")))
+    return y
+
+
+def add_partials(spec: ProductSpec, one: Array, other: Array) -> Array:
+    """Add the partial results of two workers; neither is changed, Dask may send it again."""
+    y = one.copy()
+    spec.ring.add(y, other)
+    return y
+
+
+def _stored(plugin: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
+    """Open the part of a stored graph, and charge what streaming it holds."""
+    assert spec.url is not None
+    return StoredProduct(
+        open_graph(spec.url, check_pages=spec.check_pages),
+        budget,
+        transpose=spec.transpose,
+        column=spec.column,
+        threads=_threads(plugin, spec),
+        entries=spec.entries,
+    )
+
+
+def _load(spec: ProductSpec, x: Array | None = None, part: Any = None) -> None:
+    """Bring the kernel into memory, before memory is counted."""
+    empty = np.empty(0, spec.dtype)
+    part = spec.unread if part is None else part
+    if spec.url is not None:
+        store = open_graph(spec.url, check_pages=spec.check_pages)
+        part = part_of(stored_matrix(store, transpose=spec.transpose, column=spec.column), spec.entries)
+    assert part is not None
+    load_kernel(part, empty if x is None else x, empty, spec.ring)
+
+
+def _reserve_result(plugin: Any, spec: ProductSpec, budget: Budget) -> None:
+    """Charge what is returned; by column also the vectors of threads, and the two that are added to make a third."""
+    vectors = 1
+    if spec.unread is not None and not is_by_row(spec.unread):
+        threads = _threads(plugin, spec)
+        vectors = max(3, 1 + num_private_vectors([spec.unread] * PARTS_PER_THREAD * threads, threads))
+    budget.reserve("the result", vectors * spec.num_lines * np.dtype(spec.dtype).itemsize)
+
+
+def _threads(plugin: Any, spec: ProductSpec) -> int:
+    return spec.threads or max(1, int(plugin.worker.state.nthreads))
+
+
+@contextmanager
+def _naming(plugin: Any) -> Iterator[None]:
+    """Add the worker's address to a BudgetError."""
+    try:
+        yield
+    except BudgetError as error:
+        raise BudgetError(f"worker {plugin.worker.address}: {error}") from error
+
+
+def unread_part(part: Any) -> Any:
+    """Return a part in memory without its arrays' content: (0,) of the same dtypes."""
+    names = ("values", "indices", "rows", "columns", "pointers")
+    arrays = {name: getattr(part, name)[:0].copy() for name in names if getattr(part, name, None) is not None}
+    return replace(part, **arrays)

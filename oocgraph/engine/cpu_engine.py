@@ -1,0 +1,352 @@
+"""The steps of an iteration: compute threads over words, reading threads over pages.
+
+In: a `ResidentGraph`, and per search a state. `LocalRuntime` runs them on a whole graph, `PartRuntime` on what one partition owns: then
+the rows of the pull adjacency, and all that is noted of vertices, are at the partition's local positions, while neighbours and
+the frontier are store numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oocgraph.config import Settings
+from oocgraph.engine.buffers import BufferPool
+from oocgraph.engine.lifetime import Lifetime
+from oocgraph.engine.resident import Adjacency, ResidentGraph
+from oocgraph.engine.state import SearchState, are_marked
+from oocgraph.engine.windows import pull_windows, push_windows
+from oocgraph.kernels import cpu
+from oocgraph.kernels.rows import file_extent
+from oocgraph.plan.direction import Choice, Facts
+from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.store.graph import CSRStore
+from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
+from oocgraph.subgraph.gather import Gatherer
+from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
+
+NUM_SLICES = 1024
+"""Slices of the vertex range in which rows and pages are counted and from which pieces of work are made."""
+
+PIECES_PER_THREAD = 4
+"""Pieces a thread gets, so that one slow piece does not hold up the rest."""
+
+SAMPLE_WORDS = 256
+"""Bitmap words that a sample for the cost rule looks at."""
+
+LOG_LEVELS = 8192
+"""Levels in one call of the kernel for tiny frontiers."""
+
+SERIAL_MISSES = 16
+"""Pages that this kernel reads one after the other (66 us each) before it asks for them to be read together."""
+
+PREFETCH_MISSES = 2048
+"""Pages up to which they are read together into its cache; above, the iteration is planned as a large one."""
+
+BUFFER_BYTES = 256 << 10
+"""Staging buffer of a reading thread."""
+
+SPARSE_GAP_PAGES, DENSE_GAP_PAGES, DENSE_SHARE = 1, 8, 0.3
+"""Pages read though not needed, to join two reads: few, or more when this share of all pages is needed anyway."""
+
+
+DISK_BYTE_COST = 25
+"""What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s."""
+
+
+class Few(NamedTuple):
+    """Up to how many vertices and edges a frontier is tiny."""
+
+    vertices: int
+    edges: int
+
+
+COUNT_SHARE = 1 / 16
+"""Frontiers above this share of the vertices are not counted before a decision: a push of one reads nearly all pages."""
+
+
+class Engine:
+    """A graph in memory, as far as it is, with the threads and caches that search it.
+
+    Parameters
+    ----------
+    store, graph
+        The graph on disk, and what is resident of it.
+    threads, io_threads
+        Compute and reading threads.
+    knobs
+        The configuration that holds for its searches.
+    """
+
+    outside_byte_cost: float = DISK_BYTE_COST
+    outside_page_bytes: int = PAGE_BYTES
+
+    def __init__(self, store: CSRStore, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings) -> None:
+        self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-compute")
+        on_disk = not all(adjacency.all_resident for adjacency in graph.adjacencies)
+        self._gatherer = Gatherer(io_threads, BUFFER_BYTES) if on_disk else None
+        self._cuts = {id(adjacency): slice_cuts(max(1, -(-adjacency.num_rows // 64)), NUM_SLICES) for adjacency in graph.adjacencies}
+        self._cache_tag = np.full(graph.residency.cache_slots, -1, np.int64)
+        self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
+        self._missing = np.empty(PREFETCH_MISSES if on_disk else 0, np.int64)
+        self._buffers = BufferPool()
+        self.lifetime = Lifetime(store.url)
+        self.on_phase: Callable[[str], None] = _ignore_phase
+
+    def close(self) -> None:
+        """End the threads and close the files; closing again does nothing."""
+        with self.lifetime.ending() as was_open:
+            if not was_open:
+                return
+            self._pool.shutdown()
+            if self._gatherer is not None:
+                self._gatherer.close()
+            self.graph.close()
+
+    @property
+    def planes_resident(self) -> int:
+        """Planes in memory."""
+        return self.graph.residency.num_planes
+
+    # The steps, in the order in which an iteration takes them.
+
+    def push_levels(self, state: SearchState, last_level: int, *, few: Few | None = None) -> bool:
+        """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left.
+
+        Where `few` is given, it alone says what is tiny; else what has to be read counts too.
+        """
+        push = self.graph.push
+        most = few or Few(QUEUE_CAPACITY, QUEUE_CAPACITY)
+        too_large = state.frontier_size > most.vertices or state.frontier_edges > most.edges
+        if too_large or (push.files is None and not push.all_resident):
+            return True
+        self._to_queue(state)
+        last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
+        limits = np.array([last_level, most.edges, SERIAL_MISSES, last_of_form, SERIAL_MISSES, most.vertices], np.int64)
+        log = np.empty((LOG_LEVELS, 4), np.int64)
+        fetched, fetch_seconds = 0, 0.0
+        while True:
+            status, error = cpu.push_levels(
+                state.queues, state.counts, limits, *push.lookup, *push.heads, push.resident, *_file_arguments(push),
+                self._cache_tag, self._cache, self._cache.view(self.store.index_dtype), self._missing,
+                state.reached, *state.owners, *state.marks[:4], log,
+            )  # fmt: skip
+            if error and push.files is not None:
+                raise push.files.error(error)
+            state.take_log(log, fetched, fetch_seconds)
+            limits[2], fetched, fetch_seconds = SERIAL_MISSES, 0, 0.0
+            if status == cpu.STATUS_MISSES and (few is not None or state.counts[5] < PREFETCH_MISSES):
+                began = time.perf_counter()
+                fetched = self._fill_cache(int(state.counts[5]))
+                fetch_seconds = time.perf_counter() - began
+                limits[2] = self._missing.size
+            elif status != cpu.STATUS_LOG_FULL:
+                break
+        self.measure(state)
+        if status == cpu.STATUS_DONE:
+            return False
+        self._to_bitmap(state)
+        return True
+
+    def facts(self, state: SearchState) -> Facts:
+        """Measure what the direction rules compare."""
+        pages = 0
+        if not self.graph.push.all_resident:
+            many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
+            pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
+        pull = self.graph.pull
+        sample = cpu.sample_heads(
+            max(1, state.num_words // SAMPLE_WORDS),
+            state.num_vertices,
+            *pull.lookup,
+            *pull.heads,
+            pull.resident,
+            state.frontier,
+            state.visited,
+        )
+        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
+
+    def pull_heads(self, state: SearchState) -> int:
+        """Pull over what is resident; returns how many vertices that leaves undecided."""
+        pull = self.graph.pull
+
+        def heads(w0: int, w1: int) -> tuple[int, int]:
+            result: tuple[int, int] = cpu.pull_heads(
+                w0, w1, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
+                state.frontier, state.visited, state.undecided, *state.marks,
+            )  # fmt: skip
+            return result
+
+        left = sum(int(left) for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
+        if left and state.num_kept:
+            kept = (*state.kept_entries, 0, state.num_kept)
+            left -= int(cpu.pull_kept(*kept, state.frontier, state.visited, state.undecided, *state.marks))
+        return int(left)
+
+    def undecided_pages(self, state: SearchState) -> int:
+        """Exact number of first pages that the undecided vertices need."""
+        return int(self._count(self.graph.pull, state.undecided, first_pages_only=True)[:, 2].sum())
+
+    def frontier_pages(self, state: SearchState) -> int:
+        """Exact number of pages that the frontier's rows need."""
+        return int(self._count(self.graph.push, state.frontier, first_pages_only=False)[:, 2].sum())
+
+    def pull_tails(self, state: SearchState) -> int:
+        """Pull the undecided vertices' tails from disk; returns bytes requested."""
+        pull = self.graph.pull
+        if pull.files is None or self._gatherer is None:
+            return pull_windows(pull, state, self._count(pull, state.undecided, first_pages_only=False))
+        counts = self._count(pull, state.undecided, first_pages_only=True)
+        dense = counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages
+        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
+        files = pull.files.stream_arguments if dense else pull.files.arguments
+        cuts = self._cuts[id(pull)]
+        pieces = [(int(cuts[a]), int(cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)]
+
+        def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+            if piece is pieces[0]:
+                self.on_phase("read")
+            result: tuple[int, int, int] = cpu.pull_tails(
+                *piece, *pull.lookup, pull.num_planes, pull.resident.size, *files, gap, buffer,
+                buffer.view(pull.resident.dtype), *state.kept_entries, state.kept,
+                state.frontier, state.visited, state.undecided, *state.marks,
+            )  # fmt: skip
+            return result
+
+        return self._gatherer.run(call, pieces, pull.files)[1]
+
+    def push(self, state: SearchState) -> int:
+        """Push the frontier's rows; returns bytes requested."""
+        push = self.graph.push
+        counts = self._count(push, state.frontier, first_pages_only=False)
+        dense = counts[:, 2].sum() > DENSE_SHARE * push.disk_pages
+        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
+        files = push.files.stream_arguments if dense and push.files is not None else _file_arguments(push)
+        on_files = push.files is not None and self._gatherer is not None
+        workers = self._gatherer.num_threads if on_files and self._gatherer else self.threads
+        weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
+        pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), workers * PIECES_PER_THREAD)
+
+        def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+            if piece is pieces[0] and buffer.size:
+                self.on_phase("read")
+            result: tuple[int, int, int] = cpu.push_rows(
+                *piece, *push.lookup, *push.heads, push.resident, 0, *files, gap, buffer,
+                buffer.view(push.resident.dtype), state.frontier, state.closed, *state.owners, *state.marks,
+            )  # fmt: skip
+            return result
+
+        if push.files is not None and self._gatherer is not None:
+            return self._gatherer.run(call, pieces, push.files)[1]
+        in_memory = [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size]
+        for _ in self._pool.map(lambda piece: call(piece, _NO_BUFFER), in_memory):
+            continue
+        return 0 if push.all_resident else push_windows(push, state, counts, _file_arguments(push))
+
+    def finish(self, state: SearchState) -> None:
+        """Set parent and level of what was not reached."""
+        none = no_parent(self.store.index_dtype)
+        cuts = slice_cuts(state.num_words, self.threads)
+        marks = (state.visited, state.parent, none, state.level8, state.level32, state.wide)
+        self._map(lambda a, z: cpu.finish_search(a, z, state.num_vertices, *marks), cuts)
+
+    def reached_edges(self, state: SearchState) -> int:
+        """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
+        stored = self._count_edges(self.graph.push, state.reached)[1]
+        if self.store.attributes.directed:
+            return stored
+        return (stored + self.store.count_self_loops(partial(are_marked, state.reached))) // 2
+
+    # What differs between a whole graph and a partition.
+
+    def begin_iteration(self, state: SearchState) -> None:
+        """Remember what is visited, and make room for the next level."""
+        raise NotImplementedError
+
+    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """End an iteration and record its figures."""
+        raise NotImplementedError
+
+    def measure(self, state: SearchState) -> None:
+        """Count again what has been reached."""
+        raise NotImplementedError
+
+    # Below: how the steps are spread over threads.
+
+    def _map(self, call: Callable[[int, int], Any], cuts: Array) -> list[Any]:
+        pairs = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        if len(pairs) == 1:
+            return [call(*pairs[0])]
+        return [future.result() for future in [self._pool.submit(call, a, z) for a, z in pairs]]
+
+    def _count(self, adjacency: Adjacency, rows: Array, *, first_pages_only: bool) -> Array:
+        """Rows, edges, pages and first edge of each slice: (num_slices, 4) int64."""
+        cuts = self._cuts[id(adjacency)]
+        out = np.empty((cuts.size - 1, 4), np.int64)
+
+        def count(a: int, z: int) -> None:
+            cpu.count_rows(
+                cuts[a : z + 1], adjacency.num_rows, *adjacency.lookup, adjacency.num_planes, adjacency.resident.size,
+                adjacency.page_shift(), rows, first_pages_only, out[a:z],
+            )  # fmt: skip
+
+        self._map(count, slice_cuts(cuts.size - 1, self.threads))
+        return out
+
+    def _count_edges(self, adjacency: Adjacency, rows: Array) -> tuple[int, int]:
+        indptr, first, _, value = adjacency.lookup
+        results = self._map(lambda a, z: cpu.count_edges(a, z, indptr, first, value, rows), slice_cuts(rows.size, self.threads))
+        return sum(r[0] for r in results), sum(r[1] for r in results)
+
+    def _to_queue(self, state: SearchState) -> None:
+        if not state.queued:
+            cpu.list_vertices(state.frontier, state.queues[0])
+            state.counts[6] = 0
+            state.queued = True
+        state.counts[:6] = state.frontier_size, state.frontier_edges, state.level, 0, 0, 0
+
+    def _to_bitmap(self, state: SearchState) -> None:
+        if state.queued:
+            cpu.mark_vertices(state.queues[state.counts[6]], state.frontier_size, state.frontier)
+            state.queued = False
+
+    def _fill_cache(self, count: int) -> int:
+        """Read the missing pages into the page cache, with all reading threads; returns bytes read."""
+        push = self.graph.push
+        if push.files is None or self._gatherer is None:
+            return 0
+        # one thread per slot: pages that share a slot must not be read at the same time
+        _, last = np.unique(self._missing[:count] % self._cache_tag.size, return_index=True)
+        pages = np.sort(self._missing[last])
+        fds, chunk_pages, extent, checksums, _ = push.files.arguments
+
+        def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+            done, error = cpu.fill_cache(pages, *piece, fds, chunk_pages, extent, checksums, self._cache_tag, self._cache)
+            return 0, done, error
+
+        pieces = _pairs(slice_cuts(pages.size, self._gatherer.num_threads))
+        return self._gatherer.run(call, pieces, push.files)[1]
+
+
+_NO_BUFFER = np.empty(0, np.uint8)
+
+
+def _ignore_phase(_name: str) -> None:
+    """Accept the name of a phase and do nothing."""
+
+
+def _pairs(cuts: Array) -> list[tuple[int, int]]:
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+def _file_arguments(adjacency: Adjacency) -> tuple[Any, ...]:
+    """Return ``fds, chunk_pages, extent, checksums, page_shift``; without files where nothing is read from them."""
+    if adjacency.files is not None:
+        return adjacency.files.arguments
+    return np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), adjacency.page_shift()

@@ -1,0 +1,182 @@
+"""Searches of a whole graph on one GPU of this process.
+
+In: a store, a budget of device memory and one of host memory. Out: a `DeviceRuntime`, loaded once, on which `oocgraph.engine.levels` runs
+any number of searches. What is charged to either budget is in `plan.device_residency`; a search allocates its result on the host, nothing
+else.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from oocgraph.arrays import Device, device_choice
+from oocgraph.config import settings
+from oocgraph.engine.cpu_engine import BUFFER_BYTES
+from oocgraph.engine.device_engine import DeviceEngine
+from oocgraph.engine.device_load import device_limit_bytes, load_device_graph
+from oocgraph.engine.device_state import DeviceArrays, DeviceState, num_words
+from oocgraph.engine.staged import StagedEdges
+from oocgraph.errors import OocGraphError
+from oocgraph.kernels import warm
+from oocgraph.kernels.gpu import GpuKernels
+from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.plan.direction import Choice
+from oocgraph.progress import watched
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.subgraph.dependency import DependencySubgraph
+from oocgraph.types import Array, ProgressOption
+
+SOURCES = 1 << 12
+"""Sources brought to the device at once: fewer than a queue of tiny frontiers holds, which they are the first content of."""
+
+
+class DeviceRuntime(DeviceEngine):
+    """A graph ready for searches on a GPU. Use `DeviceRuntime.open` in a ``with`` statement."""
+
+    arrays: DeviceArrays
+    budget: Budget
+    device_limit: int
+    road: bool
+    device_bytes: int
+
+    @classmethod
+    def open(
+        cls,
+        graph: CSRStore | str | os.PathLike[str],
+        *,
+        device: Device | None = None,
+        device_memory_budget: str | int | None = None,
+        memory_budget: str | int | None = None,
+        threads: int | None = None,
+        io_threads: int | None = None,
+        max_planes: int | None = None,
+        max_host_edges: int | None = None,
+        check_pages: bool = False,
+        progress: ProgressOption = None,
+    ) -> Self:
+        """Check both budgets and load what stays in memory.
+
+        Parameters
+        ----------
+        graph
+            A store or its path.
+        device
+            Where to search; by default the GPU that CuPy regards as current.
+        device_memory_budget
+            Bytes of device memory (text such as ``4G``): state, planes, prefix sums, staging; by default most of what is free. CUDA's
+            context and the compiled kernels are not part of it.
+        memory_budget
+            Bytes of host memory of the whole process; by default most of what machine and control group leave.
+        threads, io_threads
+            Threads that load, and that gather edges; by default from the configuration.
+        max_planes
+            Planes on the device at most; by default as many as stored, where they pay and fit.
+        max_host_edges
+            Edges in pinned host memory at most; by default as many as fit. 0: all that is not on the device comes from the store.
+        check_pages
+            Compare every page read with its checksum.
+
+        Raises
+        ------
+        DeviceError
+            No GPU can be used: the message says why.
+        BudgetError
+            One of the budgets is too small; names the smallest that works.
+        StoreError
+            `graph` is not a store that can be read.
+        """
+        store = open_graph(graph, check_pages=check_pages)
+        knobs = settings()
+        if device is None:
+            device = device_choice("cuda").device
+            assert device is not None
+        _check_width(store)
+        limit = device_limit_bytes(device, device_memory_budget if device_memory_budget is not None else knobs.device_memory_budget)
+        with watched(progress) as shown:
+            warm.load_search_kernels(store.attributes.index_dtype, shown, device=True)
+        kernels = GpuKernels(device, store.index_dtype)
+        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
+        io_threads = io_threads or knobs.io_threads
+        loaded, residency = load_device_graph(
+            store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES,
+            max_planes=max_planes, max_host_edges=max_host_edges,
+        )  # fmt: skip
+        try:
+            subgraph = DependencySubgraph(device, kernels, num_words(store.num_vertices), residency.row_capacity)
+            staged = StagedEdges(device, kernels, residency, io_threads=io_threads, scratch_bytes=BUFFER_BYTES)
+            runtime = cls(store, loaded, device, kernels, subgraph, staged, knobs=knobs)
+            runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_vertices)
+        except BaseException:
+            loaded.close()
+            raise
+        runtime.budget, runtime.device_limit = budget, limit
+        runtime.road, runtime.device_bytes = residency.road, residency.device_bytes
+        return runtime
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of host memory that the process may hold."""
+        return self.budget.limit_bytes
+
+    @property
+    def load_seconds(self) -> float:
+        """What loading took."""
+        return self.graph.load_seconds
+
+    @property
+    def device_figures(self) -> dict[str, Any]:
+        """Where searches run, and what they hold there."""
+        return {"device": self.device.name, "device_memory_budget": self.device_limit, "device_bytes": self.device_bytes}
+
+    def start(self, sources: Array) -> DeviceState:
+        """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
+        self.lifetime.check()
+        state = DeviceState(self.kernels, self.arrays, self.store.num_vertices, wide=self.road)
+        a = self.arrays
+        with self.naming(state):
+            state.clear()
+            for first in range(0, sources.size, SOURCES):
+                some = sources[first : first + SOURCES].astype(self.kernels.dtype)
+                target = self.tiny.queues[0][: some.size]
+                self.staged.upload(some, target)
+                self.kernels.begin_search(target, a.frontier, a.visited, a.parent, a.level8, a.level32, wide=state.wide)
+            self.kernels.reset()
+            self.measure_frontier(state)
+        state.num_queued = sources.size if sources.size <= SOURCES else -1
+        state.num_reached = state.frontier_size
+        state.unvisited_edges = self.graph.pull.num_edges - state.frontier_pull_edges
+        return state
+
+    def results(self, state: DeviceState) -> tuple[Array, Array]:
+        """Return parent and level on the host."""
+        n, a = state.num_vertices, state.arrays
+        with self.naming(state):
+            return self.staged.download(a.parent[:n]), self.staged.download(a.level32[:n] if state.wide else a.level8[:n])
+
+    def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """Make the vertices found in this iteration the frontier, and record its figures."""
+        with self.naming(state):
+            state.swap_frontier()
+            self.measure_frontier(state)
+        state.level += 1
+        state.pulled = choice.direction == "pull"
+        state.bytes_requested += num_bytes
+        state.num_reached += state.frontier_size
+        state.unvisited_edges -= state.frontier_pull_edges
+        state.record(self.iteration(state, choice, frontier=frontier, undecided=undecided, began=began, num_bytes=num_bytes))
+
+
+def _check_width(store: CSRStore) -> None:
+    """Refuse ids that kernels of the store's width cannot hold."""
+    if store.num_vertices > np.iinfo(store.index_dtype).max - 1:
+        raise OocGraphError(f"{store.url} has {store.num_vertices:,} vertices, which ids of {store.index_dtype} cannot number")

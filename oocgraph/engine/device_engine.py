@@ -1,0 +1,401 @@
+"""The steps of an iteration on a GPU: kernels over planes and resident edges, and batches of rows whose edges come from elsewhere.
+
+In: a `DeviceGraph`, and per search a `DeviceState`. The same steps as `oocgraph.engine.cpu_engine.Engine`, so that `oocgraph.engine.levels`
+runs on either. The host launches, decides, and gathers edges; it sees no vertex but those of rows that its threads must gather.
+
+How edges that are not in device memory are taken is `oocgraph.plan.access`: read by kernels where they are (pinned host memory), or
+gathered by host threads into staging buffers while earlier ones are copied and processed (`oocgraph.subgraph.staging`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from oocgraph.arrays import Device
+from oocgraph.config import Settings
+from oocgraph.engine.cpu_engine import COUNT_SHARE, SAMPLE_WORDS
+from oocgraph.engine.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGraph
+from oocgraph.engine.device_levels import TINY, TinyLevels
+from oocgraph.engine.device_state import DeviceArrays, DeviceState
+from oocgraph.engine.lifetime import Lifetime
+from oocgraph.engine.staged import StagedEdges
+from oocgraph.engine.state import are_marked
+from oocgraph.errors import CorruptStoreError, DeviceError
+from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
+from oocgraph.plan.access import Access, AccessFacts, choose_access
+from oocgraph.plan.direction import Choice, Facts
+from oocgraph.results.search import DeviceFigures, Iteration
+from oocgraph.store.graph import CSRStore
+from oocgraph.subgraph.dependency import DependencySubgraph
+from oocgraph.subgraph.staging import StagingFigures
+from oocgraph.types import Array
+
+LINK_BYTE_COST, DISK_BYTE_COST = 80, 2000
+"""What a byte over the link, or from disk, costs in bytes of device memory traffic: 4 TB/s against 50 GB/s and 2 GB/s."""
+
+SAMPLE_EDGES = 256
+"""Resident edges of a list that a sample looks at."""
+
+WINDOW_PAGES = 4
+"""A pull asks for one page (or line) of each tail, then for four, sixteen, ... of those that are still undecided."""
+
+
+class OnDevice(Protocol):
+    """A search whose arrays are on the device."""
+
+    arrays: DeviceArrays
+    num_vertices: int
+    level: int
+    frontier_size: int
+    frontier_edges: int
+
+    @property
+    def marks(self) -> tuple[Any, ...]:
+        """Where kernels note what this iteration finds."""
+        ...
+
+
+class DeviceEngine:
+    """A graph on a device, with the threads that gather what is not there.
+
+    Parameters
+    ----------
+    store, graph
+        The graph on disk, and what of it is in memory.
+    kernels
+        Of the device, for the graph's index dtype.
+    subgraph, staged
+        Room for a batch of rows, and for their edges.
+    partition
+        Named in errors.
+
+    Attributes
+    ----------
+    owners
+        ``owned, rank`` of a partition (see `oocgraph.kernels.cpu.push_rows`), in device memory; None of a whole graph.
+    """
+
+    outside_byte_cost: float = LINK_BYTE_COST
+
+    def __init__(
+        self, store: CSRStore, graph: DeviceGraph, device: Device, kernels: GpuKernels, subgraph: DependencySubgraph,
+        staged: StagedEdges, *, knobs: Settings, partition: int = 0,
+    ) -> None:  # fmt: skip
+        self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
+        self.subgraph, self.staged = subgraph, staged
+        self.lifetime = Lifetime(store.url)
+        self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
+        self._accesses: list[Access] = []
+        self._figures = StagingFigures()
+        self._link_bytes = 0
+        self._stale: dict[int, Array] = {}
+        self._failed: DeviceError | None = None
+        self.owners: tuple[Any, Any] = (None, None)
+        self.tiny = TinyLevels(device, kernels)
+
+    @property
+    def outside_page_bytes(self) -> int:
+        """What is moved at least of edges that are not on the device."""
+        return self.graph.pull.page_bytes
+
+    @property
+    def planes_resident(self) -> int:
+        """Planes in device memory."""
+        return self.graph.pull.num_planes
+
+    # The steps, in the order in which an iteration takes them.
+
+    def begin_iteration(self, state: DeviceState) -> None:
+        """Make room for the next level."""
+        with self.naming(state):
+            state.widen_if_needed()
+        self.begin(state)
+
+    def begin(self, state: OnDevice) -> None:
+        """Reset counters and figures; what the last iteration found is cleared later: a pull overwrites it, a push adds to it."""
+        with self.naming(state):
+            self.kernels.reset()
+            self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
+            self._accesses, self._figures, self._link_bytes = [], StagingFigures(), 0
+
+    def facts(self, state: DeviceState) -> Facts:
+        """Return what the direction rules compare: measured when the last iteration ended."""
+        pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
+        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=state.sample, disk_pages=disk_pages)
+
+    def pull_heads(self, state: OnDevice) -> int:
+        """Pull over what is in device memory; returns how many vertices that leaves undecided."""
+        a, pull = state.arrays, self.graph.pull
+        with self.naming(state):
+            self._stale.pop(id(a.found), None)
+            self.kernels.pull_heads(
+                0, a.visited.size, state.num_vertices, pull.lookup, *pull.heads, pull.resident, 0,
+                a.frontier, a.visited, a.undecided, a.found, state.marks,
+            )  # fmt: skip
+            return 0 if pull.all_resident else int(self.kernels.read()[Counter.UNDECIDED])
+
+    def undecided_pages(self, state: OnDevice) -> int:
+        """Count the first pages (or lines) that the undecided vertices need."""
+        with self.naming(state):
+            count = int(self.kernels.read()[Counter.UNDECIDED])
+            return self._count_pages(self.graph.pull, state.arrays.undecided, count, first_pages_only=True)
+
+    def push_pages(self, state: OnDevice) -> int:
+        """Return what a push would take from outside of device memory, in pages (or lines): counted unless the frontier is large."""
+        push = self.graph.push
+        if push.all_resident:
+            return 0
+        many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
+        return push.disk_pages if many else self.frontier_pages(state)
+
+    def frontier_pages(self, state: OnDevice) -> int:
+        """Count the pages (or lines) that the frontier's rows need."""
+        with self.naming(state):
+            return self._count_pages(self.graph.push, state.arrays.frontier, state.frontier_size, first_pages_only=False)
+
+    def pull_tails(self, state: OnDevice) -> int:
+        """Pull what the undecided vertices' lists hold outside of device memory, page by page; returns bytes read from files."""
+        a, pull, kernels = state.arrays, self.graph.pull, self.kernels
+        with self.naming(state):
+            left, behind, window, num_bytes = int(kernels.read()[Counter.UNDECIDED]), 0, 1, 0
+            part = {"skip": pull.num_planes, "low": pull.resident.size, "page_shift": pull.page_shift}
+            while left:
+                kernels.copy(a.undecided, a.active)
+                kernels.clear(Counter.UNDECIDED)
+                for most in self._batches(a.active, left):
+                    self.subgraph.ask(most, pull.lookup, **part, behind=behind, window=window)
+
+                    def look(begin: Array, e0: int, e1: int, edges: Array, base: int, num_rows: int) -> None:
+                        kernels.pull_tails(
+                            self.subgraph.vertex, num_rows, begin, self.subgraph.offset, e0, e1, edges, base,
+                            a.frontier, a.visited, a.undecided, a.found, state.marks,
+                        )  # fmt: skip
+
+                    num_bytes += self._take(pull, most, look)
+                    kernels.close_rows(self.subgraph.vertex, most, self.subgraph.start, self.subgraph.degree, pull.lookup, a.undecided)
+                left = int(kernels.read()[Counter.UNDECIDED])
+                behind, window = behind + window, WINDOW_PAGES * window
+            return num_bytes
+
+    def push(self, state: OnDevice) -> int:
+        """Push the frontier's rows; returns bytes read from files."""
+        a, push, kernels, rows = state.arrays, self.graph.push, self.kernels, self.subgraph
+        found = a.closed, a.pushed, self.owners, state.marks
+        with self.naming(state):
+            num_bytes = 0
+            while self._stale:
+                kernels.fill(self._stale.popitem()[1], 0)
+            for most in self._batches(a.frontier, state.frontier_size):
+                if push.resident.size:
+                    rows.ask(most, push.lookup, high=push.resident.size)
+                    self._push(rows.start, 0, EVERY_EDGE, push.resident, 0, state.frontier_edges, found)
+                if push.all_resident:
+                    continue
+                kernels.push_heads(
+                    rows.vertex, most, push.lookup, push.resident.size, *push.heads, a.closed, a.pushed, self.owners, state.marks
+                )
+                rows.ask(most, push.lookup, skip=push.num_planes, low=push.resident.size)
+
+                def look(begin: Array, e0: int, e1: int, edges: Array, base: int, _: int) -> None:
+                    self._push(begin, e0, e1, edges, base, e1 - e0, found)
+
+                num_bytes += self._take(push, most, look)
+            return num_bytes
+
+    def _push(self, begin: Array, e0: int, e1: int, edges: Array, base: int, num_edges: int, found: tuple[Any, ...]) -> None:
+        """Push a piece of the batch."""
+        closed, pushed, owners, noted = found
+        rows = self.subgraph
+        self.kernels.push_rows(
+            rows.vertex, begin, rows.offset, e0, e1, edges, base, closed, pushed, owners, noted, self.tiny.queues[0], num_edges=num_edges
+        )
+
+    def finish(self, state: DeviceState) -> None:
+        """Set parent and level of what was not reached, and wait until both exist."""
+        a = state.arrays
+        with self.naming(state):
+            none = np.iinfo(self.kernels.dtype).max
+            self.kernels.finish_search(state.num_vertices, a.visited, a.parent, none, a.level8, a.level32, wide=state.wide)
+            self.device.synchronize(self.kernels.stream)
+
+    # Rows, batch by batch.
+
+    def _batches(self, active: Array, count: int) -> Iterator[int]:
+        """List the active vertices, of which there are `count`, batch by batch; yields how many rows each has at most."""
+        self.subgraph.activate(active)
+        for row0 in range(0, count, self.subgraph.capacity):
+            self.subgraph.list_rows(row0)
+            yield min(self.subgraph.capacity, count - row0)
+
+    def _count_pages(self, adjacency: DeviceAdjacency, active: Array, count: int, *, first_pages_only: bool) -> int:
+        part = {"skip": adjacency.num_planes, "low": adjacency.resident.size}
+        kernels, rows = self.kernels, self.subgraph
+        kernels.clear(Counter.NUM_PAGES)
+        for most in self._batches(active, count):
+            kernels.mask_degrees(rows.vertex, most, adjacency.lookup, rows.start, rows.degree, **part)
+            kernels.count_pages(most, rows.start, rows.degree, adjacency.page_shift, first_pages_only=first_pages_only)
+        return int(kernels.read()[Counter.NUM_PAGES])
+
+    def _take(self, adjacency: DeviceAdjacency, most: int, look: Callable[[Array, int, int, Array, int, int], None]) -> int:
+        """Take the edges that the batch asks for in the way that costs least; `look` launches kernels on them. Returns bytes read."""
+        kernels, rows = self.kernels, self.subgraph
+        itemsize = kernels.dtype.itemsize
+        kernels.clear(Counter.NUM_PAGES)
+        kernels.count_pages(most, rows.start, rows.degree, (LINE_BYTES // itemsize).bit_length() - 1, first_pages_only=False)
+        counts = kernels.read()
+        num_rows, num_edges, lines = (int(counts[slot]) for slot in (Counter.NUM_ROWS, Counter.NUM_EDGES, Counter.NUM_PAGES))
+        if not num_edges:
+            return 0
+        access = choose_access(
+            AccessFacts(
+                num_rows=num_rows,
+                wanted_bytes=num_edges * itemsize,
+                line_bytes=lines * LINE_BYTES,
+                in_host_memory=adjacency.in_host_memory,
+            )
+        )
+        self._accesses.append(access)
+        if access.kind == "zero-copy":
+            self._link_bytes += lines * LINE_BYTES
+            look(rows.start, 0, num_edges, adjacency.mapped, 0, num_rows)
+            return 0
+        self._link_bytes += num_edges * itemsize
+        figures = self.staged.run(
+            adjacency, rows, num_rows, num_edges, lambda buffer, e0, e1: look(rows.offset, e0, e1, buffer, e0, num_rows)
+        )
+        self._figures = self._figures + figures
+        return figures.bytes_read
+
+    # Many tiny levels in one launch.
+
+    def push_levels(self, state: DeviceState, last_level: int) -> bool:
+        """Push tiny frontiers; returns whether a larger frontier is left."""
+        push, kernels, a = self.graph.push, self.kernels, state.arrays
+        if not push.in_host_memory or state.frontier_size > TINY.vertices or state.frontier_edges > TINY.edges:
+            return True
+        with self.naming(state):
+            if state.num_queued != state.frontier_size:
+                self.subgraph.activate(a.frontier)
+                kernels.list_rows(a.frontier, self.subgraph.positions, 0, TINY.edges, self.tiny.queues[0])
+            state.tiny_from_host = not push.all_resident
+            has_grown = self.tiny.push(state, push, push.resident if push.all_resident else push.mapped, last_level)
+            self.measure(state)
+            return has_grown
+
+    # Figures.
+
+    def measure(self, state: DeviceState) -> None:
+        """Count again what has been reached, and the frontier if there is one."""
+        self.kernels.reset()
+        self.kernels.count_edges(self.graph.pull.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
+        counts = self.measure_frontier(state) if state.frontier_size else self.kernels.read().tolist()
+        state.num_reached, state.unvisited_edges = counts[Counter.FOUND], self.graph.pull.num_edges - counts[Counter.NUM_EDGES]
+
+    def measure_frontier(self, state: DeviceState) -> list[int]:
+        """Count the frontier, and try what a pull would do for a sample; returns all counters."""
+        kernels, a, pull = self.kernels, state.arrays, self.graph.pull
+        kernels.count_edges(self.graph.push.lookup, a.frontier, Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES)
+        if pull is not self.graph.push:
+            kernels.count_edges(pull.lookup, a.frontier, Counter.SCRATCH, Counter.FRONTIER_PULL_EDGES)
+        self.sample_heads(state)
+        counts: list[int] = kernels.read().tolist()
+        state.frontier_size, state.frontier_edges = counts[Counter.FRONTIER_VERTICES], counts[Counter.FRONTIER_EDGES]
+        state.frontier_pull_edges = state.frontier_edges if pull is self.graph.push else counts[Counter.FRONTIER_PULL_EDGES]
+        state.sample = sample_of(counts)
+        state.num_queued = counts[Counter.QUEUE_SIZE]
+        return counts
+
+    def sample_heads(self, state: OnDevice) -> None:
+        """Try what a pull would do for a sample of the unvisited vertices; `sample_of` reads it from the counters."""
+        a, pull = state.arrays, self.graph.pull
+        step = max(1, a.visited.size // SAMPLE_WORDS)
+        self.kernels.sample_heads(
+            step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES
+        )
+
+    def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
+        """Return the figures of the iteration that ends."""
+        seconds = time.perf_counter() - began
+        return Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes, device=self.moved())
+
+    def moved(self) -> DeviceFigures:
+        """Return what this iteration has moved to the device, and when."""
+        staged = self._figures
+        kinds = {access.kind for access in self._accesses}
+        return DeviceFigures(
+            access=" and ".join(sorted(kinds)) + ": " + self._accesses[-1].reason if kinds else "resident",
+            link_bytes=self._link_bytes,
+            num_batches=len(self._accesses),
+            num_pieces=staged.num_pieces,
+            read_seconds=staged.read_seconds,
+            copy_seconds=staged.copy_seconds,
+            kernel_seconds=staged.kernel_seconds,
+            span_seconds=staged.span_seconds,
+            idle_seconds=staged.idle_seconds,
+        )
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the device has failed: nothing is asked of it any more."""
+        return self._failed is not None
+
+    def accesses(self) -> list[str]:
+        """Say how the edges of this iteration were taken that are not in device memory."""
+        return [access.reason for access in self._accesses[-1:]]
+
+    def close(self) -> None:
+        """End the threads, close the files, give the memory back; closing again does nothing."""
+        with self.lifetime.ending() as was_open:
+            if not was_open:
+                return
+            self.staged.close()
+            self.graph.close()
+            device = self.device
+            kept = {"store": self.store, "lifetime": self.lifetime, "partition": self.partition}
+            self.__dict__.clear()  # the arrays with it
+            self.__dict__.update(kept)
+            device.close()
+
+    def reached_edges(self, state: DeviceState) -> int:
+        """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
+        with self.naming(state):
+            self.kernels.reset()
+            self.kernels.count_edges(self.graph.push.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
+            stored = int(self.kernels.read()[Counter.NUM_EDGES])
+        if self.store.attributes.directed:
+            return stored
+        if not self.store.attributes.num_self_loops:
+            return stored // 2
+        visited = self.staged.download(state.arrays.visited)
+        return (stored + self.store.count_self_loops(partial(are_marked, visited))) // 2
+
+    # Errors.
+
+    @contextmanager
+    def naming(self, state: OnDevice) -> Iterator[None]:
+        """Name partition and level in what goes wrong; after a device has failed, nothing is asked of it any more."""
+        self.lifetime.check()
+        if self._failed is not None:
+            raise DeviceError(f"the device failed in an earlier search ({self._failed}); open the graph again")
+        try:
+            yield
+        except (CorruptStoreError, DeviceError) as error:
+            self._raise(error, state)
+
+    def _raise(self, error: CorruptStoreError | DeviceError, state: OnDevice) -> NoReturn:
+        text = f"partition {self.partition}, level {state.level + 1}: {error}"
+        if isinstance(error, DeviceError):
+            self._failed = error
+        raise type(error)(text) from error
+
+
+def sample_of(counts: Sequence[int]) -> tuple[int, int, int, int]:
+    """Return vertices sampled, neighbours looked at for them, found and left undecided, from the kernels' counters."""
+    sampled, probes = int(counts[Counter.SAMPLED]), int(counts[Counter.PROBES])
+    return sampled, probes, int(counts[Counter.SAMPLE_FOUND]), int(counts[Counter.SAMPLE_UNDECIDED])

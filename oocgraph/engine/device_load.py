@@ -1,0 +1,179 @@
+"""Loads a whole graph for searches on a device: plans what is where, charges both budgets, reads.
+
+In: a store, a device, a budget of its memory and one of the host's. Out: `DeviceGraph` and the `DeviceResidency` it follows.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrays import Device
+from oocgraph.engine import resident as host
+from oocgraph.engine.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
+from oocgraph.errors import BudgetError
+from oocgraph.kernels.gpu import Lookup
+from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes, parse_bytes
+from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.graph import CSRStore
+from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
+from oocgraph.subgraph.rows import held_window_bytes
+from oocgraph.types import Array
+
+DEFAULT_SHARE = 0.9
+"""Of the device memory that is free, when the user gives no budget."""
+
+
+def device_limit_bytes(device: Device, requested: str | int | None, *, held_bytes: int = 0, sharers: int = 1) -> int:
+    """Return the budget of device memory: what the user asks for, or most of what is free.
+
+    Parameters
+    ----------
+    held_bytes
+        What the budget covers already of what is not free.
+    sharers
+        Processes that use the device, each with as much.
+
+    Raises
+    ------
+    BudgetError
+        More was asked for than is free.
+    """
+    free = device.free_bytes() + held_bytes
+    if requested is None:
+        return int(DEFAULT_SHARE * min(free, device.total_bytes // sharers))
+    wanted = parse_bytes(requested)
+    if wanted > free:
+        raise BudgetError(
+            f"the device memory budget is {format_bytes(wanted)}, but {format_bytes(free)} of {format_bytes(device.total_bytes)} are free "
+            f"on {device.name}; set --device-memory (device_memory_budget) to less, or end other programs that use the device"
+        )
+    return wanted
+
+
+def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffer_bytes: int, window_bytes: int = 0) -> int:
+    """Host bytes of a search on a device beside pinned memory: the result, reading threads, upload, the interpreter's slack."""
+    reading = io_threads * (buffer_bytes + window_bytes)
+    return num_vertices * (itemsize + 4) + num_vertices // 8 + reading + 2 * UPLOAD_BYTES + SLACK_BYTES
+
+
+def load_device_graph(
+    store: CSRStore, device: Device, budget: Budget, *, device_limit: int, threads: int, io_threads: int, buffer_bytes: int,
+    max_planes: int | None, max_host_edges: int | None,
+) -> tuple[DeviceGraph, DeviceResidency]:  # fmt: skip
+    """Plan, charge to `budget` what the host holds, and read.
+
+    Raises
+    ------
+    BudgetError
+        Before anything is read: one of the budgets is too small.
+    CorruptStoreError
+        A chunk is missing or truncated, or a page differs from its checksum.
+    DeviceError
+        The device does not give what the plan asks for.
+    """
+    began = time.perf_counter()
+    groups = ["out", "in"] if store.attributes.directed else ["out"]
+    indices = [store.array(f"{group}/indices") for group in groups]
+    is_sorted = store.attributes.vertex_order == "degree"
+    lookups = {group: host.sorted_lookup(host.for_loading(store)) for group in groups if group == store.pull_group and is_sorted}
+    sizes = device_sizes(store, indices, lookups)
+    windows = max(held_window_bytes(array) for array in indices)
+    fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
+    checksums = sum(checksum_bytes(array) for array in indices)
+    at_least = "results, reading threads and page-locked staging"
+    budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
+    budget.check_alternatives()
+    budget.release(at_least)
+    budget.reserve("results and reading threads", fixed + checksums)
+    residency = plan_device_residency(
+        sizes,
+        available_bytes=device_limit,
+        limit_bytes=device_limit,
+        host_available_bytes=budget.available_bytes,
+        host_limit_bytes=budget.limit_bytes,
+        max_planes=max_planes,
+        max_host_edges=max_host_edges,
+    )
+    budget.reserve("pinned staging", residency.host_staging_bytes)
+    budget.reserve("pinned edges", residency.host_edge_bytes)
+    held: list[DeviceAdjacency] = []
+    try:
+        with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
+            uploader = Uploader(device, pool)
+            for group, array, num_resident, num_host in zip(groups, indices, residency.num_resident, residency.num_host, strict=True):
+                num_planes = residency.num_planes if group == store.pull_group else 0
+                held.append(
+                    _load(
+                        store, device, uploader, pool, group, array, lookups.get(group), num_planes, num_resident, num_host,
+                        limit_bytes=budget.limit_bytes,
+                    )
+                )  # fmt: skip
+            uploader.finish()
+    except BaseException:
+        for adjacency in held:
+            if adjacency.files is not None:
+                adjacency.files.close()
+        raise
+    return DeviceGraph(held[0], held[-1], time.perf_counter() - began, list(held)), residency
+
+
+def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> DeviceSizes:
+    """Return what the plan needs to know of a whole graph; `lookups` are those of the groups without explicit row starts."""
+    sizes = host.graph_sizes(store, indices, lookups)
+    return DeviceSizes(
+        num_vertices=sizes.num_vertices,
+        itemsize=sizes.itemsize,
+        num_edges=sizes.num_edges,
+        lookup_bytes=sizes.indptr_bytes + sum(part.nbytes for lookup in lookups.values() for part in lookup) + 4096,
+        plane_edges=sizes.plane_edges,
+        skew=sizes.skew,
+    )
+
+
+def _load(
+    store: CSRStore, device: Device, uploader: Uploader, pool: ThreadPoolExecutor, group: str, array: StoredArray,
+    lookup: tuple[Array, Array, Array, Array] | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int,
+) -> DeviceAdjacency:  # fmt: skip
+    """Bring one direction to the device and to pinned memory."""
+    verified = host.for_loading(store)
+    heads = _load_planes(verified, device, uploader, group, num_planes, lookup)
+    loading = verified.array(array.name)
+    resident = device.empty(num_resident, array.dtype.newbyteorder("="))
+    uploader.stored(loading, 0, resident)
+    pinned = device.pinned(num_host * array.dtype.itemsize).view(array.dtype.newbyteorder("="))
+    step = max(1, (64 << 20) // array.dtype.itemsize)
+    for a in range(0, num_host, step):
+        read_into(loading, a, pinned[a : a + step], pool)
+    rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
+    if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
+        on_disk = (array.length - num_resident) * array.dtype.itemsize
+        files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+    return DeviceAdjacency(array, rows, *heads, resident, pinned, mapped, files, store.num_vertices)
+
+
+def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: tuple[Array, Array, Array, Array] | None) -> Lookup:
+    if lookup is not None:
+        return upload_lookup(uploader, lookup)
+    array = store.array(f"{group}/indptr")
+    indptr = device.empty(array.length, np.int64)
+    uploader.stored(array, 0, indptr)
+    zero = uploader.array(np.zeros(1, np.int64))
+    return Lookup(indptr, zero, zero, zero)
+
+
+def _load_planes(
+    store: CSRStore, device: Device, uploader: Uploader, group: str, num_planes: int, lookup: tuple[Array, Array, Array, Array] | None
+) -> tuple[Array, Array, Array]:
+    dtype = store.index_dtype
+    if lookup is None or not num_planes:
+        return upload_planes(device, uploader, np.full(1, store.num_vertices, np.int64), dtype, lambda _k, _target: None)
+    stored = store.array(f"{group}/planes/indices")
+    starts = store.plane_offsets
+    lengths = plane_lengths(lookup[3], lookup[1], store.num_vertices, num_planes)
+    return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))

@@ -1,0 +1,168 @@
+"""Searches in this process: one partition, the whole graph.
+
+In: a store, a budget. Out: a `LocalRuntime`, loaded once, on which `oocgraph.engine.levels` runs any number of searches.
+Notes on memory: what is charged to the budget is in `plan.residency`; a search allocates new parents and levels
+because the result keeps them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from oocgraph.config import Settings, settings
+from oocgraph.engine.afterwards import allow_for_result
+from oocgraph.engine.cpu_engine import BUFFER_BYTES, Engine
+from oocgraph.engine.resident import load_graph
+from oocgraph.engine.state import SearchState
+from oocgraph.kernels import cpu, warm
+from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.plan.direction import Choice
+from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.progress import watched
+from oocgraph.results.search import Iteration
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.libraries import load_libraries
+from oocgraph.subgraph.extract import slice_cuts
+from oocgraph.types import Array, ProgressOption
+
+
+class LocalRuntime(Engine):
+    """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
+
+    def __init__(
+        self,
+        store: CSRStore,
+        budget: Budget,
+        *,
+        threads: int,
+        io_threads: int,
+        max_planes: int | None,
+        knobs: Settings,
+    ) -> None:
+        graph = load_graph(store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes)
+        super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
+        self.budget = budget
+        self.load_seconds = graph.load_seconds
+
+    @classmethod
+    def open(
+        cls,
+        graph: CSRStore | str | os.PathLike[str],
+        *,
+        memory_budget: str | int | None = None,
+        threads: int | None = None,
+        io_threads: int | None = None,
+        max_planes: int | None = None,
+        check_pages: bool = False,
+        following_bytes: int = 0,
+        progress: ProgressOption = None,
+    ) -> Self:
+        """Check the budget and load what stays in memory.
+
+        Parameters
+        ----------
+        graph
+            A store or its path.
+        memory_budget
+            Bytes of the whole process (text such as ``640M``); by default most of what machine and control group leave.
+        threads, io_threads
+            Compute and reading threads; by default from the configuration.
+        max_planes
+            Resident planes at most; by default as many as stored, where they pay and fit.
+        check_pages
+            Compare whatever is read during searches with its checksum; what is loaded before them always is, unless it is compressed.
+        following_bytes
+            What is done next needs so many bytes beside the interpreter, at the most: a refusal names a budget for both.
+
+        Raises
+        ------
+        BudgetError
+            The budget is too small; names the smallest that works.
+        StoreError
+            `graph` is not a store that can be read.
+        """
+        store = open_graph(graph, check_pages=check_pages)
+        knobs = settings()
+        load_libraries(store)
+        with watched(progress) as shown:
+            warm.load_search_kernels(store.attributes.index_dtype, shown)
+        limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+        budget = Budget(limit, following_bytes=following_bytes)
+        allow_for_result(budget, store)
+        return cls(
+            store,
+            budget,
+            threads=threads or knobs.threads,
+            io_threads=io_threads or knobs.io_threads,
+            max_planes=max_planes,
+            knobs=knobs,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes the process may hold."""
+        return self.budget.limit_bytes
+
+    @property
+    def device_figures(self) -> dict[str, Any]:
+        """Nothing: there is no GPU."""
+        return {}
+
+    def results(self, state: SearchState) -> tuple[Array, Array]:
+        """Return parent and level."""
+        return state.parent, state.levels
+
+    def start(self, sources: Array) -> SearchState:
+        """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
+        self.lifetime.check()
+        residency = self.graph.residency
+        state = SearchState(
+            self.store.num_vertices, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road
+        )
+        state.unvisited_edges = self.graph.pull.num_edges
+        cpu.mark_vertices(sources, sources.size, state.frontier)
+        state.visited[:] = state.frontier
+        state.parent[sources] = sources
+        state.levels[sources] = 0
+        self._measure_frontier(state)
+        state.queued = sources.size <= QUEUE_CAPACITY
+        if state.queued:
+            state.queues[0, : sources.size] = sources
+        return state
+
+    def begin_iteration(self, state: SearchState) -> None:
+        """Remember what is visited, and make room for the next level."""
+        self._to_bitmap(state)
+        state.widen_if_needed()
+        state.before[:] = state.visited
+
+    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """Make the vertices found in this iteration the frontier, and record its figures."""
+        self._map(lambda a, z: cpu.difference(a, z, state.visited, state.before, state.frontier), slice_cuts(state.num_words, self.threads))
+        state.level += 1
+        state.pulled = choice.direction == "pull"
+        state.bytes_requested += num_bytes
+        self._measure_frontier(state)
+        seconds = time.perf_counter() - began
+        state.record(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes))
+
+    def measure(self, state: SearchState) -> None:
+        """Count again what has been reached."""
+        state.num_reached, edges = self._count_edges(self.graph.pull, state.visited)
+        state.unvisited_edges = self.graph.pull.num_edges - edges
+
+    def _measure_frontier(self, state: SearchState) -> None:
+        size, edges = self._count_edges(self.graph.push, state.frontier)
+        pull_edges = edges if self.graph.pull is self.graph.push else self._count_edges(self.graph.pull, state.frontier)[1]
+        state.frontier_size, state.frontier_edges = size, edges
+        state.num_reached += size
+        state.unvisited_edges -= pull_edges

@@ -1,0 +1,391 @@
+"""One partition's part in a search: it owns vertices, and finds which of them each level reaches.
+
+In: a loaded partition; in each step the frontier parts of all partitions. Out: its own part of the next frontier, and a log record
+from which its state can be made again. What is noted of its vertices (visited bits, parents, levels) is at local positions; the
+frontier and what has been reached are bitmaps over all vertices, in store numbers.
+
+Levels with few edges are taken by every partition alike, many in one call: each finds all their vertices and notes its own. That
+costs the edges of a tiny frontier once more per partition and saves the exchange, which costs thousands of edges.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.config import Settings
+from oocgraph.engine.buffers import BufferPool
+from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Engine, Few
+from oocgraph.engine.levels import iterate
+from oocgraph.engine.resident import ResidentGraph
+from oocgraph.engine.state import SearchState
+from oocgraph.errors import CorruptStoreError
+from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
+from oocgraph.kernels import cpu
+from oocgraph.kernels import partition as bits
+from oocgraph.partition.dealing import Dealing
+from oocgraph.plan.direction import Choice
+from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.results.search import Iteration
+from oocgraph.store.arrays import PlainArray
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.search_record import Bounds, Record
+from oocgraph.types import Array, Direction
+
+FEW_VERTICES = (PREFETCH_MISSES - QUEUE_CAPACITY // 512) // 2
+"""Vertices of a frontier whose rows may have to be read: they lie in at most as many pages (of 512 edges or more) as are read together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What a search was asked for.
+
+    Attributes
+    ----------
+    direction
+        Rule that chooses push or pull.
+    last_level
+        Last level to find.
+    few
+        As of `few_of`.
+    """
+
+    direction: Direction
+    last_level: int
+    few: Few
+
+
+def few_of(store: CSRStore, *, in_memory: bool) -> Few:
+    """Return up to how many vertices and edges a frontier has that every partition pushes alike: 0 where none is.
+
+    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they are told these numbers, and what
+    one of them holds, or loses to another graph, only makes it slower.
+
+    Parameters
+    ----------
+    in_memory
+        Whether every partition holds all edges.
+    """
+    if not isinstance(store.array("out/indices"), PlainArray):
+        return Few(0, 0)
+    return Few(QUEUE_CAPACITY if in_memory else FEW_VERTICES, QUEUE_CAPACITY)
+
+
+def bounds_of(dealing: Dealing) -> list[Bounds]:
+    """Return what the log of each partition can name."""
+    return [Bounds(num_owned, dealing.num_vertices) for num_owned in dealing.num_owned.tolist()]
+
+
+class PartState(SearchState):
+    """The state of one search in one partition; see `SearchState` for what is the same.
+
+    Attributes
+    ----------
+    frontier : (num_words of all vertices,) uint64
+        Store numbers.
+    visited, before, undecided : (num_words of the partition,) uint64
+        Local positions.
+    entered
+        What was visited when the step began, and is in the log.
+    is_new, ended
+        Whether no step has been taken yet; whether no level is left to find.
+    lost
+        Whether what a device had noted of it could not be brought to the host: it has to be made again from the logs.
+    """
+
+    def __init__(self, part: PartRuntime, *, num_kept: int, wide: bool) -> None:
+        super().__init__(part.num_owned, part.store.index_dtype, part.buffers, num_kept=num_kept, wide=wide)
+        words = max(1, -(-part.store.num_vertices // 64))
+        self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
+        self.set_owners(part.owned, part.rank)
+        self.queued = False
+        self.num_own_visited = 0
+        self.entered = np.zeros(self.num_words, np.uint64)
+        self.is_new, self.ended, self.lost = False, False, False
+
+    def set_owners(self, owned: Array, rank: Array) -> None:
+        """Say which vertices are the partition's: see `owners`."""
+        self._owners = (owned, rank)
+
+    @property
+    def closed(self) -> Array:
+        """Bitmap over all vertices: visited, or not owned."""
+        return self._closed
+
+    @property
+    def reached(self) -> Array:
+        """Bitmap over all vertices of what has been reached, whoever owns it."""
+        return self._reached
+
+    @property
+    def owners(self) -> tuple[Array | None, Array | None]:
+        """``owned, rank``."""
+        return self._owners
+
+    @property
+    def num_unvisited(self) -> int:
+        """Own vertices without a level."""
+        return self.num_vertices - self.num_own_visited
+
+
+class PartRuntime(Engine):
+    """A partition ready for searches.
+
+    Parameters
+    ----------
+    store, dealing, partition
+        Which vertices of which graph.
+    graph
+        What of it is in memory (`oocgraph.engine.part_load`).
+    threads, io_threads
+        Compute and reading threads.
+    knobs
+        The configuration that holds for its searches.
+    """
+
+    def __init__(
+        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings
+    ) -> None:
+        super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
+        self.dealing, self.partition = dealing, partition
+        self.num_owned = int(dealing.num_owned[partition])
+        self.blocks = [dealing.blocks_of(p) for p in range(dealing.num_partitions)]
+        self.own_blocks = self.blocks[partition]
+        words = max(1, -(-store.num_vertices // 64))
+        self.owned = np.zeros(words, np.uint64)
+        self.rank = np.zeros(words, np.uint32 if store.num_vertices < 2**32 else np.int64)
+        bits.own_bits(*self.own_blocks[:2], self.owned)
+        bits.rank_words(self.owned, self.rank)
+
+    @property
+    def buffers(self) -> BufferPool:
+        """Lends the arrays of states."""
+        return self._buffers
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it has to be loaded again before any step can be taken."""
+        return False
+
+    # The state of a search.
+
+    def start(self, sources: Array) -> PartState:
+        """Return the state in which `sources` (store numbers, distinct) are the frontier, at level 0."""
+        state = self._new_state(wide=False)
+        cpu.mark_vertices(sources, sources.size, state.frontier)
+        state.reached[:] = state.frontier
+        bits.gather_bits(*self.own_blocks, state.frontier, state.visited)
+        own = sources[self.dealing.locate(sources)[0] == self.partition]
+        positions = self.dealing.locate(own)[1]
+        state.parent[positions] = own
+        state.levels[positions] = 0
+        state.is_new = True
+        self.measure(state)
+        self._measure_frontier(state)
+        return state
+
+    def resume(self, logs: Sequence[Iterable[Record]]) -> PartState:
+        """Return the state after the last of the given steps, from the records of every partition, in step order.
+
+        Parents are needed of the partition's own records only. Those of a dense record are not in the log (they would be most of
+        its bytes): each vertex finds one again among its neighbours one level above, by a pull.
+        """
+        state = self._new_state(wide=False)
+        above, frontier = np.zeros_like(state.frontier), np.zeros_like(state.frontier)
+        level = -1
+        for records in zip(*logs, strict=True):
+            if records[0].level - 1 == level:
+                above, frontier = frontier, above
+            else:
+                above[:] = 0
+            frontier[:] = 0
+            if any(record.level != records[0].level for record in records) or records[0].level < level:
+                raise CorruptStoreError(
+                    f"the logs of the search do not fit each other: partitions are at different levels after step {records[0].step}; "
+                    "start the search again"
+                )
+            level = state.level = records[0].level
+            state.widen_if_needed()
+            for p, record in enumerate(records):
+                self._scatter(p, record.early_vertex[record.early_level == level - 1], above)
+                self._scatter(p, record.early_vertex, state.reached)
+                self._scatter(p, record.found, frontier)
+            np.bitwise_or(state.reached, frontier, out=state.reached)
+            self._take_notes(state, records[self.partition], above)
+        state.frontier[:] = frontier
+        self.measure(state)
+        self._measure_frontier(state)
+        return state
+
+    def _scatter(self, partition: int, positions: Array, rows: Array) -> None:
+        """Set in `rows`, over all vertices, a partition's positions, listed or as a bitmap (uint64)."""
+        if positions.size and positions.dtype != np.uint64:
+            marked = np.zeros(max(1, -(-int(self.dealing.num_owned[partition]) // 64)), np.uint64)
+            cpu.add_vertices(positions, marked)
+            positions = marked
+        if positions.size:
+            bits.scatter_bits(*self.blocks[partition], positions, rows)
+
+    def adopt(self, state: PartState) -> None:
+        """Take over a state that was made while the partition was loaded otherwise: the tails it keeps begin elsewhere."""
+        state.kept[:] = 0
+        state.set_owners(self.owned, self.rank)
+
+    def _new_state(self, *, wide: bool) -> PartState:
+        residency = self.graph.residency
+        return PartState(self, num_kept=residency.num_kept, wide=wide or residency.road)
+
+    def _take_notes(self, state: PartState, record: Record, above: Array) -> None:
+        """Visit the own vertices of a record; `above` marks those of all partitions one level above what the step found alone."""
+        state.parent[record.early_vertex] = record.early_parent
+        state.levels[record.early_vertex] = record.early_level
+        cpu.add_vertices(record.early_vertex, state.visited)
+        if record.dense:
+            self._find_parents(state, record.found, above)
+        else:
+            state.parent[record.found] = record.parent
+            state.levels[record.found] = record.level
+            cpu.add_vertices(record.found, state.visited)
+
+    def _find_parents(self, state: PartState, found: Array, above: Array) -> None:
+        """Visit the vertices marked in `found` from parents among `above`."""
+        visited = state.visited | found
+        state.visited[:] = ~found
+        state.frontier[:] = above
+        state.level -= 1
+        self._pull(state)
+        state.level += 1
+        if (~state.visited).any():
+            raise CorruptStoreError(
+                f"the logs of the search do not fit the graph {self.store.url}: a vertex of level {state.level} has no neighbour at the "
+                "level above; start the search again"
+            )
+        state.visited[:] = visited
+
+    def _pull(self, state: PartState) -> None:
+        """Find the unvisited vertices that have a neighbour in the frontier."""
+        if self.pull_heads(state):
+            self.pull_tails(state)
+
+    # A step.
+
+    def step(
+        self,
+        state: PartState,
+        options: SearchOptions,
+        parts: Sequence[FrontierPart] | None,
+    ) -> FrontierPart:
+        """Find the levels up to the next one whose vertices the peers have to be told.
+
+        Parameters
+        ----------
+        parts
+            What all partitions found in the step before; None when the state holds the frontier already.
+
+        Returns
+        -------
+        FrontierPart
+            Empty when the search has ended.
+        """
+        if state.is_new:
+            state.entered[:] = 0
+        else:
+            state.entered[:] = state.visited
+        state.is_new = False
+        state.before[:] = state.visited
+        if parts is not None and not state.ended:
+            self._join(state, parts)
+        going = not self._ends(state, options)
+        if going and options.direction in ("auto", "push"):
+            going = self._tiny_levels(state, options) and not self._ends(state, options)
+        if going:
+            iterate(self, state, options.direction)
+        else:
+            state.ended = True
+        new = state.visited & ~state.before
+        count = int(np.bitwise_count(new).sum())
+        return make_part(new, count, state.level, self.own_blocks, self.store.index_dtype)
+
+    def _ends(self, state: PartState, options: SearchOptions) -> bool:
+        """Whether there is no level left to find."""
+        return state.ended or not state.frontier_size or state.level >= options.last_level
+
+    def record(self, state: PartState, step: int) -> Record:
+        """Return what the step has noted."""
+        dtype = self.store.index_dtype
+        early_vertex, early_parent = self._listed(state, state.before & ~state.entered)
+        levels = state.levels[early_vertex].astype(np.int32)
+        new = state.visited & ~state.before
+        if new.nbytes < int(np.bitwise_count(new).sum()) * dtype.itemsize:
+            return Record(step, state.level, early_vertex, early_parent, levels, True, new, np.empty(0, dtype))
+        return Record(step, state.level, early_vertex, early_parent, levels, False, *self._listed(state, new))
+
+    def _listed(self, state: PartState, rows: Array) -> tuple[Array, Array]:
+        """List the vertices marked in `rows` (local positions), and their parents."""
+        count, dtype = int(np.bitwise_count(rows).sum()), self.store.index_dtype
+        vertices, parents = np.empty(count, dtype), np.empty(count, dtype)
+        if count:
+            cpu.list_vertices(rows, vertices)
+            bits.take_marked(rows, state.parent, parents)
+        return vertices, parents
+
+    def _join(self, state: PartState, parts: Sequence[FrontierPart]) -> None:
+        join_parts(parts, self.blocks, state.frontier)
+        state.queued = False
+        np.bitwise_or(state.reached, state.frontier, out=state.reached)
+        self._measure_frontier(state)
+        state.num_reached += state.frontier_size
+        state.unvisited_edges -= state.frontier_edges
+
+    def _tiny_levels(self, state: PartState, options: SearchOptions) -> bool:
+        """Take the levels with few edges, as every partition does; returns whether a larger frontier is left."""
+        level = state.level
+        going = self.push_levels(state, options.last_level, few=options.few)
+        if state.level > level:
+            bits.gather_bits(*self.own_blocks, state.reached, state.visited)
+            state.before[:] = state.visited
+            state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+        return going
+
+    # What `oocgraph.engine.levels.iterate` asks of a runtime, where it differs from a whole graph's.
+
+    def begin_iteration(self, state: SearchState) -> None:
+        """Remember what is visited, and make room for the next level."""
+        self.on_phase("kernel")
+        state.widen_if_needed()
+        state.before[:] = state.visited
+
+    def push(self, state: SearchState) -> int:
+        """Push the frontier's rows, keeping the targets owned; returns bytes requested."""
+        np.bitwise_not(self.owned, out=state.closed)
+        bits.scatter_bits(*self.own_blocks, state.visited, state.closed)
+        num_bytes = super().push(state)
+        bits.gather_bits(*self.own_blocks, state.closed, state.visited)
+        return num_bytes
+
+    def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
+        """Count the own vertices found in this iteration, and record its figures."""
+        assert isinstance(state, PartState)
+        state.level += 1
+        state.pulled = choice.direction == "pull"
+        state.bytes_requested += num_bytes
+        state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+        seconds = time.perf_counter() - began
+        state.record(self.annotate(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes)))
+
+    def annotate(self, figures: Iteration) -> Iteration:
+        """Add to the figures of an iteration what else is known of it."""
+        return figures
+
+    def measure(self, state: SearchState) -> None:
+        """Count again what has been reached."""
+        assert isinstance(state, PartState)
+        state.num_reached, edges = self._count_edges(self.graph.push, state.reached)
+        state.unvisited_edges = self.graph.push.num_edges - edges
+        state.num_own_visited = int(np.bitwise_count(state.visited).sum())
+
+    def _measure_frontier(self, state: PartState) -> None:
+        state.frontier_size, state.frontier_edges = self._count_edges(self.graph.push, state.frontier)

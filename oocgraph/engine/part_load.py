@@ -1,0 +1,186 @@
+"""What a partition keeps in memory: planes and row lookup of the vertices it owns, and the first edges of the whole graph.
+
+In: a store, a dealing, the bytes that the worker's budget leaves. Out: a `ResidentGraph` whose pull adjacency has the partition's
+rows at local positions and whose push adjacency has all rows: a push reads the rows of the whole frontier and keeps the targets
+that the partition owns.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.engine import resident as whole
+from oocgraph.engine.resident import Adjacency, ResidentGraph
+from oocgraph.errors import OocGraphError
+from oocgraph.kernels import partition as kernels
+from oocgraph.memory import page_cache_bytes
+from oocgraph.partition.dealing import Dealing, local_lookup
+from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.graph import CSRStore
+from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.types import Array
+
+Lookup = tuple[Array, Array, Array, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """How to load: threads, and what of it."""
+
+    threads: int
+    io_threads: int
+    buffer_bytes: int
+    max_planes: int | None
+
+
+class PartPlan:
+    """What a partition would hold; made before anything large is read.
+
+    Parameters
+    ----------
+    store, dealing, partition
+        Which vertices.
+    """
+
+    def __init__(self, store: CSRStore, dealing: Dealing, partition: int, loading: Loading) -> None:
+        self.store, self.dealing, self.partition, self.loading = store, dealing, partition, loading
+        self.verified = whole.for_loading(store)
+        self.groups = ["out", "in"] if store.attributes.directed else ["out"]
+        self.indices = [store.array(f"{group}/indices") for group in self.groups]
+        self.sorted = store.attributes.vertex_order == "degree"
+        self.num_owned = int(dealing.num_owned[partition])
+        self.lookup: Lookup | None = None
+        self.lengths = np.full(1, self.num_owned, np.int64)
+        if self.sorted:
+            _, first, edge, value = whole.sorted_lookup(self.verified)
+            self.lookup = (np.empty(0, np.int64), *local_lookup(dealing, partition, first, edge, value))
+            self.lengths = plane_lengths(self.lookup[3], self.lookup[1], self.num_owned, store.attributes.num_planes)
+
+    def sizes(self) -> GraphSizes:
+        """Return what the residency plan needs to know."""
+        of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
+        n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
+        lookup_bytes = 24 * self.lookup[1].size if self.lookup is not None else 0
+        explicit = (n + 1 if not self.sorted or self.store.attributes.directed else 0) + (0 if self.sorted else self.num_owned + 1)
+        return GraphSizes(
+            num_vertices=n,
+            itemsize=of_graph.itemsize,
+            num_edges=of_graph.num_edges,
+            indptr_bytes=8 * explicit,
+            plane_edges=(0, *(int(x) for x in np.cumsum(self.lengths[:-1]))),
+            skew=of_graph.skew,
+            checksum_bytes=of_graph.checksum_bytes,
+            part_bytes=2 * words + lookup_bytes + self.dealing.num_bytes,
+        )
+
+    def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1) -> Residency:
+        """Divide `available_bytes`, which is one of several equal shares of what there is.
+
+        Raises
+        ------
+        BudgetError
+            They are too few; the message names the budget that would do.
+        """
+        return plan_residency(
+            self.sizes(),
+            available_bytes=available_bytes,
+            limit_bytes=limit_bytes,
+            io_threads=self.loading.io_threads,
+            buffer_bytes=self.loading.buffer_bytes,
+            max_planes=self.loading.max_planes,
+            shares=shares,
+        )
+
+    def load(self, residency: Residency, limit_bytes: int) -> ResidentGraph:
+        """Read what `residency` says.
+
+        Raises
+        ------
+        CorruptStoreError
+            A chunk is missing or truncated, or a page differs from its checksum.
+        """
+        began = time.perf_counter()
+        store, loading = self.store, self.loading
+        adjacencies: list[Adjacency] = []
+        try:
+            with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
+                for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
+                    adjacencies.append(self._whole_rows(group, array, num_resident, limit_bytes, pool))
+                own = self._own_rows(adjacencies[-1], residency, pool)
+        except BaseException:
+            for adjacency in adjacencies:
+                if adjacency.files is not None:
+                    adjacency.files.close()
+            raise
+        held = [adjacencies[0], own]
+        if store.attributes.directed:  # the rows of in/ are walked by their owners alone
+            adjacencies.pop()
+        return ResidentGraph(adjacencies[0], own, residency, time.perf_counter() - began, held)
+
+    def _whole_rows(self, group: str, array: StoredArray, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor) -> Adjacency:
+        """Take all rows of a group; its first edges resident, without planes."""
+        store, n = self.store, self.store.num_vertices
+        if group == self.groups[-1] and self.sorted:
+            lookup = whole.sorted_lookup(self.verified)
+        elif group == "out":
+            lookup = whole.explicit_lookup(self.verified, group, pool)
+        else:  # in original order, of in/: only the partition's rows are looked up
+            lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
+        resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
+        files = None
+        if num_resident < array.length and isinstance(array, PlainArray):
+            on_disk = (array.length - num_resident) * array.dtype.itemsize
+            files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+        heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
+        return Adjacency(array, lookup, heads, resident, files, n)
+
+    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
+        """Read the first edges of a group."""
+        return whole.read_parallel(array, 0, num_edges, pool)
+
+    def _own_rows(self, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
+        """Take the partition's rows, at local positions, with planes; edges and files are those of `rows`."""
+        store, p = self.store, self.partition
+        share = float(self.dealing.num_edges[p]) / max(1, int(self.dealing.num_edges.sum()))
+        k = residency.num_planes
+        lengths = self.lengths[: k + 1]
+        offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+        planes = np.empty(int(offsets[-1]), store.index_dtype)
+        if self.lookup is not None:
+            lookup = self.lookup
+            if k:
+                self._take_planes(planes, offsets, k, pool)
+        else:
+            first, stop, _ = self.dealing.blocks_of(p)
+            v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
+            indptr = rows.lookup[0]
+            own = indptr[v0 : v1 + 1] if indptr.size else self.verified.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
+            zero = np.zeros(1, np.int64)
+            lookup = (np.ascontiguousarray(own), zero, zero, zero)
+            if first.size > 1:
+                raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
+        return Adjacency(rows.stored, lookup, (planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
+
+    def _take_planes(self, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
+        """Copy the partition's entries out of the stored planes, which are read once, in order."""
+        stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
+        starts = self.store.plane_offsets
+        blocks = self.dealing.blocks_of(self.partition)
+        step = max(whole.LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
+
+        def take(piece: tuple[int, int, int]) -> None:
+            k, a, z = piece
+            values = stored.read(a, z).astype(planes.dtype, copy=False)
+            kernels.take_runs(*blocks, values, a - int(starts[k]), planes[offsets[k] : offsets[k + 1]])
+
+        pieces = [
+            (k, a, min(int(starts[k + 1]), a + step)) for k in range(num_planes) for a in range(int(starts[k]), int(starts[k + 1]), step)
+        ]
+        for _ in pool.map(take, pieces):
+            continue

@@ -1,0 +1,239 @@
+"""One member of a partitioned traversal: its local CSR, the state of its masters, and what it has to tell its peers.
+
+In: a part, its `Addresses`, its edges. Out: `Member`, loaded once, and for each search a `MemberSearch` with the steps of an iteration::
+
+    begin(messages of the new frontier)     own masters and mirrors that are in it become the rows to expand
+    expand                                  follow their edges; each local vertex is noted at most once in the whole search
+    candidates() -> messages                mirrors found, with parents, for the members that own them; masters found are applied already
+    apply(messages of candidates)           drop the visited, set the parents of the others
+    frontier() -> messages                  the new masters, for the members that have mirrors of them with out-edges
+
+Levels are not stored while it runs: masters are appended to a queue as they are found, and a level is a range of it.
+
+Buluç and Madduri, "Parallel Breadth-First Search on Distributed Memory Systems", SC 2011, algorithms 2 and 3. Differs from them in that
+a mirror is sent once in a search, not once in each level that finds it again; and in that a partition may be any vertex cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.exchange.addresses import ALIGNMENT, Addresses, PartLike
+from oocgraph.exchange.messages import Message, pack_messages
+from oocgraph.kernels import cpu, traverse
+from oocgraph.parts.local_edges import LocalEdges, Staging
+from oocgraph.types import Array, no_parent
+
+SORT_SHARE = 1 / 64
+"""Share of the rows above which a frontier is put into order by a bitmap, below by sorting; in order it is expanded 3.6 times as fast."""
+
+MIN_RANGE_EDGES = 1 << 15
+"""Edges of a range of rows that is worth a thread's while: handing one over takes 15 us, expanding these about 100 us."""
+
+_NO_MESSAGES: dict[int, Message] = {}
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """What is held of one part, for any number of searches, one at a time.
+
+    Attributes
+    ----------
+    index
+        Its number.
+    num_masters, num_isolated, num_rows : int
+        Masters with a row; those without; rows.
+    addresses
+        How its messages name vertices.
+    indptr : (num_rows + 1,) int64
+    global_id : (num_rows,) index dtype of the graph
+    isolated : (num_isolated,) index dtype of the graph
+        Numbers in the graph of masters without a row.
+    edges
+        Its edges.
+    """
+
+    index: int
+    num_masters: int
+    num_isolated: int
+    num_rows: int
+    addresses: Addresses
+    indptr: Array
+    global_id: Array
+    isolated: Array
+    edges: LocalEdges
+
+    @classmethod
+    def load(cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges]) -> Member:
+        """Read what is held; `edges` makes `LocalEdges` of row pointers."""
+        pointers = part.store.array(f"{group}/indptr")
+        indptr = pointers.read(0, pointers.length).astype(np.int64, copy=False)
+        return cls(
+            index=part.index, num_masters=part.num_masters, num_isolated=part.num_isolated, num_rows=part.num_vertices,
+            addresses=addresses, indptr=indptr, global_id=part.global_id().astype(dtype), isolated=part.isolated_masters().astype(dtype),
+            edges=edges(indptr),
+        )  # fmt: skip
+
+    @property
+    def num_slots(self) -> int:
+        """Masters."""
+        return self.num_masters + self.num_isolated
+
+    def ids_of(self, slots: Array) -> Array:
+        """Return the numbers in the graph of some slots."""
+        ids = np.empty(slots.size, self.global_id.dtype)
+        has_row = slots < self.num_masters
+        ids[has_row] = self.global_id[slots[has_row]]
+        ids[~has_row] = self.isolated[slots[~has_row] - self.num_masters]
+        return ids
+
+    def slots_of(self, vertices: Array) -> Array:
+        """Return the slots of those of some vertices (numbers in the graph) whose masters are here."""
+        found = []
+        for first, ids in ((0, self.global_id[: self.num_masters]), (self.num_masters, self.isolated)):
+            at = np.searchsorted(ids, vertices)
+            here = at < ids.size
+            here[here] = ids[at[here]] == vertices[here]
+            found.append(at[here] + first)
+        return np.concatenate(found)
+
+
+def row_bytes(part: PartLike, itemsize: int) -> int:
+    """Bytes of row pointers and ids that a member holds."""
+    return 8 * (part.num_vertices + 1) + itemsize * (part.num_vertices + part.num_isolated)
+
+
+def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: int) -> int:
+    """Bytes that a search holds of one member: state, queues, and messages on their way."""
+    num_slots = part.num_masters + part.num_isolated
+    num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_members, num_copies + ALIGNMENT * num_members
+    bitmaps = (2 * part.num_vertices + part.num_isolated + num_places + num_cast_places) // 8 + 40
+    state = (itemsize + 4) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
+    messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * num_copies
+    return bitmaps + state + messages
+
+
+class MemberSearch:
+    """The state of one search in one member.
+
+    Parameters
+    ----------
+    member
+        What is held.
+    sources : (num_sources,) int64
+        Numbers in the graph, distinct; those whose masters are here are visited at level 0.
+
+    Attributes
+    ----------
+    parent : (num_slots,) index dtype of the graph
+    order : (num_slots,) uint32
+        Masters found so far, level by level.
+    level_ends : list of int
+        Where each level ends in `order`.
+    num_edges : int
+        Entries of the rows expanded so far.
+    """
+
+    def __init__(self, member: Member, sources: Array) -> None:
+        m, a, dtype = member, member.addresses, member.global_id.dtype
+        self.member = member
+        self.seen = np.zeros((m.num_rows + m.num_isolated + 63) >> 6, np.uint64)
+        self.parent = np.full(m.num_slots, no_parent(dtype), dtype)
+        self.order = np.empty(m.num_slots, np.uint32)
+        self.found = np.zeros(2, np.int64)
+        self.num_edges = 0
+        self._place_parent = np.empty(a.num_places, dtype)
+        self._outbox = np.empty(a.place_of.size, np.uint32)
+        self._words, self._cast_words = np.zeros(a.num_places >> 6, np.uint64), np.zeros(a.num_cast_places >> 6, np.uint64)
+        self._casts = np.empty(a.num_copies, np.uint32)
+        self._rows, self._marked = np.empty(m.num_rows, np.uint32), np.zeros((m.num_rows + 63) >> 6, np.uint64)
+        self._num_rows = self._sent = 0
+        slots = m.slots_of(sources)
+        traverse.apply_list(
+            np.arange(slots.size, dtype=np.uint32), m.ids_of(slots), slots.astype(np.uint32), *self._sizes, self.seen, self.parent,
+            self.order, self.found,
+        )  # fmt: skip
+        self.level_ends = [int(self.found[0])]
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.member.num_masters, self.member.num_rows
+
+    @property
+    def rows(self) -> Array:
+        """Rows of the frontier: (n,) uint32, ascending."""
+        return self._rows[: self._num_rows]
+
+    @property
+    def num_new(self) -> int:
+        """Masters that the last complete level has here."""
+        return self.level_ends[-1] - (self.level_ends[-2] if len(self.level_ends) > 1 else 0)
+
+    def _new_slots(self) -> Array:
+        return self.order[self.level_ends[-1] - self.num_new : self.level_ends[-1]]
+
+    def frontier(self) -> dict[int, Message]:
+        """Return the messages that tell of the last level's masters."""
+        a = self.member.addresses
+        if not a.num_copies or not self.num_new:
+            return _NO_MESSAGES
+        count = traverse.spread(self._new_slots(), a.copy_first, a.copy_place, self._casts)
+        return pack_messages(self._casts[:count], a.cast_first, a.cast_length, self._cast_words, None)
+
+    def begin(self, messages: Mapping[int, Message]) -> int:
+        """Make the last level's masters and the mirrors named the rows to expand; returns the number of their edges."""
+        m = self.member
+        count = traverse.own_rows(self._new_slots(), m.num_masters, m.indptr, self._rows, 0)
+        for q, message in messages.items():
+            receive = traverse.receive_bitmap if message.dense else traverse.receive_list
+            count = receive(message.vertices, m.addresses.row_of[q], self.seen, self._rows, count)
+        self._num_rows = count
+        if count > SORT_SHARE * self._rows.size:
+            cpu.mark_vertices(self._rows, count, self._marked)
+            cpu.list_vertices(self._marked, self._rows)
+        else:
+            self._rows[:count].sort()
+        edges = int(traverse.count_row_edges(self.rows, m.indptr))
+        self.num_edges += edges
+        return edges
+
+    def ranges(self, max_ranges: int) -> list[tuple[int, int]]:
+        """Cut the rows to expand into at most so many ranges, which threads may expand at a time."""
+        return self.member.edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
+
+    def expand(self, first: int, stop: int, staging: Staging | None) -> None:
+        """Follow the edges of a range of rows."""
+        m, a = self.member, self.member.addresses
+
+        def call(rows: Array, begin: Array, end: Array, by_row: bool, edges: Array) -> None:
+            traverse.expand(
+                rows, 0, rows.size, begin, end, by_row, edges, m.num_masters, self.seen, m.global_id, self.parent, self.order, a.place_of,
+                self._place_parent, self._outbox, self.found,
+            )  # fmt: skip
+
+        m.edges.pieces(self.rows[first:stop], call, staging)
+
+    def candidates(self) -> dict[int, Message]:
+        """Return the messages of the mirrors found."""
+        a, found = self.member.addresses, int(self.found[1])
+        places = self._outbox[self._sent : found]
+        self._sent = found
+        return pack_messages(places, a.first, a.length, self._words, self._place_parent)
+
+    def apply(self, messages: Mapping[int, Message]) -> int:
+        """Take candidates, and end the level; returns how many masters it has here."""
+        for p, message in messages.items():
+            apply = traverse.apply_bitmap if message.dense else traverse.apply_list
+            slots = self.member.addresses.slot_of[p]
+            apply(message.vertices, message.parents, slots, *self._sizes, self.seen, self.parent, self.order, self.found)
+        self.level_ends.append(int(self.found[0]))
+        return self.num_new
+
+    def levels(self, start: int, stop: int) -> Array:
+        """Return the levels of masters in the order in which they were found, from one to before another: (stop - start,) int32."""
+        ends = np.clip(self.level_ends, start, stop)
+        return np.repeat(np.arange(ends.size, dtype=np.int32), np.diff(ends, prepend=start))

@@ -1,0 +1,201 @@
+"""The members of a partitioned graph that one process holds: charged to its budget, loaded, and expanded by its threads.
+
+In: parts of one graph, which of them, a budget. Out: `MemberSet`. All members share the threads, and what edges need that are not held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from oocgraph.engine.cpu_engine import BUFFER_BYTES
+from oocgraph.engine.resident import for_loading
+from oocgraph.errors import OocGraphError
+from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
+from oocgraph.memory import Budget, format_bytes
+from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
+from oocgraph.parts.member import Member, MemberSearch, row_bytes, search_bytes
+from oocgraph.subgraph.gather import Gatherer, checksum_bytes
+from oocgraph.subgraph.rows import held_window_bytes
+
+SMALL_EDGES = 1 << 14
+"""Edges of a step below which the calling thread does everything: about 50 us of work, as much as handing it to threads."""
+
+READ_AHEAD = 2
+"""Threads beyond those that expand, where edges have to be read: some wait for the disk."""
+
+
+class MemberSet:
+    """Some members of one graph.
+
+    Parameters
+    ----------
+    parts
+        All parts of the graph.
+    numbers
+        Those held here.
+    dtype
+        Index dtype of the graph.
+    budget
+        Charged with all that is held, one search included, before anything is loaded.
+    threads, io_threads
+        That expand; that read.
+    directed
+        Whether the graph is.
+    reserved_bytes
+        What a search needs besides: charged, and named, together with what is held here.
+
+    Attributes
+    ----------
+    members : dict
+        By number.
+    num_resident_blocks, num_blocks : int
+        Blocks of edges that may be held, and all.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit; the message names the smallest budget that works.
+    OocGraphError
+        The parts hold in-lists of a directed graph alone.
+    """
+
+    def __init__(
+        self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
+        directed: bool, reserved_bytes: int = 0,
+    ) -> None:  # fmt: skip
+        self.threads, self.members = threads, dict[int, Member]()
+        mine = [parts[p] for p in numbers]
+        group = local_group(parts, directed=directed)
+        arrays = [part.store.array(f"{group}/indices") for part in mine]
+        blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
+        self.num_blocks = sum(blocks)
+        reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
+        least = min(reading, self.num_blocks * BLOCK_BYTES)
+        checksums = sum(map(checksum_bytes, arrays))
+        self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, least, checksums)
+        addresses = [make_addresses(parts, part.index, group) for part in mine]
+        self._gatherer: Gatherer | None = None
+        slots = _shares(blocks, budget.available_bytes)
+        if slots != blocks:
+            self.threads += READ_AHEAD
+            budget.reserve("edges being read", reading)
+            self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
+            slots = _shares(blocks, budget.available_bytes)
+        self.num_resident_blocks = sum(slots)
+        budget.reserve("resident edges", BLOCK_BYTES * self.num_resident_blocks)
+        self._staging: SimpleQueue[Staging | None] = SimpleQueue()
+        for _ in range(self.threads + 1):
+            self._staging.put(None)
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="oocgraph-expand")
+        try:
+            for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True):
+                whole = number == num_blocks(array.length, array.dtype.itemsize)
+                source = for_loading(part.store).array(array.name) if whole else array
+                self._load(part, address, group, dtype, partial(self._edges, source, number))
+        except BaseException:
+            self.close()
+            raise
+
+    def _charge(
+        self, parts: Sequence[PartLike], mine: Sequence[PartLike], counts: MirrorCounts, budget: Budget, dtype: np.dtype[Any],
+        reserved_bytes: int, edge_bytes: int, held_checksums: int,
+    ) -> None:  # fmt: skip
+        """Reserve all that is held but the edges; refuse it if those, at the least, or what loading takes, do not fit beside it."""
+        rows = sum(row_bytes(part, dtype.itemsize) for part in mine) + held_checksums
+        addresses = sum(counts.address_bytes(part) for part in mine)
+        searches = sum(search_bytes(part, counts.num_copies(part.index), len(parts), dtype.itemsize) for part in mine)
+        ids = max((8 * (part.num_vertices + part.num_isolated) for part in mine), default=0)
+        making = max((counts.making_bytes(parts, part.index) for part in mine), default=0)
+        total = rows + addresses + searches + ids + reserved_bytes
+        name = (
+            f"a search over {len(mine)} parts (rows {format_bytes(rows)}, addresses {format_bytes(addresses)}, state and messages "
+            f"{format_bytes(searches)})"
+        )
+        more = max(edge_bytes, making - ids)
+        if total + more > budget.available_bytes:
+            budget.reserve(name, total + more)
+        budget.reserve(name, total)
+
+    def _edges(self, array: Any, num_slots: int, indptr: Any) -> LocalEdges:
+        return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
+
+    def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], LocalEdges]) -> None:
+        self.members[part.index] = Member.load(part, addresses, group, dtype, edges)
+
+    @property
+    def num_bytes_read(self) -> int:
+        """Bytes of edges requested by searches so far."""
+        return sum(member.edges.num_bytes_read for member in self.members.values())
+
+    def each(self, call: Callable[[Any], Any], items: Sequence[Any], *, num_edges: int) -> list[Any]:
+        """Call with each item: in threads, unless that is little work."""
+        if len(items) < 2 or num_edges < SMALL_EDGES:
+            return [call(item) for item in items]
+        futures = [self._pool.submit(call, item) for item in items]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def expand(self, searches: Sequence[MemberSearch], *, num_edges: int) -> None:
+        """Expand the frontiers of some members, which have so many edges together."""
+        ranges = 1 if num_edges < SMALL_EDGES else 4 * self.threads
+        work = [(search, first, stop) for search in searches for first, stop in search.ranges(ranges)]
+        self.each(self._expand_range, work, num_edges=num_edges)
+
+    def _expand_range(self, work: tuple[MemberSearch, int, int]) -> None:
+        search, first, stop = work
+        if search.member.edges.all_resident:
+            search.expand(first, stop, None)
+            return
+        staging = self._staging.get()
+        if staging is None:
+            staging = Staging.make(search.member.edges.dtype)
+        try:
+            search.expand(first, stop, staging)
+        finally:
+            self._staging.put(staging)
+
+    def close(self) -> None:
+        """End the threads and close the files."""
+        self._pool.shutdown()
+        if self._gatherer is not None:
+            self._gatherer.close()
+        for member in self.members.values():
+            member.edges.close()
+        self.members.clear()
+
+
+def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
+    """Return the group of the parts whose rows are expanded along the edges.
+
+    Raises
+    ------
+    OocGraphError
+        A directed graph's parts hold in-lists alone.
+    """
+    if not parts or parts[0].store.has_array("out/indptr"):
+        return "out"
+    if directed:
+        raise OocGraphError(
+            "these partitions hold in-lists alone, and a traversal follows the out-edges of a directed graph; partition it again with "
+            "read='out', or transpose=True"
+        )
+    return "in"  # both directions of an undirected edge are stored somewhere: following all lists backwards reaches the same
+
+
+def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> int:
+    """Bytes that reading edges takes which are not held."""
+    windows = io_threads * (BUFFER_BYTES + max((held_window_bytes(array) for array in arrays), default=0))
+    each = staging_bytes(max((array.dtype.itemsize for array in arrays), default=0))
+    return (threads + READ_AHEAD + 1) * each + windows
+
+
+def _shares(blocks: Sequence[int], available_bytes: int) -> list[int]:
+    """Blocks that each member may hold: all, or in proportion."""
+    share = min(1.0, max(0, available_bytes) / (BLOCK_BYTES * max(1, sum(blocks))))
+    return [int(share * number) for number in blocks]

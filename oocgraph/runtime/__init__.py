@@ -1,1 +1,0 @@
-"""Who runs what where: in process here; Dask later."""

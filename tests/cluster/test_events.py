@@ -1,0 +1,97 @@
+"""What happens on a cluster reaches who watches, and nobody else; handlers of the user go on hearing."""
+
+from __future__ import annotations
+
+import queue
+
+import pytest
+from distributed import get_worker
+
+from oocgraph.cluster.events import ALL, SEARCHES, Watch
+from tests.processes import PATIENCE_SECONDS
+
+
+class FakeClient:
+    """Knows handlers and subscriptions by topic, as Dask's does; `tell` brings an event."""
+
+    def __init__(self):
+        self.status, self._event_handlers, self.subscribed = "running", {}, set()
+
+    def subscribe_topic(self, topic, handler):
+        self._event_handlers[topic] = handler
+        self.subscribed.add(topic)
+
+    def unsubscribe_topic(self, topic):
+        self.subscribed.remove(topic)
+
+    def tell(self, topic, message):
+        if topic in self.subscribed:
+            self._event_handlers[topic]((0.0, message))
+
+
+def drain(watch):
+    found = []
+    while True:
+        try:
+            found.append(watch.queue.get_nowait())
+        except queue.Empty:
+            return found
+
+
+def test_each_watch_hears_of_its_search_and_of_workers():
+    """Two searches of one client at once."""
+    client = FakeClient()
+    with Watch(client, "a") as one, Watch(client, "b") as other:
+        for search in "aabc":
+            client.tell(SEARCHES, {"search": search})
+        client.tell(ALL, {"action": "remove-worker", "worker": "w"})
+        client.tell(ALL, {"action": "something-else"})
+        client.tell(ALL, "a text")
+        client.tell(SEARCHES, "a text")
+        one.put("done", 1)
+        gone = ("workers", {"action": "remove-worker", "worker": "w"})
+        assert drain(one) == [("event", {"search": "a"}), ("event", {"search": "a"}), gone, ("done", 1)]
+        assert drain(other) == [("event", {"search": "b"}), gone]
+
+
+@pytest.mark.parametrize("topic", [ALL, SEARCHES])
+def test_a_handler_of_the_user_goes_on_hearing(topic):
+    """Before, while and after others watch; it is not called twice."""
+    client, heard = FakeClient(), []
+    client.subscribe_topic(topic, lambda event: heard.append(event[1]))
+    for _ in range(2):
+        client.tell(topic, "before")
+        with Watch(client, "a"), Watch(client, "b"):
+            client.tell(topic, "while")
+    client.tell(topic, "after")
+    assert heard == ["before", "while"] * 2 + ["after"]
+    assert client.subscribed == {topic}
+
+
+def test_nothing_stays_subscribed():
+    """The last watch leaves; an event on its way then is heard by nobody."""
+    client = FakeClient()
+    with Watch(client, "a") as outer:
+        with Watch(client, "b"):
+            assert client.subscribed == {ALL, SEARCHES}
+        assert client.subscribed == {ALL, SEARCHES}
+    assert client.subscribed == set()
+    client._event_handlers[SEARCHES]((0.0, {"search": "a"}))
+    assert drain(outer) == []
+    client.status = "closed"
+    with Watch(client, "c"):
+        pass
+    assert client.subscribed == {ALL, SEARCHES}  # a client that is closed cannot be told
+
+
+def test_a_real_client(client):
+    """Events that a task logs come in its order, from the first: the subscription is sent before the task."""
+
+    def log():
+        for i in range(50):
+            get_worker().log_event(SEARCHES, {"search": "here", "i": i})
+
+    with Watch(client, "here") as watch:
+        task = client.submit(log, pure=False)
+        assert [watch.queue.get(timeout=PATIENCE_SECONDS)[1]["i"] for _ in range(50)] == list(range(50))
+        task.result(timeout=PATIENCE_SECONDS)

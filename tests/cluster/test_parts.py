@@ -1,0 +1,131 @@
+"""Traversals over parts on Dask clusters: what is found and counted is what a search in process finds and counts; lost workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import oocgraph
+from oocgraph.algorithms.partition_graph import partition_graph
+from oocgraph.cluster.parts import PartitionedClusterRuntime
+from oocgraph.cluster.scheduler import workers_of
+from oocgraph.cluster.worker import PLUGIN
+from oocgraph.errors import BudgetError, ClusterError
+from oocgraph.memory import Budget
+from oocgraph.partition.grid import grid_policy
+from oocgraph.partition.policies import named_policy
+from oocgraph.parts.partitioned import PartitionedRuntime
+from oocgraph.verify import verify_search
+from tests.cluster.clusters import Cluster
+
+QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
+
+
+def in_process(store, partitions, sources, depth_limit=None):
+    """Search in process."""
+    with PartitionedRuntime(
+        list(partitions), num_vertices=store.num_vertices, dtype=store.index_dtype, directed=store.attributes.directed,
+        budget=Budget(1 << 40), threads=2, io_threads=2,
+    ) as runtime:  # fmt: skip
+        return runtime.search(sources, depth_limit=depth_limit)
+
+
+def left(client):
+    """Return what workers hold and what they have not sent."""
+
+    def look(dask_worker=None):
+        plugin = dask_worker.plugins.get(PLUGIN)
+        return [] if plugin is None else [*plugin.resident, *plugin.exchange.outbox]
+
+    return [one for found in client.run(look).values() for one in found]
+
+
+def partitions_of(store, folder, name, num_parts):
+    """Partition a graph by one of the policies that there are."""
+    order = store.attributes.vertex_order
+    policy = grid_policy(name, order) if name in ("1d", "2d") else named_policy(name, vertex_order=order)
+    return partition_graph(store, num_parts, policy, folder / f"{name}-{num_parts}")
+
+
+@pytest.mark.parametrize(("name", "num_parts"), [("1d", 4), ("2d", 4), ("2d", 6), ("HVC", 3)])
+def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name, num_parts):
+    """Levels, messages and bytes of every level, with a depth limit too; more members than workers; nothing is left behind."""
+    store, _ = kron
+    partitions = partitions_of(store, tmp_path, name, num_parts)
+    sources = np.array([5, 77])
+    with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
+        for depth_limit in (None, 2, 0):
+            found = runtime.search(sources, depth_limit=depth_limit)
+            here = in_process(store, partitions, sources, depth_limit)
+            np.testing.assert_array_equal(found.level, here.level)
+            verify_search(store, sources, found.parent, found.level, depth_limit=depth_limit)
+            assert [one.exchanged for one in found.iterations] == [one.exchanged for one in here.iterations]
+            facts = ("num_reached", "num_reached_edges", "depth")
+            assert [getattr(found, fact) for fact in facts] == [getattr(here, fact) for fact in facts]
+    assert left(threads_client) == []
+
+
+def test_four_parts_on_four_worker_processes(kron, tmp_path):
+    """Each member has a process of its own, and every message crosses a connection."""
+    store, _ = kron
+    partitions = partitions_of(store, tmp_path, "2d", 4)
+    with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
+        with PartitionedClusterRuntime(partitions, store, client) as runtime:
+            found = runtime.search(np.array([0]))
+            assert sorted(set(runtime.crew.placement)) == sorted(runtime.crew.placement)
+        assert {part.worker for part in found.iterations[0].parts} == set(runtime.crew.placement)
+        np.testing.assert_array_equal(found.level, in_process(store, partitions, np.array([0])).level)
+
+
+def test_a_worker_without_memory_is_named(kron, threads_client, tmp_path):
+    store, _ = kron
+    with pytest.raises(BudgetError, match=r"worker .* cannot take 2 of 4 parts: .* needs .* \(--workers\)"):
+        PartitionedClusterRuntime(partitions_of(store, tmp_path, "1d", 4), store, threads_client, memory_budget="1M")
+    assert left(threads_client) == []
+
+
+@pytest.mark.kill
+def test_a_lost_worker_makes_the_search_begin_again(kron, tmp_path):
+    """Its members go to those that are left; with none left the error says so."""
+    store, _ = kron
+    partitions = partitions_of(store, tmp_path, "2d", 4)
+    with Cluster(tmp_path, workers=2) as cluster, PartitionedClusterRuntime(partitions, store, cluster.client) as runtime:
+        expected = in_process(store, partitions, np.array([3])).level
+        np.testing.assert_array_equal(runtime.search(np.array([3])).level, expected)
+        lost, kept = cluster.workers()
+        os.kill(cluster.pid(lost), signal.SIGKILL)
+        np.testing.assert_array_equal(runtime.search(np.array([3])).level, expected)
+        assert set(runtime.crew.placement) == {kept}
+        assert runtime.crew.num_moves == 2
+        cluster.kill(kept)
+        with pytest.raises(ClusterError, match="no worker is left"):
+            runtime.search(np.array([3]))
+
+
+@pytest.mark.parametrize("partition", ["1d", "2d"])
+def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition):
+    """`oocgraph.bfs` with a client: valid, one part for each worker, nothing left beside the graph or on the workers."""
+    store, _ = kron
+    found = oocgraph.bfs(store, 5, client=threads_client, partition=partition)
+    oocgraph.verify_bfs(store, found)
+    assert (found.partition, found.num_partitions) == (partition, 2)
+    assert set(found.workers) == set(workers_of(threads_client))
+    assert not list(Path(store.url).parent.glob(".*"))
+    assert left(threads_client) == []
+
+
+def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_client, tmp_path):
+    """A client that goes without a word leaves its members on the workers until the next comes."""
+    store, _ = kron
+    partitions = partitions_of(store, tmp_path, "1d", 2)
+    with Client(thread_cluster, set_as_default=False) as other:
+        PartitionedClusterRuntime(partitions, store, other)
+    assert left(threads_client)
+    with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
+        assert set(left(threads_client)) == {runtime.session.lease}
+    assert left(threads_client) == []

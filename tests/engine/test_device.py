@@ -1,0 +1,413 @@
+"""Breadth-first search on a device: the whole way, on the CPU in several orders of threads and streams, and on a GPU where there is one."""
+
+from __future__ import annotations
+
+import gc
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import oocgraph
+from oocgraph.arrays import DeviceChoice
+from oocgraph.engine import device_levels
+from oocgraph.engine.device import DeviceRuntime
+from oocgraph.engine.device_levels import TINY
+from oocgraph.engine.device_load import device_sizes
+from oocgraph.engine.in_process import open_runtime
+from oocgraph.engine.resident import sorted_lookup
+from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
+from oocgraph.kernels.gpu import kernel_names
+from oocgraph.plan import device_residency
+from oocgraph.store.graph import open_graph
+from oocgraph.verify import verify_bfs
+from tests.algorithms.test_bfs import DIRECTIONS, graphs, in_store_order, scipy_levels
+from tests.cuda_on_cpu.device import CpuDevice
+from tests.engine.device_graphs import cramped  # noqa: F401
+from tests.processes import open_files, own_threads
+from tests.reference_build import reference_build
+from tests.stores import rewrite
+
+ANY_FIXTURE = [HealthCheck.function_scoped_fixture]
+
+
+def devices():
+    """Devices that every search is tested on."""
+    shim = [pytest.param((seed, deferred), marks=pytest.mark.shim, id=f"order-{seed}{'-deferred' * deferred}") for seed, deferred in
+            [(0, False), (1, True), (2, True)]]  # fmt: skip
+    return [*shim, pytest.param(None, marks=pytest.mark.gpu, id="gpu")]
+
+
+@pytest.fixture(params=devices())
+def device(request):
+    """Open each device in turn."""
+    if request.param is None:
+        return request.getfixturevalue("cuda_device")
+    return CpuDevice(seed=request.param[0], deferred=request.param[1])
+
+
+@pytest.fixture(scope="module")
+def kron(tmp_path_factory):
+    """Build a Kronecker graph of scale 12."""
+    return oocgraph.generate_kronecker(12, tmp_path_factory.mktemp("kron") / "kron12.zarr", seed=3)
+
+
+SOURCES = (5, 17, 255)
+
+
+@given(case=graphs(), direction=st.sampled_from(DIRECTIONS), seed=st.integers(0, 2**32))
+@settings(deadline=None, max_examples=25, suppress_health_check=ANY_FIXTURE)
+def test_levels_equal_scipy_and_the_tree_is_valid(case, direction, seed, tmp_path_factory, cramped, device):  # noqa: F811
+    """Any graph, however little of it is where: planes, resident edges, pinned edges, files, batches, pieces."""
+    n, src, dst, options, rng = case
+    path = tmp_path_factory.mktemp("g") / "graph.zarr"
+    reference_build(src, dst, path, implied=(0, n), **options)
+    store = open_graph(path)
+    cramped(seed)
+    with DeviceRuntime.open(store, device=device, io_threads=2, threads=2, check_pages=bool(rng.integers(2))) as runtime:
+        for _ in range(2):
+            source = int(rng.integers(n))
+            result = oocgraph.bfs(store, source, runtime=runtime, direction=direction)
+            number = int(result.ids.vertices_of([source])[0])
+            if number < 0:
+                assert (result.num_reached, result.depth) == (1, 0)
+                continue
+            expected = scipy_levels(store, number)
+            np.testing.assert_array_equal(in_store_order(result.search), expected)
+            assert result.num_reached == np.count_nonzero(expected >= 0)
+            assert result.depth == expected.max()
+            assert sum(i.bytes_read for i in result.iterations) == result.bytes_requested
+            verify_bfs(store, result)
+
+
+@pytest.mark.parametrize("share", [None, 0.25, 0.1])
+def test_the_whole_way_on_kron12(share, kron, device, monkeypatch):
+    """Subgraph, gathering, kernels, search: within budgets of device memory, what is held is what was promised."""
+    small_plans(monkeypatch)
+    budget = None if share is None else least_budget(kron) + int(share * kron.edge_bytes)
+    with DeviceRuntime.open(kron, device=device, device_memory_budget=budget, io_threads=2) as runtime:
+        assert runtime.graph.push.all_resident == (share is None)
+        promised = runtime.device_bytes
+        for source in SOURCES:
+            for direction in DIRECTIONS:
+                result = oocgraph.bfs(kron, source, runtime=runtime, direction=direction)
+                np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, source, device="cpu").level)
+                verify_bfs(kron, result)
+                assert result.device == device.name
+                assert (result.link_bytes > 0) <= (share is not None)
+                assert result.summary()["device_bytes"] == promised <= runtime.device_limit
+        if isinstance(device, CpuDevice):
+            assert device.peak_bytes <= promised
+
+
+def small_plans(monkeypatch):
+    """Make what a plan takes whatever the graph's size small, so that a small graph does not fit."""
+    monkeypatch.setattr(device_residency, "MIN_ROWS", 512)
+    monkeypatch.setattr(device_residency, "MIN_BUFFER_BYTES", 16384)
+    monkeypatch.setattr(device_residency, "MAX_BUFFER_BYTES", 16384)
+
+
+def least_budget(store):
+    """Return the smallest budget of device memory that is not refused."""
+    sizes = device_sizes(store, [store.array("out/indices")], {"out": sorted_lookup(store)})
+    return device_residency.least_bytes(sizes)
+
+
+def test_nothing_is_allocated_while_searching(kron, monkeypatch):
+    """Neither device memory nor pinned memory, whatever the search does."""
+    small_plans(monkeypatch)
+    device = CpuDevice()
+    with DeviceRuntime.open(kron, device=device, device_memory_budget=least_budget(kron) + kron.edge_bytes // 10) as runtime:
+        before = device.num_allocations, device.num_pinned_allocations
+        for direction in DIRECTIONS:
+            oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction=direction)
+        assert (device.num_allocations, device.num_pinned_allocations) == before
+    del runtime
+    assert (device.allocated_bytes, device.pinned_bytes) == (0, 0), "closing gives everything back"
+
+
+LAUNCHED = {
+    "tiny levels, a pull and its tails": "fill_words copy_words begin_search finish_search push_levels mark_vertices list_rows "
+    "sum_marked scan_sums scan_marked sum_values scan_values mask_degrees count_edges count_pages sample_heads pull_planes pull_resident "
+    "pull_tails close_rows",
+    "pushes": "expand push_heads",
+    "a path longer than a byte counts": "widen_levels",
+}
+"""Which search launches each kernel first; `mark_vertices` is `fill_words` and ``add_vertices``."""
+
+ELSEWHERE = {
+    "take": "tests/engine/test_device_part.py: a partition's log lists parents",
+}
+
+
+@pytest.mark.shim
+def test_every_kernel_is_launched_by_a_search(kron, tmp_path, monkeypatch):
+    """Of each search the kernels; together, and with those that something else launches, they are all there are."""
+    small_plans(monkeypatch)
+    launched = {}
+    budget = least_budget(kron) + kron.edge_bytes // 4
+    for name, directions in (("tiny levels, a pull and its tails", ["auto", "pull"]), ("pushes", ["alpha-beta", "push"])):
+        device = CpuDevice()
+        with DeviceRuntime.open(kron, device=device, device_memory_budget=budget) as runtime:
+            for direction in directions:
+                oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction=direction)
+        launched[name] = kernels_of(device)
+    reference_build(np.arange(300), np.arange(1, 301), tmp_path / "path", vertex_order="original")
+    device = CpuDevice()
+    with DeviceRuntime.open(tmp_path / "path", device=device) as runtime:
+        runtime.road = False
+        oocgraph.bfs(tmp_path / "path", 0, runtime=runtime)
+    launched["a path longer than a byte counts"] = kernels_of(device)
+    seen = set()
+    for name, kernels in launched.items():
+        told = set(LAUNCHED[name].replace("mark_vertices", "add_vertices").split())
+        assert told <= kernels, f"{name}: {sorted(told - kernels)} not launched"
+        seen |= kernels
+    everything = {name.partition("<")[0] for name in kernel_names(np.dtype(np.uint32))}
+    assert seen | set(ELSEWHERE) == everything
+
+
+def kernels_of(device):
+    return {name.partition("<")[0] for name, count in device.launched.items() if count}
+
+
+@pytest.mark.parametrize("direction", ["auto", "pull", "alpha-beta"])
+@pytest.mark.parametrize("road", [False, True])
+def test_long_paths(direction, road, tmp_path, device):
+    """Hundreds of levels: levels outgrow a byte; tiny frontiers are pushed in few launches."""
+    reference_build(np.arange(600), np.arange(1, 601), tmp_path / "g")
+    with DeviceRuntime.open(tmp_path / "g", device=device) as runtime:
+        runtime.road = road
+        result = oocgraph.bfs(tmp_path / "g", 3, runtime=runtime, direction=direction)
+    np.testing.assert_array_equal(result.level, abs(np.arange(601) - 3))
+    verify_bfs(open_graph(tmp_path / "g"), result)
+    assert result.depth == 597
+
+
+def test_tiny_frontiers_take_few_launches(tmp_path):
+    """A grid of 80 x 80 has 159 levels; a launch for each would be more than this many."""
+    at = np.arange(6400).reshape(80, 80)
+    src, dst = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()]), np.concatenate([at[:, 1:].ravel(), at[1:].ravel()])
+    reference_build(src, dst, tmp_path / "grid")
+    device = CpuDevice()
+    with DeviceRuntime.open(tmp_path / "grid", device=device) as runtime:
+        result = oocgraph.bfs(tmp_path / "grid", 0, runtime=runtime)
+    assert result.depth == 158
+    assert device.calls["launch"] < 60
+    assert TINY.vertices >= 80
+
+
+def test_tiny_levels_from_host_memory_are_counted(tmp_path, monkeypatch):
+    """What a kernel reads of pinned memory crosses the link, however little that is: at least the edges."""
+    small_plans(monkeypatch)
+    reference_build(np.arange(3000), np.arange(1, 3001), tmp_path / "g")
+    store = open_graph(tmp_path / "g")
+    with DeviceRuntime.open(store, device=CpuDevice(), device_memory_budget=least_budget(store)) as runtime:
+        assert not runtime.graph.push.all_resident
+        result = oocgraph.bfs(store, 0, runtime=runtime)
+        assert {i.device.access for i in result.iterations} == {"zero-copy: few edges"}
+        assert store.edge_bytes <= result.link_bytes <= store.edge_bytes + 128 * 3001
+    with DeviceRuntime.open(store, device=CpuDevice()) as runtime:
+        assert oocgraph.bfs(store, 0, runtime=runtime).link_bytes == 0
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize(("most", "usual"), [(100, 64), (100, 7), (40, 64)])
+def test_the_log_of_tiny_levels_comes_in_one_piece_or_in_several(most, usual, tmp_path, monkeypatch):
+    """A level is in the figures once, however many launches and copies it took to hear of them."""
+    monkeypatch.setattr(device_levels, "LOG_LEVELS", most)
+    monkeypatch.setattr(device_levels, "USUAL_LEVELS", min(most, usual))
+    reference_build(np.arange(230), np.arange(1, 231), tmp_path / "path", vertex_order="original")
+    device = CpuDevice()
+    with DeviceRuntime.open(tmp_path / "path", device=device) as runtime:
+        result = oocgraph.bfs(tmp_path / "path", 0, runtime=runtime)
+    assert result.search.level.tolist() == list(range(231))
+    assert [(one.level, one.frontier) for one in result.iterations] == [(level, 1) for level in range(1, 232)]
+    assert device.launched["push_levels<unsigned int>"] == -(-231 // most)
+
+
+def test_depth_limits_and_several_sources(tmp_path, device):
+    reference_build(np.arange(999), np.arange(1, 1000), tmp_path / "g")
+    with DeviceRuntime.open(tmp_path / "g", device=device) as runtime:
+        for limit in (0, 1, 7, 400):
+            result = oocgraph.bfs(tmp_path / "g", [0, 999, 50], runtime=runtime, depth_limit=limit)
+            distance = np.minimum.reduce([abs(np.arange(1000) - s) for s in (0, 999, 50)])
+            np.testing.assert_array_equal(result.level, np.where(distance <= limit, distance, -1))
+            assert result.depth == min(limit, distance.max())
+
+
+def test_more_sources_than_go_to_the_device_at_once(tmp_path, device, monkeypatch):
+    monkeypatch.setattr("oocgraph.engine.device.SOURCES", 16)
+    reference_build(np.arange(99), np.arange(1, 100), tmp_path / "g")
+    with DeviceRuntime.open(tmp_path / "g", device=device) as runtime:
+        result = oocgraph.bfs(tmp_path / "g", list(range(0, 100, 2)), runtime=runtime)
+    np.testing.assert_array_equal(result.level, np.arange(100) % 2)
+
+
+def test_a_graph_without_edges(tmp_path, device):
+    reference_build([], [], tmp_path / "g", implied=(0, 3))
+    with DeviceRuntime.open(tmp_path / "g", device=device) as runtime:
+        assert oocgraph.bfs(tmp_path / "g", 1, runtime=runtime).level.tolist() == [-1, 0, -1]
+
+
+@pytest.mark.parametrize("codec", ["blosc", "zstd"])
+def test_compressed_stores_are_gathered_in_windows(codec, kron, tmp_path, device, monkeypatch):
+    small_plans(monkeypatch)
+    store = rewrite(kron.url, tmp_path / "c.zarr", codec=codec)
+    with DeviceRuntime.open(store, device=device, device_memory_budget=least_budget(store) + 1000, max_host_edges=0) as runtime:
+        for direction in ("pull", "push"):
+            result = oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction=direction)
+            np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, SOURCES[0], device="cpu").level)
+
+
+# What goes wrong.
+
+
+def test_a_corrupt_chunk_found_while_the_device_works(kron, tmp_path, monkeypatch):
+    """A page that a gathering thread finds damaged: the error names partition, level and file; no thread is left, the next search works."""
+    small_plans(monkeypatch)
+    store = rewrite(kron.url, tmp_path / "bad.zarr")
+    chunk = tmp_path / "bad.zarr" / "out" / "indices" / "c" / "0"
+    budget = least_budget(store) + 1000
+    before = own_threads()
+    with DeviceRuntime.open(store, device=CpuDevice(), device_memory_budget=budget, max_host_edges=0, check_pages=True) as runtime:
+        content = chunk.read_bytes()
+        chunk.write_bytes(content[:-200] + bytes(100) + content[-100:])
+        with pytest.raises(CorruptStoreError, match=r"partition 0, level \d+: .*out/indices"):
+            oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction="pull")
+        chunk.write_bytes(content)
+        verify_bfs(store, oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction="pull"))
+    assert own_threads() == before
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_device_that_disappears(kron, monkeypatch, deferred):
+    """At any moment: an error that names partition and level, nothing hangs, and later searches are told at once."""
+    small_plans(monkeypatch)
+    budget = least_budget(kron) + kron.edge_bytes // 10
+    before = own_threads()
+    opened = CpuDevice(deferred=deferred)
+    with DeviceRuntime.open(kron, device=opened, device_memory_budget=budget, max_host_edges=0) as runtime:
+        start = opened.calls.total()
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction="pull")
+        num_calls = opened.calls.total() - start
+    for k in np.linspace(1, num_calls, 12).astype(int).tolist():
+        device = CpuDevice(deferred=deferred)
+        with DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0) as runtime:
+            device.fail_after = device.calls.total() + k
+            with pytest.raises(DeviceError, match=r"partition 0, level \d+: .*lost"):
+                oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction="pull")
+            with pytest.raises(DeviceError, match="earlier search"):
+                oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
+    assert own_threads() == before
+
+
+def test_budgets_that_are_too_small(kron, monkeypatch):
+    """The message names the smallest that works, and that one does."""
+    small_plans(monkeypatch)
+    device = CpuDevice()
+    with pytest.raises(BudgetError, match="--device-memory") as told:
+        DeviceRuntime.open(kron, device=device, device_memory_budget=1000)
+    least = re.search(r"at least (\d+M)", str(told.value)).group(1)
+    with DeviceRuntime.open(kron, device=device, device_memory_budget=least) as runtime:
+        verify_bfs(kron, oocgraph.bfs(kron, SOURCES[0], runtime=runtime))
+    with pytest.raises(BudgetError, match="memory budget"):
+        DeviceRuntime.open(kron, device=device, memory_budget="120M")
+    with pytest.raises(BudgetError, match=r"free.*--device-memory"):
+        DeviceRuntime.open(kron, device=CpuDevice(total_bytes=1 << 20), device_memory_budget="2M")
+
+
+def test_a_device_that_gives_less_than_it_says(kron, monkeypatch):
+    """Out of memory in spite of the plan: a clear message."""
+    device = CpuDevice(total_bytes=1 << 21)
+    monkeypatch.setattr("oocgraph.engine.device.device_limit_bytes", lambda _device, _requested: 1 << 30)
+    with pytest.raises(DeviceError, match="--device-memory"):
+        DeviceRuntime.open(kron, device=device)
+
+
+def test_device_memory_without_a_device(kron):
+    with pytest.raises(OocGraphError, match="processor"):
+        open_runtime(kron, device="cpu", device_memory_budget="1G")
+
+
+def test_a_given_device_is_used(kron):
+    device = CpuDevice()
+    with open_runtime(kron, device=device, device_memory_budget="100M") as runtime:
+        assert oocgraph.bfs(kron, SOURCES[0], runtime=runtime).device == device.name
+
+
+def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
+    """Without a runtime: the figures are those of the device, and everything is given back."""
+    device = CpuDevice()
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
+    result = oocgraph.bfs(kron, SOURCES[0], device="cuda", device_memory_budget="100M")
+    verify_bfs(kron, result)
+    assert (result.device, result.summary()["device_memory_budget"]) == (device.name, 100 << 20)
+    assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
+
+
+def test_auto_is_the_processor_where_the_device_is_too_small(kron, monkeypatch):
+    """A graph whose state does not fit is searched all the same; who asked for the device is told."""
+    device = CpuDevice(total_bytes=1 << 20)
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
+    assert oocgraph.bfs(kron, SOURCES[0], device="auto").device == "cpu"
+    for options in ({"device": "cuda"}, {"device": "auto", "device_memory_budget": "1M"}):
+        with pytest.raises(BudgetError, match="--device-memory"):
+            oocgraph.bfs(kron, SOURCES[0], **options)
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_memory_budget": "1G"}])
+def test_a_runtime_has_its_device(options, kron):
+    """Another wish is refused, not passed over."""
+    with open_runtime(kron, device="cpu") as runtime, pytest.raises(OocGraphError, match="when it is opened"):
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime, **options)
+
+
+def test_a_closed_runtime(kron):
+    """Closing twice is no harm; a search is refused with what to do."""
+    runtime = DeviceRuntime.open(kron, device=CpuDevice())
+    runtime.close()
+    runtime.close()
+    with pytest.raises(OocGraphError, match="is closed; open another one"):
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime)
+
+
+def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
+    """Whichever call fails: no open file, no thread, no memory."""
+    small_plans(monkeypatch)
+    budget = least_budget(kron) + kron.edge_bytes // 10
+    device = CpuDevice()
+    with DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0):
+        num_calls = device.calls.total()
+    for k in range(1, num_calls + 1, 3):
+        device = CpuDevice(fail_after=k)
+        with pytest.raises(DeviceError, match="lost"):
+            DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=0)
+        assert (open_files(kron.url), own_threads()) == ([], [])
+        gc.collect()
+        assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
+
+
+@pytest.mark.usefixtures("steady_memory")
+@pytest.mark.parametrize("memory", ["1M", "60M"])
+def test_the_host_budget_that_a_message_names_works(kron, memory):
+    """At once: not one that only the next message would find too small."""
+    with pytest.raises(BudgetError, match="--memory") as told:
+        DeviceRuntime.open(kron, device=CpuDevice(), memory_budget=memory, check_pages=True)
+    least = re.search(r"at least (\d+)M", str(told.value)).group(1)
+    with DeviceRuntime.open(
+        kron, device=CpuDevice(), memory_budget=f"{int(least) + 4}M", check_pages=True
+    ) as runtime:  # the process may have grown
+        verify_bfs(kron, oocgraph.bfs(kron, SOURCES[0], runtime=runtime))
+
+
+def test_windows_are_charged(kron, tmp_path):
+    """Each reading thread may hold a chunk of a compressed store as it is stored, and decoded."""
+    store = rewrite(kron.url, tmp_path / "c.zarr", codec="zstd")
+    promised = []
+    for one in (kron, store):
+        with DeviceRuntime.open(one, device=CpuDevice(), io_threads=8) as runtime:
+            promised.append(runtime.budget.reserved_bytes)
+    assert promised[1] - promised[0] >= 8 * 2 * store.array("out/indices").chunk_length * 4
