@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.cluster.driver import Outcome
+from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError

@@ -22,7 +22,7 @@ from oocgraph.bench.in_process import InProcessPeer
 from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.bench.worker_sampler import WorkerSample, WorkerSamplers
-from oocgraph.cluster.driver import Outcome
+from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError

@@ -12,7 +12,7 @@ from typing import Any
 
 from oocgraph.bench.harness import extremes, medians
 from oocgraph.bench.worker_sampler import WorkerSample
-from oocgraph.cluster.driver import Outcome
+from oocgraph.cluster.logged_search import Outcome
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Iteration, imbalance
 

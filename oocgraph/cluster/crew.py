@@ -1,7 +1,7 @@
 """The workers that hold a graph's partitions: which holds what, and what to do when one is lost.
 
 In: a `ClusterSession`, a `GraphSpec`, a first placement. Out: a `Crew`, whose `place_again` gives the partitions of lost workers to others.
-Steps of searches are in `oocgraph.cluster.driver`.
+What is done in steps with it is in `oocgraph.cluster.supersteps`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from typing import Any, Self
 ALL = "all"
 """Topic on which the scheduler tells of workers that come and go."""
 
-SEARCHES = "oocgraph"
-"""Topic of the events of all searches: the scheduler keeps the last events of every topic that there ever was, so it gets one."""
+STEPS = "oocgraph"
+"""Topic of the events of all steps: the scheduler keeps the last events of every topic that there ever was, so it gets one."""
 
 
 class Watch:
@@ -53,7 +53,7 @@ class _Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watches: set[Watch] = set()
-        self._handlers = {ALL: self._on_workers, SEARCHES: self._on_search}
+        self._handlers = {ALL: self._on_workers, STEPS: self._on_search}
         self._before: dict[str, Callable[[Any], Any] | None] = {}
 
     def add(self, watch: Watch, client: Any) -> None:
@@ -91,7 +91,7 @@ class _Hub:
                 for watch in self._watches:
                     if watch.search == message.get("search"):
                         watch.put("event", message)
-        return self._pass_on(SEARCHES, event)
+        return self._pass_on(STEPS, event)
 
     def _pass_on(self, topic: str, event: tuple[float, Any]) -> Any:
         before = self._before.get(topic)

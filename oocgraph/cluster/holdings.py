@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.cluster.events import SEARCHES
 from oocgraph.cluster.held_parts import HeldPart, HeldParts, loaded
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import SearchSpec, StateLostError
@@ -25,9 +24,6 @@ from oocgraph.results.search import Iteration
 from oocgraph.store.search_log import LogWriter
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Array
-
-EVENT_SECONDS = 0.001
-"""How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
 
 phase_hook: Callable[[str, int, int], None] | None = None
 """For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
@@ -51,8 +47,9 @@ class Holdings(HeldParts):
     the searches (never for long).
     """
 
-    def __init__(self, worker: Any, ledger: WorkerLedger) -> None:
+    def __init__(self, worker: Any, ledger: WorkerLedger, tell: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(worker, ledger)
+        self._tell = tell
         self._searches_lock = threading.Lock()
         self._searches: dict[tuple[str, int], RunningSearch] = {}
 
@@ -165,14 +162,6 @@ class Holdings(HeldParts):
         if not had_ended:
             self._tell(event)
         return part
-
-    def _tell(self, event: dict[str, Any]) -> None:
-        """Send an event a moment later: the stream to the scheduler pauses after each message, and the end of the task comes first."""
-        loop = self.worker.loop
-        if event["ended"]:  # nobody waits for the task
-            self.worker.log_event(SEARCHES, event)
-        else:
-            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, SEARCHES, event)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""

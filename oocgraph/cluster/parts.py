@@ -1,8 +1,7 @@
 """Traversals over the parts of a graph on a Dask cluster: each member's state stays in one worker, messages go from worker to worker.
 
 In: a client, partitions that every worker sees. Out: `PartitionedClusterRuntime`, loaded once, that runs any number of searches. There may
-be more members than workers. A *hop* is one step of every member; it depends on what all have told in the hop before, and several hops
-are submitted ahead (steps after the end do nothing). An iteration is two hops, or one where nothing is broadcast
+be more members than workers. An iteration is two steps of every member (`oocgraph.cluster.supersteps`), or one where nothing is broadcast
 (`oocgraph.cluster.worker_members`). Nothing is logged: when a worker is lost, its members are placed again and the search begins again.
 """
 
@@ -12,8 +11,7 @@ import os
 import threading
 import time
 import uuid
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -23,10 +21,11 @@ import numpy as np
 from oocgraph.cluster import worker_members as members
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.session import ATTEMPTS, ClusterSession
+from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
 from oocgraph.cluster.survey import check_client
 from oocgraph.cluster.worker import forget, with_plugin
-from oocgraph.cluster.worker_members import MembersSpec, Step, Told
+from oocgraph.cluster.worker_members import Hop, MembersSpec, Told
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
@@ -39,9 +38,6 @@ from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_paren
 
 LEVEL_BYTES = 4
 """Of a level in a result."""
-
-KEPT_HOPS = 2
-"""Hops whose tasks are kept: those of the next still depend on them."""
 
 
 def acquire(lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
@@ -133,147 +129,116 @@ class PartitionedClusterRuntime:
         """
         check_client(self.client)
         self.session.check()
-        last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
-
-        def attempt() -> Search:
-            name = uuid.uuid4().hex
+        traversal = _Traversal(self, sources, depth_limit, progress)
+        with self.searching, self.session.loss_told(), Watch(self.client, traversal.name) as watch:
             try:
-                with Watch(self.client, name) as watch:  # its own: the tasks of an attempt before may yet be heard of
-                    return _Run(self, name, watch, progress).search(sources, last_level)
+                return Supersteps(self.crew, watch).run(traversal)
             finally:
-                self.session.tell_all(forget, name)
-
-        with self.searching:
-            return self.session.rerun(attempt, lambda: self.crew.place_again(self._watch))
+                traversal.forget()
 
 
-class _Run:
-    """One attempt of a search."""
+class _Traversal(Program[Search]):
+    """One search over parts, whose steps are logged nowhere: when a worker is lost it begins again."""
 
-    def __init__(self, runtime: PartitionedClusterRuntime, name: str, watch: Watch, progress: Progress) -> None:
-        self.runtime, self.crew, self.session, self.name = runtime, runtime.crew, runtime.session, name
-        self.watch, self.progress = watch, progress
-        self.hops: deque[list[Any]] = deque()
-        self.summaries: deque[Any] = deque()
-        self.submitted = -1
+    title, label, idle_epochs = "the traversal", "bfs-hop", ATTEMPTS - 1
 
-    def search(self, sources: Array, last_level: int) -> Search:
-        began = time.perf_counter()
-        iterations: list[Iteration] = []
-        stored_edges = 0
-        try:
-            hops = self._told(sources, last_level)
-            before = sent_before = next(hops)
-            frontier = reached = sum(one.num_new for one in before)
-            expanding, started = time.perf_counter() - began, time.perf_counter()
-            while frontier and len(iterations) < last_level:
-                if self.runtime.has_broadcast:
-                    sent_before, before = before, next(hops)
-                after = next(hops)
-                took = time.perf_counter() - started
-                spent = took if self.runtime.has_broadcast else expanding  # the hop that has applied has expanded the next level already
-                iterations.append(self._iteration(len(iterations) + 1, frontier, before, after, sent_before, spent))
-                stored_edges += sum(one.num_edges for one in before)
-                started, before, expanding = time.perf_counter(), after, took
-                frontier = sum(one.num_new for one in after)
-                reached += frontier
-                self.progress(LEVEL, len(iterations), 0)
-                self.progress(REACHED, reached, self.runtime.num_vertices)
-        finally:
-            self.session.drop([future for hop in self.hops for future in hop] + list(self.summaries))
-        seconds = time.perf_counter() - began
+    def __init__(self, runtime: PartitionedClusterRuntime, sources: Array, depth_limit: int | None, progress: Progress) -> None:
+        self._runtime, self._crew, self._session, self._sources, self._progress = runtime, runtime.crew, runtime.session, sources, progress
+        self._last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
+        self.final_step = None if depth_limit is None else depth_limit * (2 if runtime.has_broadcast else 1)
+        self.name, self.epoch = uuid.uuid4().hex, 0
+
+    @property
+    def search(self) -> str:
+        """Name of the search in this epoch, on the workers."""
+        return f"{self.name}-{self.epoch}"
+
+    def begin(self, kept: Sequence[Step]) -> Step:
+        """Begin at the sources, where the workers drop what they had of it."""
+        self.forget()
+        self.epoch += 1
+        self._iterations: list[Iteration] = []
+        self._stored_edges = self._reached = self._frontier = 0
+        self._began = self._started = time.perf_counter()
+        self._expanding, self._expanded, self._sent = 0.0, list[Told](), list[Told]()
+        return Step(-1)
+
+    def forget(self) -> None:
+        """Have the workers drop what they have of the search in this epoch."""
+        if self.epoch:
+            self._session.tell_all(forget, self.search)
+
+    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
+        """Return what a member does in a step: `worker_members.take_step`."""
+        if self._runtime.has_broadcast:
+            level, expand = (step + 1) // 2, step % 2 == 1
+            apply, cast = step > 0 and not expand, not expand and level < self._last_level
+        else:
+            level, apply, cast = step, step > 0, False
+            expand = level < self._last_level
+        sources = self._sources if is_first else None
+        hop = Hop(
+            search=self.search, name=self.name, epoch=self.epoch, lease=self._session.lease, number=step, sources=sources, apply=apply,
+            expand=expand, cast=cast,
+        )  # fmt: skip
+        return with_plugin, (members.take_step, partition, hop)
+
+    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+        """Put together the figures of a level; True of the last."""
+        told = [Told(*report["told"]) for report in reports]
+        has_broadcast = self._runtime.has_broadcast
+        if has_broadcast and step.number % 2:
+            self._expanded, self._sent = told, self._expanded
+            return False
+        took, self._started = time.perf_counter() - self._started, time.perf_counter()
+        if step.number:
+            spent = took if has_broadcast else self._expanding  # the step that has applied has expanded the next level already
+            self._iterations.append(self._iteration(told, spent))
+            self._stored_edges += sum(one.num_edges for one in self._expanded)
+        self._frontier = sum(one.num_new for one in told)
+        self._reached += self._frontier
+        self._expanded, self._expanding = told, took
+        if step.number:
+            self._progress(LEVEL, len(self._iterations), 0)
+            self._progress(REACHED, self._reached, self._runtime.num_vertices)
+        return not self._frontier or len(self._iterations) >= self._last_level
+
+    def finish(self) -> Search:
+        """Put the result together."""
+        seconds = time.perf_counter() - self._began
         parent, level = self._collect()
-        requested = sum(one.bytes_read for one in iterations)
+        requested = sum(one.bytes_read for one in self._iterations)
         return Search(
-            sources=sources, parent=parent, level=level, num_reached=reached, num_reached_edges=stored_edges,
-            depth=max(0, len(iterations) - (not frontier)), seconds=seconds, bytes_requested=requested, bytes_read=requested,
-            iterations=tuple(iterations),
+            sources=self._sources, parent=parent, level=level, num_reached=self._reached, num_reached_edges=self._stored_edges,
+            depth=max(0, len(self._iterations) - (not self._frontier)), seconds=seconds, bytes_requested=requested, bytes_read=requested,
+            iterations=tuple(self._iterations),
         )  # fmt: skip
 
-    def _step(self, hop: int, sources: Array, last_level: int) -> Step | None:
-        """Return what members do in a hop; None behind the last level."""
-        if self.runtime.has_broadcast:
-            level, expand = (hop + 1) // 2, hop % 2 == 1
-            apply, cast = hop > 0 and not expand, not expand and level < last_level
-        else:
-            level, apply, cast = hop, hop > 0, False
-            expand = level < last_level
-        if level > last_level:
-            return None
-        first = sources if hop == 0 else None
-        return Step(search=self.name, lease=self.session.lease, hop=hop, sources=first, apply=apply, expand=expand, cast=cast)
-
-    def _told(self, sources: Array, last_level: int) -> Iterator[list[Told]]:
-        """Yield what members have told, hop by hop, with some hops submitted ahead."""
-        hop = 0
-        while True:
-            while self.submitted < hop + self.crew.spec.settings.steps_ahead:
-                step = self._step(self.submitted + 1, sources, last_level)
-                if step is None:
-                    break
-                self._submit(step)
-            yield self._wait(self.summaries.popleft())
-            hop += 1
-            while len(self.hops) > self.submitted - hop + 1 + KEPT_HOPS:
-                self.session.drop(self.hops.popleft())
-
-    def _submit(self, step: Step) -> None:
-        """Submit one step of every member, and a task that puts together what they tell."""
-        before = self.hops[-1] if self.hops else []
-        futures = []
-        for p, address in enumerate(self.crew.placement):
-            key = (f"bfs-hop-{self.name}", step.hop, p)  # on the dashboard: bfs-hop
-            future = self.session.submit(address, with_plugin, members.take_step, p, step, *before, key=key)
-            future.add_done_callback(lambda done: self.watch.put("done", done) if done.status != "finished" else None)
-            futures.append(future)
-        summary = self.session.submit(self.crew.placement[0], _together, *futures, key=(f"bfs-told-{self.name}", step.hop))
-        summary.add_done_callback(lambda done: self.watch.put("done", done))
-        self.hops.append(futures)
-        self.summaries.append(summary)
-        self.submitted = step.hop
-
-    def _wait(self, summary: Any) -> list[Told]:
-        """Wait for a hop; the first failure, of a task or of a worker, is raised."""
-        addresses = set(self.crew.placement)
-        while not summary.done():
-            kind, message = self.session.next_event(self.watch, addresses)
-            if kind == "done":
-                self.session.raise_failure(message)
-        (told,) = self.session.gather({summary: self.crew.placement[0]}, needed=addresses)
-        return list(told)
-
-    def _iteration(
-        self, level: int, frontier: int, expanded: list[Told], applied: list[Told], cast: list[Told], seconds: float
-    ) -> Iteration:
-        """Put together the figures of a level: `expanded` were its candidates, `cast` told of its frontier, `applied` found it."""
-        has_broadcast = self.runtime.has_broadcast
+    def _iteration(self, applied: list[Told], seconds: float) -> Iteration:
+        """Put together the figures of a level, which `applied` found; what was sent before has told mirrors of its frontier."""
+        has_broadcast, expanded = self._runtime.has_broadcast, self._expanded
         edges = sum(one.num_edges for one in expanded)
-        exchanged = [_count(GATHER if has_broadcast else ALL_TO_ALL, expanded)] + ([_count(BROADCAST, cast)] if has_broadcast else [])
-        took = [(one, two) for one, two in zip(expanded, applied, strict=True)]
+        exchanged = [_count(GATHER if has_broadcast else ALL_TO_ALL, expanded)] + ([_count(BROADCAST, self._sent)] if has_broadcast else [])
         parts = tuple(
             PartFigures(one.part, one.address, "push", one.busy_seconds + (two.busy_seconds if has_broadcast else 0.0), one.bytes_read,
-                        one.sent + (out.sent if has_broadcast else 0), two.num_new)
-            for (one, two), out in zip(took, cast, strict=True)
+                        one.sent + (self._sent[i].sent if has_broadcast else 0), two.num_new)
+            for i, (one, two) in enumerate(zip(expanded, applied, strict=True))
         )  # fmt: skip
-        read = sum(one.bytes_read for one in expanded)
         reason = f"{edges:,} edges of {len(expanded)} parts"
-        return Iteration(level, "push", reason, frontier, 0, seconds, read, parts=parts, exchanged=tuple(exchanged))
+        read = sum(one.bytes_read for one in expanded)
+        level = len(self._iterations) + 1
+        return Iteration(level, "push", reason, self._frontier, 0, seconds, read, parts=parts, exchanged=tuple(exchanged))
 
     def _collect(self) -> tuple[Array, Array]:
         """Fetch parents and levels, member by member, and put them in store order."""
-        runtime = self.runtime
+        runtime = self._runtime
         parent = np.full(runtime.num_vertices, no_parent(runtime.dtype), runtime.dtype)
         level = np.full(runtime.num_vertices, UNREACHED, np.int32)
-        for p, address in enumerate(self.crew.placement):
-            future = self.session.submit(address, with_plugin, members.collect, p, self.name, self.session.lease)
-            ((ids, parents, levels),) = self.session.gather({future: address})
+        for p, address in enumerate(self._crew.placement):
+            future = self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease)
+            ((ids, parents, levels),) = self._session.gather({future: address})
             parent[ids], level[ids] = parents, levels
         return parent, level
-
-
-def _together(*told: Told) -> list[Told]:
-    """Return what members have told as one result: a task."""
-    return list(told)
 
 
 def _count(kind: str, told: Iterable[Told]) -> Exchanged:

@@ -1,7 +1,7 @@
 """Searches on a Dask cluster: a graph that is held by its workers.
 
 In: a client, a store. Out: a `ClusterRuntime`, loaded once on the workers, that runs any number of searches. `oocgraph.cluster.crew` knows
-which worker holds what, `oocgraph.cluster.driver` runs a search, `oocgraph.cluster.worker` is what a worker does.
+which worker holds what, `oocgraph.cluster.supersteps` runs a `LoggedSearch`, `oocgraph.cluster.worker` is what a worker does.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import numpy as np
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.crew import Crew
-from oocgraph.cluster.driver import Driver, Outcome
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec
+from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.survey import check_client
 from oocgraph.config import settings
 from oocgraph.engine.cpu_engine import Few
@@ -237,7 +238,6 @@ class ClusterRuntime:
             raise damaged(result_store.path, "few")
         options = SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few)
         name = uuid.uuid4().hex
-        driver = Driver(self.crew, self.dealing, name, progress)
         spec = SearchSpec(
             search=name,
             lease=self.session.lease,
@@ -250,7 +250,8 @@ class ClusterRuntime:
         with self.searching:  # memory is reserved for one search at a time
             try:
                 with self.session.loss_told(), Watch(self.client, name) as watch:
-                    return driver.run(spec, result_store, watch)
+                    program = LoggedSearch(self.crew, self.dealing, spec, result_store, progress)
+                    return Supersteps(self.crew, watch).run(program)
             finally:
                 self.session.tell_all(tasks.forget, name)
 

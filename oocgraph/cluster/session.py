@@ -2,7 +2,8 @@
 
 In: a client. Out: a `ClusterSession`, under which searches, products, partitionings and traversals over parts run alike: what a worker
 must have and see, when it counts as lost, how the result of a task is fetched, and what is given back at the end. What is done about a
-lost worker differs: see `rerun` here, `oocgraph.cluster.crew` for what workers hold, and `oocgraph.cluster.driver` for searches with logs.
+lost worker differs: see `rerun` here, `oocgraph.cluster.crew` for what workers hold, and
+`oocgraph.cluster.supersteps` for what is done in steps.
 """
 
 from __future__ import annotations

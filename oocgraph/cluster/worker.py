@@ -16,6 +16,7 @@ import numpy as np
 from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
+from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.holdings import Holdings
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
@@ -23,6 +24,9 @@ from oocgraph.exchange.dask import Exchange
 from oocgraph.exchange.parts import FrontierPart
 
 PLUGIN = "oocgraph"
+
+EVENT_SECONDS = 0.001
+"""How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
 
 REMEMBERED = 1024
 """Leases that have left, the last ones: a task of theirs that comes late is refused."""
@@ -62,7 +66,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         """Begin with nothing."""
         self.worker = worker
         self.ledger = WorkerLedger(worker)
-        self.holdings = Holdings(worker, self.ledger)
+        self.holdings = Holdings(worker, self.ledger, self.tell)
         self.exchange = Exchange(worker)
         self.resident: dict[str, Resident] = {}
         self._left: deque[str] = deque(maxlen=REMEMBERED)
@@ -105,6 +109,14 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
             one = self.resident.pop(lease, None)
         if one is not None:
             one.close()
+
+    def tell(self, report: dict[str, Any]) -> None:
+        """Send the event of a step a moment later: the stream to the scheduler pauses after a message, and the task's end comes first."""
+        if report["ended"]:  # nobody waits for the task
+            self.worker.log_event(STEPS, report)
+        else:
+            loop = self.worker.loop
+            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, STEPS, report)
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""

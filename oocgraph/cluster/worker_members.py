@@ -48,15 +48,15 @@ class MembersSpec(GraphSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What all members do in one hop of a search.
+class Hop:
+    """What all members do in one step of a search.
 
     Attributes
     ----------
-    search, lease
-        Its name, and that of what is held for it.
-    hop
-        Number of the step; messages received are those of the step before.
+    search, name, epoch, lease
+        Its name in this epoch, its name in events, the epoch, and whose memory it uses.
+    number
+        Of the step; messages received are those of the step before.
     sources : (num_sources,) int64, or None
         Store numbers: the search starts here.
     apply
@@ -68,8 +68,10 @@ class Step:
     """
 
     search: str
+    name: str
+    epoch: int
     lease: str
-    hop: int
+    number: int
     sources: Array | None
     apply: bool
     expand: bool
@@ -173,7 +175,7 @@ def _figures(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def take_step(plugin: Any, p: int, step: Step, *before: Told) -> Told:
+def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     """Take a step of a search with one member.
 
     Parameters
@@ -200,11 +202,13 @@ def take_step(plugin: Any, p: int, step: Step, *before: Told) -> Told:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
     received = _receive(plugin, p, step, before, there.dtype if step.apply else None)
     num_edges, messages = _advance(there, state, step, received)
-    plugin.exchange.put(step.search, step.hop, p, {q: message.to_bytes() for q, message in messages.items()})
-    return Told(
+    plugin.exchange.put(step.search, step.number, p, {q: message.to_bytes() for q, message in messages.items()})
+    told = Told(
         p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
         there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,
     )  # fmt: skip
+    plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "told": list(told)})
+    return told
 
 
 def _held(plugin: Any, lease: str, p: int) -> HeldMembers:
@@ -214,20 +218,20 @@ def _held(plugin: Any, lease: str, p: int) -> HeldMembers:
     return there
 
 
-def _receive(plugin: Any, p: int, step: Step, before: Sequence[Told], dtype: np.dtype[Any] | None) -> dict[int, Message]:
+def _receive(plugin: Any, p: int, step: Hop, before: Sequence[Told], dtype: np.dtype[Any] | None) -> dict[int, Message]:
     """Fetch the messages for a member, by sender."""
     senders: dict[str, list[int]] = {}
     for one in before:
         if p in one.receivers:
             senders.setdefault(one.address, []).append(one.part)
     try:
-        raw = plugin.exchange.get(step.search, step.hop - 1, p, senders)
+        raw = plugin.exchange.get(step.search, step.number - 1, p, senders)
     except ClusterError as error:
         raise StateLostError(str(error)) from error
     return {q: Message.from_bytes(message, dtype) for q, message in raw.items()}
 
 
-def _advance(there: HeldMembers, state: MemberSearch, step: Step, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
+def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
     """Apply, expand, or both; returns edges expanded, and messages."""
     if step.apply:
         state.apply(received)

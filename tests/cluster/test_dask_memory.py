@@ -11,7 +11,7 @@ import pytest
 from distributed import Client
 
 import oocgraph
-from oocgraph.cluster.events import SEARCHES
+from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.worker import inventory
 from oocgraph.engine.local import LocalRuntime
@@ -112,7 +112,7 @@ def test_a_large_graph_grows_neither_client_nor_scheduler(large, client):
         return len(dask_scheduler.tasks), len(events), [name for name in dask_scheduler.get_events() if name.startswith("oocgraph")], events
 
     num_tasks, num_events, topics, events = client.run_on_scheduler(kept)
-    assert (num_tasks, topics) == (0, [SEARCHES])
+    assert (num_tasks, topics) == (0, [STEPS])
     assert len(cloudpickle.dumps(events)) / num_events < 2000
 
 

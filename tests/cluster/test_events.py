@@ -7,7 +7,7 @@ import queue
 import pytest
 from distributed import get_worker
 
-from oocgraph.cluster.events import ALL, SEARCHES, Watch
+from oocgraph.cluster.events import ALL, STEPS, Watch
 from tests.processes import PATIENCE_SECONDS
 
 
@@ -43,18 +43,18 @@ def test_each_watch_hears_of_its_search_and_of_workers():
     client = FakeClient()
     with Watch(client, "a") as one, Watch(client, "b") as other:
         for search in "aabc":
-            client.tell(SEARCHES, {"search": search})
+            client.tell(STEPS, {"search": search})
         client.tell(ALL, {"action": "remove-worker", "worker": "w"})
         client.tell(ALL, {"action": "something-else"})
         client.tell(ALL, "a text")
-        client.tell(SEARCHES, "a text")
+        client.tell(STEPS, "a text")
         one.put("done", 1)
         gone = ("workers", {"action": "remove-worker", "worker": "w"})
         assert drain(one) == [("event", {"search": "a"}), ("event", {"search": "a"}), gone, ("done", 1)]
         assert drain(other) == [("event", {"search": "b"}), gone]
 
 
-@pytest.mark.parametrize("topic", [ALL, SEARCHES])
+@pytest.mark.parametrize("topic", [ALL, STEPS])
 def test_a_handler_of_the_user_goes_on_hearing(topic):
     """Before, while and after others watch; it is not called twice."""
     client, heard = FakeClient(), []
@@ -73,15 +73,15 @@ def test_nothing_stays_subscribed():
     client = FakeClient()
     with Watch(client, "a") as outer:
         with Watch(client, "b"):
-            assert client.subscribed == {ALL, SEARCHES}
-        assert client.subscribed == {ALL, SEARCHES}
+            assert client.subscribed == {ALL, STEPS}
+        assert client.subscribed == {ALL, STEPS}
     assert client.subscribed == set()
-    client._event_handlers[SEARCHES]((0.0, {"search": "a"}))
+    client._event_handlers[STEPS]((0.0, {"search": "a"}))
     assert drain(outer) == []
     client.status = "closed"
     with Watch(client, "c"):
         pass
-    assert client.subscribed == {ALL, SEARCHES}  # a client that is closed cannot be told
+    assert client.subscribed == {ALL, STEPS}  # a client that is closed cannot be told
 
 
 def test_a_real_client(client):
@@ -89,7 +89,7 @@ def test_a_real_client(client):
 
     def log():
         for i in range(50):
-            get_worker().log_event(SEARCHES, {"search": "here", "i": i})
+            get_worker().log_event(STEPS, {"search": "here", "i": i})
 
     with Watch(client, "here") as watch:
         task = client.submit(log, pure=False)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.cluster import driver
 from oocgraph.cluster.figures import Figures
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.engine.local import LocalRuntime
@@ -109,7 +108,7 @@ def observed(monkeypatch):
         add(self, one)
 
     monkeypatch.setattr(ClusterRuntime, "search", searched)
-    monkeypatch.setattr(driver.Figures, "add", added)
+    monkeypatch.setattr(Figures, "add", added)
     return outcomes, events
 
 

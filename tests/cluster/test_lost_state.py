@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.cluster import crew, holdings
+from oocgraph.cluster import crew
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
@@ -70,17 +70,18 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     runtime.client.run(tasks.forget, "one")
 
 
-def lose_event(step):
+def lose_event(step, dask_worker=None):
     """Run on a worker: do not tell of one step."""
-    tell = holdings.Holdings._tell
+    held = dask_worker.plugins["oocgraph"].holdings
+    tell = held._tell
 
-    def told(self, event):
+    def told(event):
         if event["step"] == step:
-            holdings.Holdings._tell = tell
+            held._tell = tell
         else:
-            tell(self, event)
+            tell(event)
 
-    holdings.Holdings._tell = told
+    held._tell = told
 
 
 def test_lost_event(runtime, kron):

@@ -1,0 +1,133 @@
+"""One search on a cluster, whose steps are logged: what its partitions do, and what becomes of it when a worker is lost.
+
+In: a `Crew` that holds the graph, a `SearchSpec`, a result store. Out: a `LoggedSearch` for `oocgraph.cluster.supersteps`, which makes an
+`Outcome`. After a loss each partition makes its state again from the logs, up to the last step that all have logged; that is also how a
+search is resumed after everything was lost.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oocgraph.cluster import worker as tasks
+from oocgraph.cluster.crew import Crew
+from oocgraph.cluster.figures import Figures
+from oocgraph.cluster.specs import SearchSpec
+from oocgraph.cluster.supersteps import Program, Step, Task
+from oocgraph.engine.part import bounds_of
+from oocgraph.partition.dealing import Dealing
+from oocgraph.progress import LEVEL, REACHED
+from oocgraph.store.search_store import SearchStore
+from oocgraph.types import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a search on a cluster has done.
+
+    Attributes
+    ----------
+    figures
+        Of all levels and workers.
+    seconds
+        From the sources to levels and parents of all partitions in their workers' memory.
+    result_seconds
+        Writing them to the result store.
+    depth, num_reached, num_reached_edges
+        Of the search.
+    num_hops
+        Steps taken, each one hop of the scheduler.
+    num_epochs
+        1, and one more for each time that partitions were placed again.
+    num_moves
+        Partitions that went to another worker.
+    resumed_after_step
+        Last step that was in the logs already; None of a search that began here.
+    """
+
+    figures: Figures
+    seconds: float
+    result_seconds: float
+    depth: int
+    num_reached: int
+    num_reached_edges: int
+    num_hops: int
+    num_epochs: int
+    num_moves: int
+    resumed_after_step: int | None
+
+
+class LoggedSearch(Program[Outcome]):
+    """The steps of one search.
+
+    Parameters
+    ----------
+    spec
+        With the epoch before the first.
+    dealing
+        Who owns which vertices.
+    """
+
+    title, label = "the search", "bfs-step"
+
+    def __init__(self, crew: Crew, dealing: Dealing, spec: SearchSpec, store: SearchStore, progress: Progress) -> None:
+        self._crew, self._session, self._store, self._spec, self._progress = crew, crew.session, store, spec, progress
+        self.name, self.epoch = spec.search, spec.epoch
+        self._num_vertices, self._bounds = dealing.num_vertices, bounds_of(dealing)
+        self.figures = Figures(crew.spec.num_partitions)
+        self._first_step: int | None = None
+        self._began, self._num_moves = 0.0, crew.num_moves
+        self._num_hops = self._num_epochs = 0
+
+    def begin(self, kept: Sequence[Step]) -> Step:
+        """Begin an epoch after the last step that all partitions have logged."""
+        is_first = self._first_step is None
+        self._num_epochs += 1
+        last_step = self._store.last_step(self._bounds, parents=is_first)
+        self.epoch += 1
+        self._spec = replace(self._spec, epoch=self.epoch, last_step=last_step)
+        self._store.update(epoch=self.epoch, few=list(self._spec.options.few))
+        if is_first:
+            self._first_step, self._began = last_step, time.perf_counter()  # making the store ready is no part of the search
+        return Step(last_step)
+
+    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
+        """Return what a partition does in a step: `oocgraph.cluster.holdings.Holdings.step`."""
+        spec = self._spec if is_first else (self._spec.search, self._spec.epoch)
+        return tasks.step, (spec, self._crew.graph, partition, step)
+
+    def hear(self, report: dict[str, Any]) -> None:
+        """Note the figures of a step."""
+        self.figures.add(report)
+
+    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+        """Whether nothing was found: the next step would find that out; after a last level it is needed, to hear what others have found."""
+        self._num_hops += 1
+        self._progress(LEVEL, int(reports[-1]["level"]), 0)
+        self._progress(REACHED, self.figures.num_reached, self._num_vertices)
+        return not any(int(report["num_found"]) for report in reports)
+
+    def finish(self) -> Outcome:
+        """Have every partition write its result."""
+        seconds = time.perf_counter() - self._began
+        futures = {}
+        for p, address in enumerate(self._crew.placement):
+            key = (f"bfs-write-{uuid.uuid4().hex}", p)
+            futures[self._session.submit(address, tasks.finish, self.name, self._crew.graph, p, key=key)] = address
+        parts = self._session.gather(futures)
+        return Outcome(
+            figures=self.figures,
+            seconds=seconds,
+            result_seconds=time.perf_counter() - self._began - seconds,
+            depth=max(part["depth"] for part in parts),
+            num_reached=sum(part["num_reached"] for part in parts),
+            num_reached_edges=sum(part["num_reached_edges"] for part in parts),
+            num_hops=self._num_hops,
+            num_epochs=self._num_epochs,
+            num_moves=self._crew.num_moves - self._num_moves,
+            resumed_after_step=self._first_step if self._first_step is not None and self._first_step >= 0 else None,
+        )
