@@ -8,19 +8,21 @@ of the absolute changes is below N * tol. Differs from the paper in: each vertex
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 import google_crc32c
 import numpy as np
 
-from oocgraph.algorithms.pagerank_arguments import charge_wanted, check_arguments, chosen_column, result_bytes, wanted_of
+from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, result_bytes
+from oocgraph.algorithms.pagerank_on_cluster import rank_on_cluster
 from oocgraph.allocator import returned_memory
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.products.ranking import Precision, Ranking, RankState, Wanted, charge_ranking, load_kernels
+from oocgraph.products.personalization import Wanted, charge_wanted, wanted_of
+from oocgraph.products.ranking import Precision, Ranking, RankState, charge_ranking, load_kernels, single_floor
 from oocgraph.progress import watched
 from oocgraph.results.pagerank import PageRankResult, RankIteration
 from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
@@ -45,6 +47,7 @@ def pagerank(
     precision: Precision = "auto",
     threads: int | None = None,
     memory_budget: str | int | None = None,
+    client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 5,
     check_pages: bool = False,
@@ -76,6 +79,10 @@ def pagerank(
         Compute threads; by default the cores this process may use.
     memory_budget
         Bytes that the whole process may hold (text such as ``"640M"``); by default most of what the machine leaves.
+    client
+        A `distributed.Client`: its workers share the iterations, each with the in-edges of a range of vertices. `threads` and
+        `memory_budget` are then of each worker (by default as Dask gave them), and a lost worker costs the iteration that it was in, or
+        two. The ranks differ from those of one process by rounding.
     checkpoint
         Folder for the state of the run, written every `checkpoint_every` iterations and at the end. If it has one, the run goes on from
         it, and ends with the same ranks, to the last bit.
@@ -97,7 +104,9 @@ def pagerank(
     VertexNotFoundError
         An id of `personalization` does not occur in the graph's input.
     BudgetError
-        The budget is too small; the message names the smallest that works.
+        The budget is too small; the message names the smallest that works, and the worker.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store, or the checkpoint, cannot be opened or read.
     OutputError
@@ -106,7 +115,8 @@ def pagerank(
     Notes
     -----
     Host memory: 28 bytes for each vertex that has edges (32 with weights), with a personalization 8 more and 8 for each input id, a few
-    pieces of 2 MiB of edges, and what the budget has left for edges that stay. All is charged before the run.
+    pieces of 2 MiB of edges, and what the budget has left for edges that stay. All is charged before the run. On a cluster each worker
+    holds 44 bytes for each vertex that has edges (48 with weights, whose sums it makes itself), and this process 16.
 
     Examples
     --------
@@ -119,78 +129,132 @@ def pagerank(
     """
     check_arguments(damping, tol, max_iter, weights, precision, threads, checkpoint_every)
     store = open_graph(graph, check_pages=check_pages)
-    knobs, start = settings(), perf_counter()
-    limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
     column = chosen_column(store, weights)
+    options = RankOptions(
+        store=store, damping=float(damping), column=column, personalization=personalization, precision=precision, threads=threads,
+        memory_budget=memory_budget if memory_budget is not None else settings().memory_budget,
+    )  # fmt: skip
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
-        load_kernels(store, column, personalized=personalization is not None, precision=precision)
-        budget = Budget(limit_bytes)
-        trial = Budget(limit_bytes, budget.baseline_bytes)
-        trial.alternatively("the result, when it is written,", result_bytes(store, personalization))
-        with trial.together():
-            trial.reserve("threads and compiled code", SLACK_BYTES)
-            charge_wanted(store, personalization, trial)
-            charge_ranking(store, trial, column=column, threads=threads or knobs.threads)
-        budget.reserve("threads and compiled code", SLACK_BYTES)
-        charge_wanted(store, personalization, budget)
-        wanted = wanted_of(store, personalization)
-        saved = None if checkpoint is None else _open_checkpoint(checkpoint, store, damping, column, precision, wanted)
-        ranking = Ranking(
-            store, budget, damping=float(damping), column=column, wanted=wanted, threads=threads or knobs.threads, precision=precision
-        )
-        ranking.begin(None if saved is None else _resumed(saved, store.num_vertices))
-        load_seconds = perf_counter() - start
-        steps = _iterate(ranking, tol * wanted.num_ids, max_iter, saved, checkpoint_every, shown)
-    state, edges = ranking.state, ranking.edges
+        run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, checkpoint_every, shown)
+        found = _in_process(options, run) if client is None else rank_on_cluster(options, run, client)
+        run.check_converged(found.state)
+    state = found.state
     return PageRankResult(
         stored_rank=state.rank,
         ids=VertexIds(store),
         isolated_scale=1.0 if np.isnan(state.isolated_scale) else state.isolated_scale,
-        wanted=wanted.by_id,
+        wanted=run.wanted.by_id,
         damping=damping,
         tol=tol,
         weights=column,
         iterations=state.iteration,
-        converged=state.change < tol * wanted.num_ids,
+        converged=state.change < run.enough,
         change=state.change,
-        steps=steps,
-        edge_bytes=sum(part.entry_bytes for part in edges.parts),
-        kept_bytes=sum(part.entry_bytes for part in edges.parts[: edges.num_kept]),
-        load_seconds=load_seconds,
+        steps=tuple(run.steps),
+        edge_bytes=found.edge_bytes,
+        kept_bytes=found.kept_bytes,
+        load_seconds=found.load_seconds,
         peak_host_bytes=sampler.peak_bytes,
-        memory_budget=limit_bytes,
+        memory_budget=found.memory_budget,
     )
 
 
-def _iterate(
-    ranking: Ranking, enough: float, max_iter: int, saved: RankCheckpoint | None, checkpoint_every: int, progress: Progress
-) -> tuple[RankIteration, ...]:
-    """Iterate until the change is below `enough`; return what was measured.
+class _Run:
+    """A run: when it ends, what was measured, its checkpoint.
 
-    Raises
-    ------
-    ConvergenceError
-        It is not after `max_iter` iterations, and `enough` is not 0.
+    Attributes
+    ----------
+    enough, max_iter
+        It ends when the ranks change by less, or after so many iterations.
+    steps
+        Metrics of its iterations.
+    wanted
+        Personalization; `begin` sets it.
     """
-    steps: list[RankIteration] = []
-    while ranking.state.iteration < max_iter and not ranking.state.change < enough:
-        steps.append(_measured_step(ranking))
-        state = ranking.state
-        done = state.iteration == max_iter or state.change < enough
-        if saved is not None and (done or state.iteration % checkpoint_every == 0):
-            saved.write(_scalars(state), state.rank)
-        progress(ITERATIONS, state.iteration, max_iter)
-    if enough and not ranking.state.change < enough:
-        kept = "; the checkpoint goes on from here" if saved is not None else ""
-        floor = ranking.single_floor
-        circling = ranking.state.single and enough < floor
+
+    def __init__(
+        self, options: RankOptions, enough: float, max_iter: int, checkpoint: str | os.PathLike[str] | None, save_every: int,
+        progress: Progress,
+    ) -> None:  # fmt: skip
+        self.enough, self.max_iter, self.steps = enough, max_iter, list[RankIteration]()
+        self._options, self._folder, self._save_every, self._progress = options, checkpoint, save_every, progress
+        self._saved: RankCheckpoint | None = None
+
+    def begin(self) -> None:
+        """Read the personalization, and open the checkpoint."""
+        self.wanted = wanted_of(self._options.store, self._options.personalization)
+        if self._folder is not None:
+            self._saved = _open_checkpoint(self._folder, self._options, self.wanted)
+
+    def resumed(self) -> RankState | None:
+        """Return the state that the checkpoint holds; None where there is none."""
+        return None if self._saved is None else _resumed(self._saved, self._options.store.num_vertices)
+
+    def is_done(self, state: RankState) -> bool:
+        """Whether no more iterations are to be made."""
+        return state.iteration >= self.max_iter or state.change < self.enough
+
+    def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
+        """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
+        self.steps = [*(one for one in self.steps if one.iteration < metrics.iteration), metrics]
+        done = self.is_done(state)
+        if self._saved is not None and (done or state.iteration % self._save_every == 0):
+            self._saved.write(_scalars(state), ranks())
+        self._progress(ITERATIONS, state.iteration, self.max_iter)
+        return done
+
+    def check_converged(self, state: RankState) -> None:
+        """Refuse a result that still changes.
+
+        Raises
+        ------
+        ConvergenceError
+            The change is not below `enough`, which is not 0.
+        """
+        if not self.enough or state.change < self.enough:
+            return
+        kept = "; the checkpoint goes on from here" if self._saved is not None else ""
+        floor = single_floor(self._options.damping)
+        circling = state.single and self.enough < floor
         other = f", or choose precision='double': float32 may go round with changes up to {floor:.2g}" if circling else ""
         raise ConvergenceError(
-            f"PageRank has not converged: after {ranking.state.iteration} iterations ranks still change by {ranking.state.change:.3g}, and "
-            f"tol asks for less than {enough:.3g} (N * tol); raise max_iter (--max-iter) or tol (--tol){other}{kept}"
+            f"PageRank has not converged: after {state.iteration} iterations ranks still change by {state.change:.3g}, and "
+            f"tol asks for less than {self.enough:.3g} (N * tol); raise max_iter (--max-iter) or tol (--tol){other}{kept}"
         )
-    return tuple(steps)
+
+
+def _in_process(options: RankOptions, run: _Run) -> Ranked:
+    """Rank with the threads of this process."""
+    start, store, column = perf_counter(), options.store, options.column
+    threads, limit_bytes = options.threads or settings().threads, effective_budget_bytes(options.memory_budget)
+    load_kernels(store, column, personalized=options.personalization is not None, precision=options.precision)
+    budget = Budget(limit_bytes)
+    trial = Budget(limit_bytes, budget.baseline_bytes)
+    trial.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
+    with trial.together():
+        trial.reserve("threads and compiled code", SLACK_BYTES)
+        charge_wanted(store, options.personalization, trial)
+        charge_ranking(store, trial, column=column, threads=threads)
+    budget.reserve("threads and compiled code", SLACK_BYTES)
+    charge_wanted(store, options.personalization, budget)
+    run.begin()
+    ranking = Ranking(
+        store, budget, damping=options.damping, column=column, wanted=run.wanted, threads=threads, precision=options.precision
+    )
+    ranking.begin(run.resumed())
+    load_seconds = perf_counter() - start
+    while not run.is_done(ranking.state):
+        metrics = _measured_step(ranking)
+        run.note(ranking.state, metrics, lambda: ranking.state.rank)
+    edges = ranking.edges
+    return Ranked(
+        state=ranking.state,
+        edge_bytes=sum(part.entry_bytes for part in edges.parts),
+        kept_bytes=sum(part.entry_bytes for part in edges.parts[: edges.num_kept]),
+        load_seconds=load_seconds,
+        memory_budget=limit_bytes,
+    )
 
 
 def _measured_step(ranking: Ranking) -> RankIteration:
@@ -209,17 +273,16 @@ def _measured_step(ranking: Ranking) -> RankIteration:
     )
 
 
-def _open_checkpoint(
-    folder: str | os.PathLike[str], store: CSRStore, damping: float, column: str | None, precision: str, wanted: Wanted
-) -> RankCheckpoint:
+def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, wanted: Wanted) -> RankCheckpoint:
     """Return the checkpoint of this run: what the ranks of an iteration depend on tells it from others."""
+    store, column = options.store, options.column
     personalization = None if wanted.by_id is None else format(google_crc32c.extend(0, wanted.by_id.view(np.uint8)), "08x")
     run = {
         "graph": graph_fingerprint(store),
-        "damping": float(damping),
+        "damping": options.damping,
         "weights": column,
         "checksum of the weights": None if column is None else column_fingerprint(store, f"out/{column}"),
-        "precision": precision,
+        "precision": options.precision,
         "checksum of the personalization": personalization,
     }
     return RankCheckpoint(folder, run)

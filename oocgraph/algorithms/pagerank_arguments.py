@@ -5,19 +5,47 @@ In: arguments as the user gave them. Out: what the iterations take, or one error
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.memory import SLACK_BYTES, Budget
-from oocgraph.products.ranking import Precision, Wanted
+from oocgraph.memory import SLACK_BYTES
+from oocgraph.products.ranking import Precision, RankState
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
 from oocgraph.store.scipy import weight_column
-from oocgraph.types import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankOptions:
+    """What the ranks depend on, and what may be used for them; see `oocgraph.pagerank`.
+
+    Attributes
+    ----------
+    column
+        Edge column of the weights; None: every edge counts 1.
+    """
+
+    store: CSRStore
+    damping: float
+    column: str | None
+    personalization: Any
+    precision: Precision
+    threads: int | None
+    memory_budget: str | int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """The last state of a run, and how it was reached; see `oocgraph.PageRankResult`."""
+
+    state: RankState
+    edge_bytes: int
+    kept_bytes: int
+    load_seconds: float
+    memory_budget: int
 
 
 def check_arguments(
@@ -66,63 +94,7 @@ def chosen_column(store: CSRStore, weights: str | bool | None) -> str | None:
     return column
 
 
-def charge_wanted(store: CSRStore, given: Any, budget: Budget) -> None:
-    """Reserve what `wanted_of` makes."""
-    budget.reserve("vertex ids", BLOCK_BYTES)
-    if given is not None:
-        budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_vertices))
-
-
 def result_bytes(store: CSRStore, given: Any) -> int:
     """Return what is held when the ranks are written: ranks, the personalization by input id, and what the writer takes."""
     wanted = 0 if given is None else 8 * store.attributes.num_input_vertices
     return 8 * store.num_vertices + wanted + SLACK_BYTES + writing_bytes(store)
-
-
-def wanted_of(store: CSRStore, given: Any) -> Wanted:
-    """Return the personalization, of sum 1, by input id and in store order.
-
-    Raises
-    ------
-    OocGraphError
-        It has the wrong length, is no vector of numbers, has a negative one, or sums up to 0.
-    VertexNotFoundError
-        An id does not occur in the graph's input.
-    """
-    num_ids, num_isolated = store.attributes.num_input_vertices, store.attributes.num_isolated
-    if given is None:
-        return Wanted(num_ids, num_isolated)
-    if isinstance(given, Mapping):
-        by_id = np.zeros(num_ids)
-        by_id[positions_of(store, list(given))] = _numbers(list(given.values()))
-    else:
-        by_id = _numbers(given)
-        if by_id.size != num_ids:
-            raise OocGraphError(
-                f"personalization has {by_id.size:,} numbers but {store.url} has {num_ids:,} vertices, isolated ones included; give one "
-                "for each, or a dictionary from ids to numbers"
-            )
-    _check_wanted(by_id)
-    by_id /= by_id.sum()
-    by_vertex = np.empty(store.num_vertices)
-    to_store_order(store, by_id, by_vertex)
-    return Wanted(num_ids, num_isolated, by_id, by_vertex)
-
-
-def _numbers(given: Any) -> Array:
-    """Return a new vector of float64."""
-    try:
-        numbers = np.array(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise OocGraphError(f"personalization must be numbers ({error})") from error
-    if numbers.ndim != 1:
-        raise OocGraphError(f"personalization has {numbers.ndim} dimensions; it must be one vector, or a dictionary from ids to numbers")
-    return numbers
-
-
-def _check_wanted(by_id: Array) -> None:
-    if by_id.size and not 0 <= by_id.min() <= by_id.max() < np.inf:
-        bad = int(np.flatnonzero(~((by_id >= 0) & (by_id < np.inf)))[0])
-        raise OocGraphError(f"personalization of the vertex at position {bad} is {by_id[bad]}; it must be finite and not negative")
-    if by_id.size and not 0 < by_id.sum() < np.inf:
-        raise OocGraphError(f"personalization sums up to {by_id.sum()}; at least one vertex must have more than 0, and the sum be finite")

@@ -9,7 +9,6 @@ GPUs, each of which cuts its part again over its threads.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.cluster.product import ClusterProduct, find_workers
 from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
@@ -39,9 +39,7 @@ def multiply_on_cluster(
     options = {"threads": threads, "memory_budget": memory_budget if memory_budget is not None else settings().memory_budget}
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
-            url = operand.store.url
-            where = os.path.abspath(url) if "://" not in url else url
-            return session.rerun(lambda: _of_graph(operand, where, session, options))
+            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, options))
         return session.rerun(lambda: _of_matrix(operand, session, options))
 
 

@@ -25,9 +25,6 @@ from oocgraph.store.search_log import LogWriter
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Array
 
-phase_hook: Callable[[str, int, int], None] | None = None
-"""For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish."""
-
 
 @dataclass(slots=True)
 class RunningSearch:
@@ -47,9 +44,11 @@ class Holdings(HeldParts):
     the searches (never for long).
     """
 
-    def __init__(self, worker: Any, ledger: WorkerLedger, tell: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, worker: Any, ledger: WorkerLedger, tell: Callable[[dict[str, Any]], None], at: Callable[[str, int, int], None]
+    ) -> None:
         super().__init__(worker, ledger)
-        self._tell = tell
+        self._tell, self._at = tell, at
         self._searches_lock = threading.Lock()
         self._searches: dict[tuple[str, int], RunningSearch] = {}
 
@@ -127,8 +126,7 @@ class Holdings(HeldParts):
         def at(phase: str) -> None:
             self._refuse_late(spec.lease)
             self._refuse_late(spec.search)
-            if phase_hook is not None:
-                phase_hook(phase, index, partition)
+            self._at(phase, index, partition)
 
         had_ended, num_found = state.ended, 0
         found: list[int] = []
@@ -173,8 +171,7 @@ class Holdings(HeldParts):
                 raise StateLostError(f"worker {self.worker.address} holds no search of partition {partition}")
             if running.state.lost:
                 raise StateLostError(f"worker {self.worker.address} has lost what its device had noted of the search")
-            if phase_hook is not None:
-                phase_hook("finish", running.step, partition)
+            self._at("finish", running.step, partition)
             state = running.state
             if not state.ended:  # nothing was found in the last step, which the driver has seen first
                 state.ended = True

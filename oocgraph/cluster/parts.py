@@ -22,6 +22,7 @@ from oocgraph.cluster import worker_members as members
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
+from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
 from oocgraph.cluster.survey import check_client
 from oocgraph.cluster.worker import forget, with_plugin
@@ -87,7 +88,7 @@ class PartitionedClusterRuntime:
         self._open.enter_context(session)
         fingerprint = graph_fingerprint(store)
         spec = MembersSpec(
-            url=os.path.abspath(store.url) if "://" not in store.url else store.url, fingerprint=fingerprint,
+            url=url_for_workers(store), fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
             check_pages=partitions.check_pages,
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,

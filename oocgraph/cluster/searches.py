@@ -24,7 +24,7 @@ from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import GraphSpec, SearchSpec
+from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.survey import check_client
 from oocgraph.config import settings
@@ -115,7 +115,7 @@ class ClusterRuntime:
             fingerprint = graph_fingerprint(store)
             workers = session.find_workers(store.url, fingerprint, result_folder)
             spec = GraphSpec(
-                url=os.path.abspath(store.url) if "://" not in store.url else store.url,
+                url=url_for_workers(store),
                 fingerprint=fingerprint,
                 num_partitions=int(num_partitions or min(n, len(workers))),
                 settings=knobs,

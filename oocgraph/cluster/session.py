@@ -169,7 +169,8 @@ class ClusterSession:
             One of them has gone since it was found.
         """
         try:
-            return self.client.scatter(value, workers=addresses, broadcast=True, hash=False)
+            (sent,) = self.client.scatter([value], workers=addresses, broadcast=True, hash=False)
+            return sent
         except Exception as error:  # of Dask: a KeyError where the scheduler knows a worker no more
             self.check_workers(addresses)
             raise ClusterError(f"a vector or a matrix could not be sent to the workers: {error!r}; see their logs") from error

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from distributed import get_worker
@@ -61,12 +61,14 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     name = PLUGIN
     idempotent = True
+    on_phase: ClassVar[Callable[[str, int, int], None] | None] = None
+    """For tests: called with (phase, step, partition) as each phase of a step begins: read, kernel, transfer, finish; receive, compute."""
 
     def setup(self, worker: Any) -> None:
         """Begin with nothing."""
         self.worker = worker
         self.ledger = WorkerLedger(worker)
-        self.holdings = Holdings(worker, self.ledger, self.tell)
+        self.holdings = Holdings(worker, self.ledger, self.tell, self.at)
         self.exchange = Exchange(worker)
         self.resident: dict[str, Resident] = {}
         self._left: deque[str] = deque(maxlen=REMEMBERED)
@@ -109,6 +111,11 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
             one = self.resident.pop(lease, None)
         if one is not None:
             one.close()
+
+    def at(self, phase: str, step: int, partition: int) -> None:
+        """Note that a phase begins."""
+        if (hook := OocGraphPlugin.on_phase) is not None:
+            hook(phase, step, partition)
 
     def tell(self, report: dict[str, Any]) -> None:
         """Send the event of a step a moment later: the stream to the scheduler pauses after a message, and the task's end comes first."""

@@ -200,9 +200,12 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     state = there.searches.get((step.search, p))
     if state is None:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
+    plugin.at("receive", step.number, p)
     received = _receive(plugin, p, step, before, there.dtype if step.apply else None)
+    plugin.at("compute", step.number, p)
     num_edges, messages = _advance(there, state, step, received)
     plugin.exchange.put(step.search, step.number, p, {q: message.to_bytes() for q, message in messages.items()})
+    plugin.at("transfer", step.number, p)
     told = Told(
         p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
         there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,

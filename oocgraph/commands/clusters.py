@@ -54,7 +54,7 @@ class Place:
         given = [name for name in given if name not in in_process]
         if not self.is_cluster:
             if given:
-                raise click.UsageError(f"{given[0]} is for a search on a cluster; add --cluster local, --cluster cuda or --scheduler")
+                raise click.UsageError(f"{given[0]} is for a cluster; add --cluster local, --cluster cuda or --scheduler")
             return
         if self.result_store is not None and self.resume is not None:
             raise click.UsageError("--resume names the result store itself; leave --result-store out")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -42,6 +43,7 @@ PRECISIONS = ["auto", "single", "double"]
 @memory_option
 @threads_option
 @check_pages_option
+@client_options
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
 @click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
 @click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")
@@ -54,6 +56,7 @@ def pagerank(
     unweighted: bool,
     personalized: tuple[str, ...],
     memory: str | None,
+    place: Place,
     num_top: int,
     out: str | None,
     overwrite: bool,
@@ -63,6 +66,8 @@ def pagerank(
     """Rank the vertices of the graph store GRAPH by PageRank.
 
     Ranks sum up to 1. The values are NetworkX's: a vertex without out-edges passes its rank on to all, isolated ones are counted.
+
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
     Figures: seconds are of the iterations, load_seconds of what comes before; edge_bytes is what one iteration visits, kept_bytes the
     part of it that stays in memory; bytes_read is the larger of the bytes requested and the device bytes of this process.
@@ -75,17 +80,19 @@ def pagerank(
 
     if weight is not None and unweighted:
         raise OocGraphError("--weight and --unweighted cannot both be meant; give one of them")
+    place.check()
     store = open_graph(graph)
     check_result_path(out, overwrite=overwrite)
     wanted = _wanted(VertexIds(store), personalized) if personalized else None
     tell_cold_kernels("pagerank")
-    with PeakSampler() as sampler, progress_bars() as progress:
-        result = rank(
-            store, weights=False if unweighted else weight, personalization=wanted, memory_budget=memory, progress=progress, **options
-        )
+    column = False if unweighted else weight
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
+        result = rank(store, weights=column, personalization=wanted, memory_budget=memory, client=client, progress=progress, **options)
         result_seconds = _write(result, out, overwrite=overwrite)
         best = result.top(num_top)
-    fields = {**result.summary(), "result_seconds": result_seconds, "peak_host_bytes": sampler.peak_bytes}
+    fields = {**result.summary(), "result_seconds": result_seconds}
+    fields.pop("peak_host_bytes")
+    fields["peak_host_bytes" if client is None else "client_peak_host_bytes"] = sampler.peak_bytes
     fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
     emit(fields, as_json=as_json, title=repr(result))
     if not as_json:

@@ -25,6 +25,7 @@ from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
 from oocgraph.memory import Budget, page_cache_bytes
+from oocgraph.products.personalization import Wanted
 from oocgraph.products.stored_pieces import StoredPieces
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
@@ -44,9 +45,6 @@ of itself, so float32 may go round in circles of this times damping / (1 - dampi
 
 SINGLE_VERTICES = 1 << 17
 """Vertices up to which ``auto`` never gathers float32: 1 MiB of float64, which the second-level cache of a core holds anyway."""
-
-CHECKED_ELEMENTS = 1 << 16
-"""Elements looked at together, so that nothing of O(vertices) is made beside them."""
 
 
 @dataclass(slots=True)
@@ -77,43 +75,124 @@ class RankState:
     single: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What every vertex wants: the personalization, which sums up to 1.
+class Jumps:
+    """The part of an iteration that is one number for all vertices: where walks start again, and what isolated vertices have.
+
+    Parameters
+    ----------
+    num_vertices
+        That have edges.
+    damping
+        Probability of following an edge.
+    wanted
+        Personalization.
+    precision
+        Of shares; see `Precision`.
+    """
+
+    def __init__(self, num_vertices: int, damping: float, wanted: Wanted, precision: Precision) -> None:
+        self._num_vertices, self.damping, self.wanted, self._precision = num_vertices, damping, wanted, precision
+        self._isolated_wanted = wanted.of_isolated()
+
+    def scale(self, state: RankState) -> float:
+        """Multiple of what it wants that every vertex gets in the next iteration, whatever its neighbours."""
+        isolated = self.wanted.num_isolated / max(1, self.wanted.num_ids)
+        if not np.isnan(state.isolated_scale):
+            isolated = state.isolated_scale * self._isolated_wanted
+        return self.damping * (state.dangling + isolated) + 1 - self.damping
+
+    def jump(self, scale: float) -> float:
+        """Return the scale as kernels take it: times what a vertex wants, where that is given; or what each gets."""
+        return scale if self.wanted.by_vertex is not None else scale / max(1, self.wanted.num_ids)
+
+    def isolated_change(self, state: RankState, scale: float) -> float:
+        """Sum of the changes of isolated vertices in the iteration that makes theirs `scale`."""
+        if np.isnan(state.isolated_scale):
+            return self.wanted.first_change(scale)
+        return abs(scale - state.isolated_scale) * self._isolated_wanted
+
+    def is_single(self, change: float) -> bool:
+        """Whether float32 shares do after such a change."""
+        if self._precision != "auto" or self._num_vertices <= SINGLE_VERTICES:
+            return self._precision == "single"
+        return change > max(SINGLE_CHANGE, single_floor(self.damping))
+
+
+class RankRows:
+    """In-edges of a range of vertices, which pull the shares of all.
+
+    Parameters
+    ----------
+    store, column, threads
+        As for `oocgraph.pagerank`.
+    budget
+        Charged with pieces of edges before they are made.
+    jumps
+        What is one number for all.
+    strength : (num_vertices,) float64 or integers
+        Sum of the weights of each vertex's out-edges.
+    entries
+        Range of the in-edges, whole rows; by default all.
 
     Attributes
     ----------
-    num_ids, num_isolated : int
-        Vertices, and those without edges.
-    by_id : (num_ids,) float64, or None
-        By input id; None: 1 / N each.
-    by_vertex : (num_vertices,) float64, or None
-        The same in store order.
+    edges : StoredPieces
+        The in-edges.
+    rows : slice
+        The vertices.
     """
 
-    num_ids: int
-    num_isolated: int
-    by_id: Array | None = None
-    by_vertex: Array | None = None
+    def __init__(
+        self, store: CSRStore, budget: Budget, *, jumps: Jumps, column: str | None, strength: Array, threads: int,
+        entries: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        self._url, self._jumps = store.url, jumps
+        self.edges = StoredPieces(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, entries=entries)
+        self.rows = slice(self.edges.part.first_line, self.edges.part.stop_line)
+        self._strength = strength[self.rows]
+        self._wanted = None if jumps.wanted.by_vertex is None else jumps.wanted.by_vertex[self.rows]
+        self._cut = _CutRows(self.edges.parts)
 
-    def of_isolated(self) -> float:
-        """Sum over the isolated vertices."""
-        if self.by_id is None or self.by_vertex is None:
-            return self.num_isolated / max(1, self.num_ids)
-        return max(0.0, float(self.by_id.sum()) - float(self.by_vertex.sum())) if self.num_isolated else 0.0
+    def pull(self, share: Array, rank: Array, new_share: Array, jump: float) -> tuple[float, float]:
+        """Make the ranks of an iteration.
 
-    def first_change(self, scale: float) -> float:
-        """Change of isolated vertices from 1 / N each to `scale` times what they want."""
-        if self.by_id is None or self.by_vertex is None:
-            return abs(scale - 1) * self.of_isolated()
-        sums = [
-            sum(
-                float(np.abs(scale * values[a : a + CHECKED_ELEMENTS] - 1 / self.num_ids).sum())
-                for a in range(0, values.size, CHECKED_ELEMENTS)
+        Parameters
+        ----------
+        share : (num_vertices,) float32 or float64
+            Of all vertices, of the iteration before.
+        rank, new_share : (num_rows,) float64; float32 or float64
+            Of these vertices: changed; written.
+        jump
+            See `Jumps.jump`.
+
+        Returns
+        -------
+        change, dangling : float
+            Sum of the absolute changes of the ranks; sum of the ranks of vertices without out-edges.
+        """
+        first, damping, wanted, strength = self.rows.start, self._jumps.damping, self._wanted, self._strength
+
+        def pull(part: PartialCSR) -> Array:
+            figures = np.zeros(NUM_FIGURES)
+            rows = slice(part.first_line - first, part.stop_line - first)
+            kernels.pull_ranks(
+                part.first_line_partial, part.pointers, part.start, part.stop, part.indices, _as_numbers(part.values), share, damping,
+                jump, None if wanted is None else wanted[rows], rank[rows], strength[rows], new_share[rows], figures,
+            )  # fmt: skip
+            return figures
+
+        figures, cut = np.array(self.edges.each(pull)), np.zeros(NUM_FIGURES)
+        kernels.finish_rows(self._cut.rows - first, self._cut.totals(figures), damping, jump, wanted, rank, strength, new_share, cut)
+        change, dangling = (float(figures[:, which].sum() + cut[which]) for which in (CHANGE, DANGLING))
+        return change, dangling
+
+    def check(self, change: float, iteration: int) -> None:
+        """Refuse ranks that are not finite."""
+        if not np.isfinite(change):
+            raise CorruptStoreError(
+                f"{self._url}: ranks are not finite after iteration {iteration}: weights of in-edges differ from those of "
+                "out-edges; run `oocgraph check`, then restore the store or build it again"
             )
-            for values in (self.by_id, self.by_vertex)
-        ]
-        return max(0.0, sums[0] - sums[1]) if self.num_isolated else 0.0
 
 
 class Ranking:
@@ -140,6 +219,8 @@ class Ranking:
         What the last iteration made; `begin` sets it.
     edges : StoredPieces
         The in-edges.
+    jumps : Jumps
+        What is one number for all vertices.
 
     Raises
     ------
@@ -154,79 +235,55 @@ class Ranking:
     def __init__(
         self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, wanted: Wanted, threads: int, precision: Precision
     ) -> None:
-        n, self._store, self._damping, self._wanted, self._precision = store.num_vertices, store, damping, wanted, precision
-        self._isolated_wanted = wanted.of_isolated()
-        budget.reserve("ranks", _vector_bytes(store, column))
-        self._strength = _sum_weights(store, budget, column, threads) if column else row_degrees(store, "out")
-        self.edges = StoredPieces(store, budget, transpose=True, column=column, threads=threads, keep_edges=True)
+        self.jumps = Jumps(store.num_vertices, damping, wanted, precision)
+        budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
+        self._strength = strength_of(store, budget, column, threads)
+        self._rows = RankRows(store, budget, jumps=self.jumps, column=column, strength=self._strength, threads=threads)
+        self.edges = self._rows.edges
         self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
-        self._buffers = [np.empty(n), np.empty(n)]
-        self._cut = _CutRows(self.edges.parts)
+        self._buffers = [np.empty(store.num_vertices), np.empty(store.num_vertices)]
 
     def begin(self, state: RankState | None = None) -> None:
         """Start from a state, of a checkpoint; by default from the same rank for every vertex."""
-        n, num_ids = self._store.num_vertices, max(1, self._wanted.num_ids)
         if state is None:
-            num_dangling = n - int(np.count_nonzero(self._strength))
-            state = RankState(0, np.full(n, 1 / num_ids), np.nan, num_dangling / num_ids, np.inf, self._is_single(np.inf))
+            state = first_state(self.jumps, self._strength)
+            state.rank = np.full(self._strength.size, 1 / max(1, self.jumps.wanted.num_ids))
         self.state = state
-        self._share = self._buffer(0, single=state.single)
+        self._share = in_precision(self._buffers[0], single=state.single)
         kernels.divide(state.rank, self._strength, self._share)
 
     def step(self) -> None:
         """Make the ranks of the next iteration."""
-        before, wanted, rank, strength = self.state, self._wanted.by_vertex, self.state.rank, self._strength
-        scale = self._damping * (before.dangling + self._isolated_rank()) + 1 - self._damping
-        jump = scale if wanted is not None else scale / max(1, self._wanted.num_ids)
-        single = self._is_single(before.change)
-        share, new_share = self._share, self._buffer(1, single=single)
-
-        def pull(part: PartialCSR) -> Array:
-            figures = np.zeros(NUM_FIGURES)
-            rows = slice(part.first_line, part.stop_line)
-            kernels.pull_ranks(
-                part.first_line_partial, part.pointers, part.start, part.stop, part.indices, _as_numbers(part.values), share, self._damping,
-                jump, None if wanted is None else wanted[rows], rank[rows], strength[rows], new_share[rows], figures,
-            )  # fmt: skip
-            return figures
-
-        figures, cut = np.array(self.edges.each(pull)), np.zeros(NUM_FIGURES)
-        kernels.finish_rows(self._cut.rows, self._cut.totals(figures), self._damping, jump, wanted, rank, strength, new_share, cut)
-        change, dangling = (float(figures[:, which].sum() + cut[which]) for which in (CHANGE, DANGLING))
-        change += self._isolated_change(scale)
-        if not np.isfinite(change):
-            raise CorruptStoreError(
-                f"{self._store.url}: ranks are not finite after iteration {before.iteration + 1}: weights of in-edges differ from those of "
-                "out-edges; run `oocgraph check`, then restore the store or build it again"
-            )
+        before, scale = self.state, self.jumps.scale(self.state)
+        single = self.jumps.is_single(before.change)
+        new_share = in_precision(self._buffers[1], single=single)
+        change, dangling = self._rows.pull(self._share, before.rank, new_share, self.jumps.jump(scale))
+        change += self.jumps.isolated_change(before, scale)
+        self._rows.check(change, before.iteration + 1)
         self._buffers.reverse()
         self._share = new_share
-        self.state = RankState(before.iteration + 1, rank, scale, dangling, change, single)
+        self.state = RankState(before.iteration + 1, before.rank, scale, dangling, change, single)
 
-    @property
-    def single_floor(self) -> float:
-        """Change of all ranks that float32 may never come below."""
-        return SINGLE_ROUNDING * self._damping / (1 - self._damping)
 
-    def _isolated_rank(self) -> float:
-        """Sum of the ranks of isolated vertices."""
-        if np.isnan(self.state.isolated_scale):
-            return self._wanted.num_isolated / max(1, self._wanted.num_ids)
-        return self.state.isolated_scale * self._isolated_wanted
+def single_floor(damping: float) -> float:
+    """Change of all ranks that float32 may never come below."""
+    return SINGLE_ROUNDING * damping / (1 - damping)
 
-    def _isolated_change(self, scale: float) -> float:
-        if np.isnan(self.state.isolated_scale):
-            return self._wanted.first_change(scale)
-        return abs(scale - self.state.isolated_scale) * self._isolated_wanted
 
-    def _is_single(self, change: float) -> bool:
-        if self._precision != "auto" or self._store.num_vertices <= SINGLE_VERTICES:
-            return self._precision == "single"
-        return change > max(SINGLE_CHANGE, self.single_floor)
+def first_state(jumps: Jumps, strength: Array) -> RankState:
+    """Return the state before the first iteration, without its ranks: every vertex has the same."""
+    num_dangling = strength.size - int(np.count_nonzero(strength))
+    return RankState(0, np.empty(0), np.nan, num_dangling / max(1, jumps.wanted.num_ids), np.inf, jumps.is_single(np.inf))
 
-    def _buffer(self, which: int, *, single: bool) -> Array:
-        buffer = self._buffers[which]
-        return buffer.view(np.float32)[: buffer.size] if single else buffer
+
+def in_precision(buffer: Array, *, single: bool) -> Array:
+    """Return a buffer of float64, or its first half as float32."""
+    return buffer.view(np.float32)[: buffer.size] if single else buffer
+
+
+def strength_of(store: CSRStore, budget: Budget, column: str | None, threads: int) -> Array:
+    """Sum of the weights of each vertex's out-edges: (num_vertices,) float64; without weights their number."""
+    return _sum_weights(store, budget, column, threads) if column else row_degrees(store, "out")
 
 
 class _CutRows:
@@ -251,19 +308,23 @@ class _CutRows:
 
 def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int) -> None:
     """Reserve what a `Ranking` holds, without edges that stay: in trial, so that a refusal names all of it."""
-    budget.reserve("ranks", _vector_bytes(store, column))
-    pieces = []
-    for transpose in (True, False) if column else (True,):
-        alone = Budget(sys.maxsize, baseline_bytes=0)
-        StoredPieces(store, alone, transpose=transpose, column=column, threads=threads)
-        pieces.append(alone.reserved_bytes)
-    budget.reserve("pieces of edges", max(pieces))
+    budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
+    options: dict[str, Any] = {"column": column, "threads": threads}
+    sizes = [pieces_bytes(store, transpose=transpose, **options) for transpose in ((True, False) if column else (True,))]
+    budget.reserve("pieces of edges", max(sizes))
 
 
-def _vector_bytes(store: CSRStore, column: str | None) -> int:
-    """Ranks, shares now and then, and of each vertex the sum of its weights, or its degree."""
+def pieces_bytes(store: CSRStore, **options: Any) -> int:
+    """Return what `StoredPieces` with these options hold at least."""
+    alone = Budget(sys.maxsize, baseline_bytes=0)
+    StoredPieces(store, alone, **options)
+    return alone.reserved_bytes
+
+
+def vector_bytes(store: CSRStore, column: str | None, *, num_floats: int) -> int:
+    """Bytes of some vectors of float64, and of each vertex the sum of its weights, or its degree (here: ranks, shares now and then)."""
     degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
-    return store.num_vertices * (8 + 2 * 8 + (8 if column else degree_bytes))
+    return store.num_vertices * (8 * num_floats + (8 if column else degree_bytes))
 
 
 def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> Array:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from distributed import Client
 
-from oocgraph.cluster import holdings
 from oocgraph.cluster.scheduler import workers_of
+from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part import bounds_of
 from oocgraph.engine.part_load import PartPlan
 from oocgraph.partition.dealing import deal
@@ -223,7 +223,7 @@ def set_trap(address, wanted, dask_worker=None):
             told.sendall(json.dumps({"worker": dask_worker.address, "pid": os.getpid(), "at": at}).encode() + b"\n")
             told.recv(1)
 
-    holdings.phase_hook = hook
+    OocGraphPlugin.on_phase = hook
 
 
 def bounds(store, stored):
@@ -239,7 +239,7 @@ def last_step(store, stored):
 def note_phases():
     """Run on a worker: note each phase that begins; `noted_phases` returns them."""
     noted.clear()
-    holdings.phase_hook = lambda *at: noted.append(at)
+    OocGraphPlugin.on_phase = lambda *at: noted.append(at)
 
 
 def noted_phases():
@@ -266,8 +266,8 @@ def tell_of_loads():
     load = PartPlan.load
 
     def told(self, *arguments):
-        if holdings.phase_hook is not None:
-            holdings.phase_hook("load", -1, self.partition)
+        if OocGraphPlugin.on_phase is not None:
+            OocGraphPlugin.on_phase("load", -1, self.partition)
         return load(self, *arguments)
 
     PartPlan.load = told

@@ -10,6 +10,7 @@ import numpy as np
 from oocgraph.cluster.holdings import Holdings
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, SearchSpec
+from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.config import settings
 from oocgraph.engine.cpu_engine import Few
 from oocgraph.engine.levels import search
@@ -28,24 +29,14 @@ NOTHING = {"parts": [], "searches": [], "reserved_bytes": 0}
 _names = (f"search-{i}" for i in itertools.count())
 
 
-class Loop:
-    """What a worker's loop is asked to do later is done at once."""
-
-    def add_callback(self, call, *arguments):
-        call(*arguments)
-
-    def call_later(self, _seconds, call, *arguments):
-        call(*arguments)
-
-
 def worker(*, limit=0, threads=1):
     """Return what one worker holds; `events` of its worker are what it has told."""
     events = []
     made = SimpleNamespace(
         address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads),
-        loop=Loop(), log_event=lambda _, event: events.append(event), events=events,
+        events=events,
     )  # fmt: skip
-    return Holdings(made, WorkerLedger(made))
+    return Holdings(made, WorkerLedger(made), events.append, OocGraphPlugin().at)
 
 
 def graph_spec(store, num_partitions=1, **options):

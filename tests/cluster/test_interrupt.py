@@ -13,10 +13,10 @@ import pytest
 from distributed import Client
 
 import oocgraph
-from oocgraph.cluster import holdings
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.errors import ClusterError, OocGraphError, StoreError
 from oocgraph.memory import host_bytes
 from oocgraph.store.search_store import SearchStore
@@ -94,7 +94,7 @@ def test_an_interrupt_while_a_worker_is_busy(kron, client, folder, phase):
 
 def untrap():
     """Run on a worker: do not stop again."""
-    holdings.phase_hook = None
+    OocGraphPlugin.on_phase = None
 
 
 def test_an_interrupt_while_the_graph_is_loaded(kron, client, folder, monkeypatch):

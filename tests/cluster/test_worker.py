@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from oocgraph.cluster import holdings
 from oocgraph.cluster.specs import StateLostError
+from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part_load import PartPlan
 from oocgraph.errors import ClusterError, CorruptStoreError
 from oocgraph.partition.dealing import deal
@@ -134,7 +134,7 @@ def test_who_leaves_waits_for_the_step_that_runs_and_ends_it(graphs, tmp_path, m
             reached.set()
             assert go.wait(PATIENCE_SECONDS)
 
-    monkeypatch.setattr(holdings, "phase_hook", hook)
+    monkeypatch.setattr(OocGraphPlugin, "on_phase", hook)
     with ThreadPoolExecutor(2) as pool:
         step = pool.submit(steps.step)
         assert reached.wait(PATIENCE_SECONDS)

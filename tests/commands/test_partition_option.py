@@ -61,7 +61,7 @@ def test_the_memory_that_is_named_does(tmp_path):
 
 def test_what_cannot_be_meant_is_refused(run, graph):
     """Partitions without a cluster or --partition; a direction; a folder that is not there."""
-    assert "--partitions is for a search on a cluster" in run("bfs", graph, "--source", 3, "--partitions", 4).stderr
+    assert "--partitions is for a cluster" in run("bfs", graph, "--source", 3, "--partitions", 4).stderr
     outcome = run("bfs", graph, "--source", 3, "--partition", "2d", "--direction", "pull")
     assert outcome.code == 2
     assert "takes no direction='pull'" in outcome.stderr

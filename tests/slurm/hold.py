@@ -10,14 +10,14 @@ import os
 import time
 from pathlib import Path
 
+from oocgraph.cluster.worker import OocGraphPlugin
+
 HELD_STEP = 1
 
 
 def dask_setup(worker):
     """Watch the steps of a worker; Dask calls this as the worker starts."""
-    from oocgraph.cluster import holdings
-
-    holdings.phase_hook = _at_phase
+    OocGraphPlugin.on_phase = _at_phase
 
 
 def _at_phase(phase, step, partition):

@@ -1,0 +1,63 @@
+"""PageRank on the workers of a Dask cluster: each has the in-edges of a range of vertices, and all exchange their ranks in each iteration.
+
+In: what is asked, a client. Out: the last state of the run, whose ranks are fetched to this process. A worker streams its edges from the
+store and keeps as many as its budget allows. See `oocgraph.cluster.ranks` for what becomes of it when a worker is lost.
+"""
+
+from __future__ import annotations
+
+import uuid
+from time import perf_counter
+from typing import Any
+
+from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
+from oocgraph.cluster.crew import Crew
+from oocgraph.cluster.events import Watch
+from oocgraph.cluster.ranks import PowerIteration, RankRun, load_ranges
+from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.specs import url_for_workers
+from oocgraph.cluster.supersteps import Supersteps
+from oocgraph.cluster.worker_ranks import RanksSpec
+from oocgraph.config import settings
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.products.personalization import charge_wanted
+from oocgraph.store.fingerprint import graph_fingerprint
+
+CLIENT_VECTORS = 2
+"""Vectors of ranks that this process holds: the result, and a range of it that has just come, or the state of a checkpoint."""
+
+
+def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
+    """Rank on the workers of `client`; see `oocgraph.pagerank`. `threads` and `memory_budget` of `options` are each worker's."""
+    start, store, knobs = perf_counter(), options.store, settings()
+    budget = Budget(effective_budget_bytes(knobs.memory_budget))
+    budget.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
+    with budget.together():
+        budget.reserve("threads and compiled code", SLACK_BYTES)
+        charge_wanted(store, options.personalization, budget)
+        budget.reserve("ranks", CLIENT_VECTORS * 8 * store.num_vertices)
+    with ClusterSession(client) as session, session.loss_told():
+        run.begin()
+        state = run.resumed()
+        if state is not None and run.is_done(state):
+            return Ranked(state=state, edge_bytes=0, kept_bytes=0, load_seconds=perf_counter() - start, memory_budget=budget.limit_bytes)
+        fingerprint = graph_fingerprint(store)
+        workers = session.find_workers(store.url, fingerprint)
+        spec = RanksSpec(
+            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_vertices, len(workers))),
+            settings=knobs, memory_budget=options.memory_budget, threads=options.threads, check_pages=store.check_pages, device="cpu",
+            damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
+        )  # fmt: skip
+        name = uuid.uuid4().hex
+        with Watch(client, name) as watch:
+            crew = Crew(session, spec, workers, load_ranges)
+            crew.load(watch)
+            load_seconds = perf_counter() - start
+            state = Supersteps(crew, watch).run(PowerIteration(crew, name, run))
+        return Ranked(
+            state=state,
+            edge_bytes=sum(part["edge_bytes"] for part in crew.parts),
+            kept_bytes=sum(part["kept_bytes"] for part in crew.parts),
+            load_seconds=load_seconds,
+            memory_budget=crew.memory_budget,
+        )

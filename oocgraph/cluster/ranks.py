@@ -1,0 +1,132 @@
+"""PageRank on a Dask cluster: each worker makes the ranks of a range of vertices, and gets those of all others for the next iteration.
+
+In: a `Crew` that holds the ranges, a `RankRun`. Out: `PowerIteration`, a program of `oocgraph.cluster.supersteps` that makes a `RankState`.
+Ranks are the results of tasks, which all workers have fetched before they begin the next iteration: when a worker is lost, its ranges go to
+others, and the run goes on from the last iteration whose ranks are left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from oocgraph.cluster import worker_ranks
+from oocgraph.cluster.crew import Crew
+from oocgraph.cluster.supersteps import Program, Step, Task
+from oocgraph.cluster.worker import with_plugin
+from oocgraph.cluster.worker_ranks import RankSlice, RanksSpec, RankStep, joined, report_of
+from oocgraph.products.ranking import RankState
+from oocgraph.results.pagerank import RankIteration
+from oocgraph.types import Array
+
+
+def load_ranges(lease: str, spec: RanksSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load ranges of vertices on the worker of this task: `worker_ranks.acquire`."""
+    return with_plugin(worker_ranks.acquire, lease, spec, numbers) or []
+
+
+class RankRun(Protocol):
+    """A run as its caller sees it, wherever it is carried out.
+
+    Attributes
+    ----------
+    enough, max_iter
+        It ends when the ranks change by less, or after so many iterations.
+    """
+
+    enough: float
+    max_iter: int
+
+    def begin(self) -> None:
+        """Check what is asked, before any worker is."""
+        ...
+
+    def is_done(self, state: RankState) -> bool:
+        """Whether no more iterations are to be made."""
+        ...
+
+    def resumed(self) -> RankState | None:
+        """Return the state that the checkpoint holds; None where there is none."""
+        ...
+
+    def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
+        """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
+        ...
+
+
+class PowerIteration(Program[RankState]):
+    """The iterations of one run.
+
+    Parameters
+    ----------
+    crew
+        Holds the graph.
+    name
+        Unique.
+    run
+        When it ends, and what takes note of its iterations.
+    """
+
+    title, label = "PageRank", "pagerank-step"
+
+    def __init__(self, crew: Crew, name: str, run: RankRun) -> None:
+        self._crew, self._session, self._run = crew, crew.session, run
+        self.name, self.epoch, self.final_step = name, 0, run.max_iter - 1
+        self._ranges: list[tuple[int, int]] = [part["range"] for part in crew.parts]
+        self._last, self._state, self._began = Step(-1), RankState(0, np.empty(0), np.nan, 0.0, np.inf, False), 0.0
+
+    def begin(self, kept: Sequence[Step]) -> Step:
+        """Go on from the last iteration whose ranks are left, or from the checkpoint, or begin."""
+        self.epoch += 1
+        self._began = time.perf_counter()
+        if kept:
+            return kept[-1]
+        state = self._run.resumed()
+        if state is None:
+            return Step(-1)
+        addresses, futures = sorted(set(self._crew.placement)), []
+        for p, (a, z) in enumerate(self._ranges):
+            of_range = state if p == 0 else replace(state, dangling=0.0, change=0.0)
+            futures.append(self._session.scatter(RankSlice(state.rank[a:z], report_of(of_range)), addresses))
+        return Step(state.iteration - 1, futures)
+
+    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
+        """Return what a worker does in an iteration: `worker_ranks.take_step`."""
+        one = RankStep(name=self.name, epoch=self.epoch, number=step, lease=self._session.lease, enough=self._run.enough)
+        return with_plugin, (worker_ranks.take_step, partition, one)
+
+    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+        """Take note of an iteration; whether it was the last."""
+        self._last, self._state = step, joined([report["report"] for report in reports])
+        now = time.perf_counter()
+        took, self._began = now - self._began, now
+        return self._run.note(
+            self._state,
+            RankIteration(
+                iteration=self._state.iteration,
+                change=self._state.change,
+                seconds=took,
+                bytes_requested=sum(report["bytes_requested"] for report in reports),
+                bytes_read=sum(report["bytes_read"] for report in reports),
+                precision="single" if reports[0]["was_single"] else "double",
+            ),
+            self._ranks,
+        )
+
+    def finish(self) -> RankState:
+        """Fetch the ranks."""
+        return replace(self._state, rank=self._ranks())
+
+    def _ranks(self) -> Array:
+        """Fetch the ranks of the last iteration, range by range: (num_vertices,) float64."""
+        rank = np.empty(self._ranges[-1][1])
+
+        def put(p: int, one: RankSlice) -> None:
+            rank[slice(*self._ranges[p])] = one.rank
+
+        self._session.gather(dict(zip(self._last.futures, self._crew.placement, strict=True)), put)
+        return rank

@@ -1,0 +1,247 @@
+"""What a worker does for PageRank: it has the in-edges of a range of vertices, and makes their ranks from those of all.
+
+In: a `RanksSpec`, and the ranks of the iteration before, range by range. Out: `RankSlice`, the ranks of one range, which Dask brings to the
+other workers. Nothing else is kept from one iteration to the next: any worker that has the edges can go on from any iteration.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.errors import BudgetError
+from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
+from oocgraph.products.personalization import charge_wanted, wanted_of
+from oocgraph.products.ranking import (
+    Jumps,
+    Precision,
+    RankRows,
+    RankState,
+    first_state,
+    in_precision,
+    load_kernels,
+    pieces_bytes,
+    strength_of,
+    vector_bytes,
+)
+from oocgraph.products.stored_product import stored_matrix
+from oocgraph.sparse.balanced import balanced_partition, cut
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.types import Array
+
+LATER = "pieces of edges of later ranges"
+
+Report = tuple[int, float, float, float, bool]
+
+NUM_FLOATS = 5
+"""Vectors of a worker: the shares of all vertices, its own, and the ranks of three iterations, which Dask keeps and brings here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RanksSpec(GraphSpec):
+    """What a worker loads.
+
+    Attributes
+    ----------
+    damping, precision, personalization
+        As for `oocgraph.pagerank`.
+    column
+        Edge column of the weights; None: all are one.
+    """
+
+    damping: float
+    precision: Precision
+    column: str | None
+    personalization: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankStep:
+    """One iteration of a run.
+
+    Attributes
+    ----------
+    name, epoch, number
+        Of the run, in events; of the step.
+    lease
+        Whose memory it uses.
+    enough
+        The run ends when the ranks change by less.
+    """
+
+    name: str
+    epoch: int
+    number: int
+    lease: str
+    enough: float
+
+
+class RankSlice(NamedTuple):
+    """The ranks of a range of vertices after an iteration, and what the range adds to the state of all.
+
+    Attributes
+    ----------
+    rank : (num_rows,) float64
+    report
+        See `report_of`; isolated vertices are counted by the first range.
+    """
+
+    rank: Array
+    report: Report
+
+
+def report_of(state: RankState) -> Report:
+    """Return all of a state but the ranks."""
+    return state.iteration, state.isolated_scale, state.dangling, state.change, state.single
+
+
+def joined(reports: Sequence[Sequence[Any]]) -> RankState:
+    """Return the state, without ranks, that the reports of all ranges make."""
+    iteration, scale, _, _, single = reports[0]
+    return RankState(iteration, np.empty(0), scale, sum(one[2] for one in reports), sum(one[3] for one in reports), single)
+
+
+def cut_rows(store: CSRStore, num_ranges: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Cut the vertices into ranges with about as many in-edges; return the in-edges of each, and its vertices."""
+    matrix = stored_matrix(store, transpose=True, column=None)
+    bounds = [int(matrix.indptr[part.stop_line]) for part in balanced_partition(matrix, num_ranges)[:-1]]
+    parts = cut(matrix, [0, *bounds, matrix.indices.size])
+    return [(part.start, part.stop) for part in parts], [(part.first_line, part.stop_line) for part in parts]
+
+
+@dataclass(slots=True)
+class HeldRanks:
+    """The in-edges of one lease on one worker."""
+
+    spec: RanksSpec
+    jumps: Jumps
+    strength: Array
+    ranges: list[tuple[int, int]]
+    rows: dict[int, RankRows]
+    budget: Budget
+    ledger: WorkerLedger
+    share: Array
+    own: Array
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def close(self) -> None:
+        """Give back everything."""
+        with self.lock:
+            self.rows.clear()
+            self.ledger.close(self.budget)
+
+    def forget(self, search: str) -> None:
+        """Do nothing: no search has a state here."""
+
+
+def acquire(plugin: Any, lease: str, spec: RanksSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load ranges of vertices on this worker, if they are not here already; edges are read by the first iteration.
+
+    Raises
+    ------
+    BudgetError
+        They do not fit; the message names the worker.
+    """
+    there = plugin.resident.get(lease)
+    if there is not None and not set(there.rows) >= set(numbers):
+        numbers = sorted({*numbers, *there.rows})  # another worker was lost: all are loaded again, to be charged together
+        plugin.drop(lease)
+    there = plugin.keep(lease, partial(_load, plugin, spec, numbers))
+    return [
+        {
+            "partition": p, "worker": plugin.worker.address, "memory_budget": there.budget.limit_bytes, "range": there.ranges[p],
+            "edge_bytes": sum(part.entry_bytes for part in there.rows[p].edges.parts),
+            "kept_bytes": sum(part.entry_bytes for part in there.rows[p].edges.parts[: there.rows[p].edges.num_kept]),
+        }
+        for p in numbers
+    ]  # fmt: skip
+
+
+def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
+    store = open_graph(spec.url, check_pages=spec.check_pages)
+    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
+    load_kernels(store, spec.column, personalized=spec.personalization is not None, precision=spec.precision)
+    entries, ranges = cut_rows(store, spec.num_partitions)
+    options: dict[str, Any] = {"column": spec.column, "threads": spec.threads or max(1, int(plugin.worker.state.nthreads))}
+    sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
+    weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
+    try:
+        with plugin.ledger.opening(requested) as budget:
+            with budget.together():
+                charge_wanted(store, spec.personalization, budget)
+                budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
+                budget.reserve(LATER, max(sum(sizes), weights))
+            budget.release(LATER)
+            jumps = Jumps(store.num_vertices, spec.damping, wanted_of(store, spec.personalization), spec.precision)
+            strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
+            for i, p in enumerate(numbers):
+                budget.reserve(LATER, sum(sizes[i + 1 :]))
+                rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], **options)
+                rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
+                budget.release(LATER)
+    except BudgetError as error:
+        raise BudgetError(
+            f"worker {plugin.worker.address} cannot take {len(numbers)} of {spec.num_partitions} ranges of vertices: {error}; "
+            "or use more workers (--workers) or more memory for each (--worker-memory)"
+        ) from error
+    longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
+    return HeldRanks(spec, jumps, strength, ranges, rows, budget, plugin.ledger, np.empty(store.num_vertices), np.empty(longest))
+
+
+def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSlice:
+    """Make the ranks of a range of vertices.
+
+    Parameters
+    ----------
+    p
+        The range.
+    *before
+        The ranks of all ranges after the iteration before; none: every vertex has the same.
+
+    Raises
+    ------
+    StateLostError
+        The worker does not hold the range: it was started again.
+    CorruptStoreError
+        The store cannot be read, or ranks are not finite.
+    """
+    plugin.check_lease(step.lease)
+    there: HeldRanks | None = plugin.resident.get(step.lease)
+    if there is None or p not in there.rows:
+        raise StateLostError(f"worker {plugin.worker.address} does not hold range {p}")
+    with there.lock:
+        state = joined([one.report for one in before]) if before else first_state(there.jumps, there.strength)
+        if state.change < step.enough:
+            return before[p]  # the run has ended; this step was submitted ahead
+        plugin.at("receive", step.number, p)
+        rows, jumps, began, device = there.rows[p], there.jumps, time.perf_counter(), device_bytes_read()
+        requested = rows.edges.bytes_requested
+        share = in_precision(there.share, single=state.single)
+        first = 1 / max(1, jumps.wanted.num_ids)
+        for q, (a, z) in enumerate(there.ranges):
+            share[a:z] = 0
+            np.divide(before[q].rank if before else first, there.strength[a:z], out=share[a:z], where=there.strength[a:z] > 0)
+        a, z = there.ranges[p]
+        rank = before[p].rank.copy() if before else np.full(z - a, first)
+        plugin.at("compute", step.number, p)
+        scale, single = jumps.scale(state), jumps.is_single(state.change)
+        change, dangling = rows.pull(share, rank, in_precision(there.own[: z - a], single=single), jumps.jump(scale))
+        change += jumps.isolated_change(state, scale) if p == 0 else 0.0
+        rows.check(change, state.iteration + 1)
+        report = report_of(RankState(state.iteration + 1, rank, scale, dangling, change, single))
+    requested = rows.edges.bytes_requested - requested
+    plugin.at("transfer", step.number, p)
+    plugin.tell({
+        "search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "report": list(report),
+        "seconds": time.perf_counter() - began, "bytes_requested": requested, "bytes_read": max(requested, device_bytes_read() - device),
+        "was_single": state.single,
+    })  # fmt: skip
+    return RankSlice(rank, report)
