@@ -13,11 +13,11 @@ from typing import Any
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.ranks import PowerIteration, RankRun, load_ranges
+from oocgraph.cluster.ranks import PowerIteration, RankRun
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
-from oocgraph.cluster.worker_ranks import RanksSpec
+from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.products.personalization import charge_wanted
@@ -50,7 +50,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
         )  # fmt: skip
         name = uuid.uuid4().hex
         with Watch(client, name) as watch:
-            crew = Crew(session, spec, workers, load_ranges)
+            crew = Crew(session, spec, workers, acquire)
             crew.load(watch)
             load_seconds = perf_counter() - start
             state = Supersteps(crew, watch).run(PowerIteration(crew, name, run))

@@ -36,7 +36,7 @@ class Crew:
     spec
         What they hold.
     load
-        Task that loads partitions on a worker: called with lease, spec and their numbers.
+        What loads partitions on a worker: called with its plugin, lease, spec and their numbers.
     workers
         What each worker says of itself, by address (`ClusterSession.find_workers`).
 
@@ -78,9 +78,9 @@ class Crew:
         futures = {}
         for address, numbers in mine.items():
             key = f"load-partitions-{uuid.uuid4().hex}"
-            futures[self.session.submit(address, self._load, self.session.lease, self.spec, numbers, key=key)] = address
+            futures[self.session.submit(address, tasks.with_plugin, self._load, self.session.lease, self.spec, numbers, key=key)] = address
         for figures in self.session.gather(futures):
-            for part in figures:
+            for part in figures or ():
                 self.parts[part["partition"]] = part
 
     @property

@@ -41,11 +41,6 @@ LEVEL_BYTES = 4
 """Of a level in a result."""
 
 
-def acquire(lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """Load members on the worker of this task: `worker_members.acquire`."""
-    return with_plugin(members.acquire, lease, spec, numbers) or []
-
-
 def result_bytes(num_vertices: int, num_masters: int, itemsize: int) -> int:
     """Bytes that a client holds of a result: parents and levels in store order, and what the member with most masters has sent."""
     return num_vertices * (itemsize + LEVEL_BYTES) + num_masters * (2 * itemsize + LEVEL_BYTES)
@@ -96,7 +91,7 @@ class PartitionedClusterRuntime:
         self.searching = threading.Lock()
         try:
             with session.loss_told():
-                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint), acquire)
+                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint), members.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.crew.load(self._watch)
         except BaseException:

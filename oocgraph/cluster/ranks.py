@@ -18,15 +18,10 @@ from oocgraph.cluster import worker_ranks
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.supersteps import Program, Step, Task
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_ranks import RankSlice, RanksSpec, RankStep, joined, report_of
+from oocgraph.cluster.worker_ranks import RankSlice, RankStep, joined, report_of
 from oocgraph.products.ranking import RankState
 from oocgraph.results.pagerank import RankIteration
 from oocgraph.types import Array
-
-
-def load_ranges(lease: str, spec: RanksSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """Load ranges of vertices on the worker of this task: `worker_ranks.acquire`."""
-    return with_plugin(worker_ranks.acquire, lease, spec, numbers) or []
 
 
 class RankRun(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Protocol
 
@@ -20,6 +20,7 @@ from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.holdings import Holdings
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.errors import BudgetError
 from oocgraph.exchange.dask import Exchange
 from oocgraph.exchange.parts import FrontierPart
 
@@ -41,6 +42,15 @@ class Resident(Protocol):
 
     def close(self) -> None:
         """Give back everything; waits for the step that runs."""
+        ...
+
+
+class Shares(Resident, Protocol):
+    """What is kept of a computation that is cut into numbered shares."""
+
+    @property
+    def shares(self) -> Mapping[int, Any]:
+        """Those that are here, by number."""
         ...
 
 
@@ -70,7 +80,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.ledger = WorkerLedger(worker)
         self.holdings = Holdings(worker, self.ledger, self.tell, self.at)
         self.exchange = Exchange(worker)
-        self.resident: dict[str, Resident] = {}
+        self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)
 
     def teardown(self, worker: Any) -> None:
@@ -91,7 +101,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         if lease in self._left:
             raise LeftError(f"{lease} has left worker {self.worker.address}")
 
-    def keep(self, lease: str, make: Callable[[], Resident]) -> Resident:
+    def keep(self, lease: str, make: Callable[[], Any]) -> Any:
         """Return what is kept under a lease; `make` makes it where nothing is.
 
         Raises
@@ -104,6 +114,44 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
             if lease not in self.resident:
                 self.resident[lease] = make()
             return self.resident[lease]
+
+    def keep_shares(self, lease: str, spec: GraphSpec, numbers: Sequence[int], load: Callable[[Sequence[int]], Shares]) -> Any:
+        """Return the shares of a computation that are kept under a lease; `load` loads them, all together, where some are missing.
+
+        Raises
+        ------
+        LeftError
+            The lease has left.
+        BudgetError
+            They do not fit; the message names the worker.
+        """
+        there = self.resident.get(lease)
+        if there is not None and not set(there.shares) >= set(numbers):
+            numbers = sorted({*numbers, *there.shares})  # another worker was lost: all are loaded again, to be charged together
+            self.drop(lease)
+        try:
+            return self.keep(lease, lambda: load(numbers))
+        except BudgetError as error:
+            raise BudgetError(
+                f"worker {self.worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
+                "or use more workers (--workers) or more memory for each (--worker-memory)"
+            ) from error
+
+    def shares_of(self, lease: str, number: int) -> Any:
+        """Return what is kept under a lease.
+
+        Raises
+        ------
+        LeftError
+            The lease has left.
+        StateLostError
+            The share with this number is not there: the worker was started again.
+        """
+        self.check_lease(lease)
+        there = self.resident.get(lease)
+        if there is None or number not in there.shares:
+            raise StateLostError(f"worker {self.worker.address} does not hold part {number}")
+        return there
 
     def drop(self, lease: str) -> None:
         """Close what is kept under a lease, if anything is."""
@@ -160,11 +208,9 @@ def plugin() -> OocGraphPlugin:
 # The tasks. Of one that comes late nothing is said: Dask would log an error for each on every Ctrl-C.
 
 
-def acquire(lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
+def acquire(plugin: OocGraphPlugin, lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
     """Load partitions on this worker: `Holdings.acquire`."""
-    with suppress(LeftError):
-        return plugin().holdings.acquire(lease, spec, partitions)
-    return []
+    return plugin.holdings.acquire(lease, spec, partitions)
 
 
 def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:

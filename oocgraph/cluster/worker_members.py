@@ -20,7 +20,7 @@ import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
-from oocgraph.errors import BudgetError, ClusterError
+from oocgraph.errors import ClusterError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
@@ -119,6 +119,11 @@ class HeldMembers:
     searches: dict[tuple[str, int], MemberSearch] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def shares(self) -> dict[int, Any]:
+        """The members."""
+        return self.held.members
+
     def close(self) -> None:
         """Give back everything."""
         with self.lock:
@@ -140,13 +145,8 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
     BudgetError
         They do not fit; the message names the worker.
     """
-    address = plugin.worker.address
-    there = plugin.resident.get(lease)
-    if there is not None and not set(there.held.members) >= set(numbers):
-        numbers = sorted({*numbers, *there.held.members})  # another worker was lost: all are loaded again, to be charged together
-        plugin.drop(lease)
-    there = plugin.keep(lease, partial(_load, plugin, spec, numbers))
-    return [_figures(there, p, address) for p in numbers]
+    there = plugin.keep_shares(lease, spec, numbers, partial(_load, plugin, spec))
+    return [_figures(there, p, plugin.worker.address) for p in numbers]
 
 
 def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers:
@@ -154,17 +154,11 @@ def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     dtype = np.dtype(spec.dtype)
-    try:
-        with plugin.ledger.opening(requested) as budget:
-            held = MemberSet(
-                list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget,
-                directed=spec.directed, threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
-            )  # fmt: skip
-    except BudgetError as error:
-        raise BudgetError(
-            f"worker {worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
-            "or use more workers (--workers) or more memory for each (--worker-memory)"
-        ) from error
+    with plugin.ledger.opening(requested) as budget:
+        held = MemberSet(
+            list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget,
+            directed=spec.directed, threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
+        )  # fmt: skip
     return HeldMembers(spec, held, dtype, budget, plugin.ledger)
 
 
@@ -193,7 +187,7 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     """
     if before and not any(one.num_new for one in before):
         return Told(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
-    there = _held(plugin, step.lease, p)
+    there = plugin.shares_of(step.lease, p)
     began, requested = time.perf_counter(), there.held.members[p].edges.num_bytes_read
     if step.sources is not None:
         there.searches[step.search, p] = MemberSearch(there.held.members[p], step.sources)
@@ -212,13 +206,6 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     )  # fmt: skip
     plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "told": list(told)})
     return told
-
-
-def _held(plugin: Any, lease: str, p: int) -> HeldMembers:
-    there: HeldMembers | None = plugin.resident.get(lease)
-    if there is None or p not in there.held.members:
-        raise StateLostError(f"worker {plugin.worker.address} does not hold part {p}")
-    return there
 
 
 def _receive(plugin: Any, p: int, step: Hop, before: Sequence[Told], dtype: np.dtype[Any] | None) -> dict[int, Message]:
@@ -248,7 +235,7 @@ def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[
 
 def collect(plugin: Any, p: int, search: str, lease: str) -> tuple[Array, Array, Array]:
     """Return store number, parent and level of the masters of a member that were reached: (n,) index dtype twice, (n,) int32."""
-    there = _held(plugin, lease, p)
+    there = plugin.shares_of(lease, p)
     state = there.searches.get((search, p))
     if state is None:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")

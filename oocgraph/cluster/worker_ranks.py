@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.specs import GraphSpec, StateLostError
-from oocgraph.errors import BudgetError
+from oocgraph.cluster.specs import GraphSpec
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
 from oocgraph.products.personalization import charge_wanted, wanted_of
 from oocgraph.products.ranking import (
@@ -125,7 +124,7 @@ class HeldRanks:
     jumps: Jumps
     strength: Array
     ranges: list[tuple[int, int]]
-    rows: dict[int, RankRows]
+    shares: dict[int, RankRows]
     budget: Budget
     ledger: WorkerLedger
     share: Array
@@ -135,7 +134,7 @@ class HeldRanks:
     def close(self) -> None:
         """Give back everything."""
         with self.lock:
-            self.rows.clear()
+            self.shares.clear()
             self.ledger.close(self.budget)
 
     def forget(self, search: str) -> None:
@@ -150,16 +149,12 @@ def acquire(plugin: Any, lease: str, spec: RanksSpec, numbers: Sequence[int]) ->
     BudgetError
         They do not fit; the message names the worker.
     """
-    there = plugin.resident.get(lease)
-    if there is not None and not set(there.rows) >= set(numbers):
-        numbers = sorted({*numbers, *there.rows})  # another worker was lost: all are loaded again, to be charged together
-        plugin.drop(lease)
-    there = plugin.keep(lease, partial(_load, plugin, spec, numbers))
+    there = plugin.keep_shares(lease, spec, numbers, partial(_load, plugin, spec))
     return [
         {
             "partition": p, "worker": plugin.worker.address, "memory_budget": there.budget.limit_bytes, "range": there.ranges[p],
-            "edge_bytes": sum(part.entry_bytes for part in there.rows[p].edges.parts),
-            "kept_bytes": sum(part.entry_bytes for part in there.rows[p].edges.parts[: there.rows[p].edges.num_kept]),
+            "edge_bytes": sum(part.entry_bytes for part in there.shares[p].edges.parts),
+            "kept_bytes": sum(part.entry_bytes for part in there.shares[p].edges.parts[: there.shares[p].edges.num_kept]),
         }
         for p in numbers
     ]  # fmt: skip
@@ -173,25 +168,19 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     options: dict[str, Any] = {"column": spec.column, "threads": spec.threads or max(1, int(plugin.worker.state.nthreads))}
     sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
     weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
-    try:
-        with plugin.ledger.opening(requested) as budget:
-            with budget.together():
-                charge_wanted(store, spec.personalization, budget)
-                budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
-                budget.reserve(LATER, max(sum(sizes), weights))
+    with plugin.ledger.opening(requested) as budget:
+        with budget.together():
+            charge_wanted(store, spec.personalization, budget)
+            budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
+            budget.reserve(LATER, max(sum(sizes), weights))
+        budget.release(LATER)
+        jumps = Jumps(store.num_vertices, spec.damping, wanted_of(store, spec.personalization), spec.precision)
+        strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
+        for i, p in enumerate(numbers):
+            budget.reserve(LATER, sum(sizes[i + 1 :]))
+            rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], **options)
+            rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
             budget.release(LATER)
-            jumps = Jumps(store.num_vertices, spec.damping, wanted_of(store, spec.personalization), spec.precision)
-            strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
-            for i, p in enumerate(numbers):
-                budget.reserve(LATER, sum(sizes[i + 1 :]))
-                rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], **options)
-                rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
-                budget.release(LATER)
-    except BudgetError as error:
-        raise BudgetError(
-            f"worker {plugin.worker.address} cannot take {len(numbers)} of {spec.num_partitions} ranges of vertices: {error}; "
-            "or use more workers (--workers) or more memory for each (--worker-memory)"
-        ) from error
     longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
     return HeldRanks(spec, jumps, strength, ranges, rows, budget, plugin.ledger, np.empty(store.num_vertices), np.empty(longest))
 
@@ -213,16 +202,13 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
     CorruptStoreError
         The store cannot be read, or ranks are not finite.
     """
-    plugin.check_lease(step.lease)
-    there: HeldRanks | None = plugin.resident.get(step.lease)
-    if there is None or p not in there.rows:
-        raise StateLostError(f"worker {plugin.worker.address} does not hold range {p}")
+    there: HeldRanks = plugin.shares_of(step.lease, p)
     with there.lock:
         state = joined([one.report for one in before]) if before else first_state(there.jumps, there.strength)
         if state.change < step.enough:
             return before[p]  # the run has ended; this step was submitted ahead
         plugin.at("receive", step.number, p)
-        rows, jumps, began, device = there.rows[p], there.jumps, time.perf_counter(), device_bytes_read()
+        rows, jumps, began, device = there.shares[p], there.jumps, time.perf_counter(), device_bytes_read()
         requested = rows.edges.bytes_requested
         share = in_precision(there.share, single=state.single)
         first = 1 / max(1, jumps.wanted.num_ids)

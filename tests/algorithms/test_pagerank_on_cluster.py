@@ -141,7 +141,7 @@ class TestRefusals:
 
     def test_a_worker_without_memory_is_named_and_what_it_names_works(self, client, kron):
         least = min(client.run(host_bytes).values())
-        with pytest.raises(BudgetError, match=r"worker tcp://\S+ cannot take 1 of 2 ranges of vertices: .* at least \d+M.*--worker-memory"):
+        with pytest.raises(BudgetError, match=r"worker tcp://\S+ cannot take 1 of 2 parts: .* at least \d+M.*--worker-memory"):
             pagerank(kron, client=client, memory_budget=least + (1 << 16))
         with pytest.raises(BudgetError) as refused:
             pagerank(kron, client=client, memory_budget=max(client.run(host_bytes).values()) + (1 << 16))
