@@ -19,7 +19,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
 from oocgraph.partition.crew import Call
 from oocgraph.partition.cusp_spec import CuspSpec
-from oocgraph.partition.phases import close, run_phase
+from oocgraph.partition.phases import PHASES, close, run_phase
 from oocgraph.partition.stage import Stage
 from oocgraph.types import Progress
 
@@ -123,4 +123,6 @@ def run_on_worker(plugin: Any, lease: str, spec: CuspSpec, phase: str, arguments
         plugin.ledger.note(stage.budget)
         return HeldStage(stage, plugin.ledger)
 
-    return run_phase(plugin.keep(lease, make).stage, phase, arguments, options)
+    stage = plugin.keep(lease, make).stage
+    plugin.at("compute", tuple(PHASES).index(phase), 0)
+    return run_phase(stage, phase, arguments, options)

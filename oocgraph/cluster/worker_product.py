@@ -112,6 +112,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
         A value is NaN.
     """
     ring = spec.ring
+    plugin.at("compute", 0, 0)
     _load(spec, x, part)
     with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget:
         _reserve_result(plugin, spec, budget)

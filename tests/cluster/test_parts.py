@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +13,12 @@ from oocgraph.algorithms.partition_graph import partition_graph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import PLUGIN
-from oocgraph.errors import BudgetError, ClusterError
+from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget
 from oocgraph.partition.grid import grid_policy
 from oocgraph.partition.policies import named_policy
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.verify import verify_search
-from tests.cluster.clusters import Cluster
 
 QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
 
@@ -87,24 +84,6 @@ def test_a_worker_without_memory_is_named(kron, threads_client, tmp_path):
     with pytest.raises(BudgetError, match=r"worker .* cannot take 2 of 4 parts: .* needs .* \(--workers\)"):
         PartitionedClusterRuntime(partitions_of(store, tmp_path, "1d", 4), store, threads_client, memory_budget="1M")
     assert left(threads_client) == []
-
-
-@pytest.mark.kill
-def test_a_lost_worker_makes_the_search_begin_again(kron, tmp_path):
-    """Its members go to those that are left; with none left the error says so."""
-    store, _ = kron
-    partitions = partitions_of(store, tmp_path, "2d", 4)
-    with Cluster(tmp_path, workers=2) as cluster, PartitionedClusterRuntime(partitions, store, cluster.client) as runtime:
-        expected = in_process(store, partitions, np.array([3])).level
-        np.testing.assert_array_equal(runtime.search(np.array([3])).level, expected)
-        lost, kept = cluster.workers()
-        os.kill(cluster.pid(lost), signal.SIGKILL)
-        np.testing.assert_array_equal(runtime.search(np.array([3])).level, expected)
-        assert set(runtime.crew.placement) == {kept}
-        assert runtime.crew.num_moves == 2
-        cluster.kill(kept)
-        with pytest.raises(ClusterError, match="no worker is left"):
-            runtime.search(np.array([3]))
 
 
 @pytest.mark.parametrize("partition", ["1d", "2d"])

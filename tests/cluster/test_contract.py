@@ -1,0 +1,92 @@
+"""Every computation on a cluster keeps to the contract."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+import oocgraph
+from oocgraph.cluster.parts import PartitionedClusterRuntime
+from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.partition.check import check_partitions
+from oocgraph.partition.grid import grid_policy
+from oocgraph.verify import verify_search
+from tests.cluster.contract import ClusterContract, cluster
+from tests.cluster.kill_fifty import SOURCE
+
+__all__ = ["cluster"]
+
+_numbers = itertools.count()
+
+
+class TestSearch(ClusterContract):
+    place = ("kernel", 2)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        with ClusterRuntime.open(store, client=client) as runtime:
+            options = {"runtime": runtime, "direction": "alpha-beta"}
+            yield lambda: oocgraph.bfs(store, SOURCE, result_store=folder / f"{next(_numbers)}.zarr", **options)
+
+    def check(self, store, found):
+        oocgraph.verify_bfs(store, found)
+
+
+class TestTraversalOverParts(ClusterContract):
+    place = ("compute", 2)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        place = Path(store.url).parent / "parts"
+        if not place.exists():
+            oocgraph.partition_graph(store, 4, grid_policy("2d", "degree"), place)
+        parts = oocgraph.open_partitions(place)
+        with PartitionedClusterRuntime(parts, store, client) as runtime:
+            yield lambda: runtime.search(np.array([0]))
+
+    def check(self, store, found):
+        verify_search(store, found.sources, found.parent, found.level)
+
+
+class TestPageRank(ClusterContract):
+    place = ("compute", 3)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        yield lambda: oocgraph.pagerank(store, tol=1e-9, client=client)
+
+    def check(self, store, found):
+        np.testing.assert_allclose(found.rank, oocgraph.pagerank(store, tol=1e-9).rank, rtol=0, atol=1e-10)
+
+
+class TestProduct(ClusterContract):
+    place = ("compute", 0)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        x = np.random.default_rng(0).random(store.attributes.num_input_vertices)
+        yield lambda: oocgraph.spmv(store, x, client=client)
+
+    def check(self, store, found):
+        x = np.random.default_rng(0).random(store.attributes.num_input_vertices)
+        np.testing.assert_allclose(found, oocgraph.spmv(store, x), rtol=1e-12)
+
+
+class TestPartitioning(ClusterContract):
+    place = ("compute", 2)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        def compute():
+            out = folder / f"parts-{next(_numbers)}"
+            return oocgraph.partition_graph(store, 3, "CVC", out, client)
+
+        yield compute
+
+    def check(self, store, found):
+        check_partitions(found, store)
+        shutil.rmtree(found.url)
