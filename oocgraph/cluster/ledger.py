@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, default_budget_bytes, effective_budget_bytes, host_bytes
 
 SPILL_MARGIN = 0.05
@@ -71,6 +72,14 @@ class WorkerLedger:
             reserved, here = self.reserved_bytes, host_bytes()
             self._baseline = self._baseline if reserved else here
             return max(0, self._baseline + reserved - here)
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Add the worker's address to a BudgetError."""
+        try:
+            yield
+        except BudgetError as error:
+            raise BudgetError(f"worker {self._worker.address}: {error}") from error
 
     @contextmanager
     def opening(self, requested: str | int | None) -> Iterator[Budget]:

@@ -83,22 +83,11 @@ class ClusterProduct:
             own = None if spec.url is not None else self._session.scatter(part, [address])
             shares[self._submit(address, worker_product.multiply_share, spec, sent, own)] = address
         if not is_by_row(self._work[0][0]):
-            (total,) = self._session.gather(self._sum(shares), needed=self._addresses)
+            sums = self._session.combine(shares, worker_product.add_partials, self._work[0][1])
+            (total,) = self._session.gather(sums, needed=self._addresses)
             semiring.add(y, total)
             return
         self._session.gather(shares, lambda i, rows: put_rows(self._work[i][0], rows, y, semiring))
-
-    def _sum(self, partials: dict[Any, str]) -> dict[Any, str]:
-        """Add column partials as a tree, each pair where the first of them is; returns the sum, with its worker."""
-        spec = self._work[0][1]
-        while len(partials) > 1:
-            left = list(partials.items())
-            pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
-            partials = {}
-            for (one, address), *other in pairs:
-                total = self._session.submit(address, worker_product.add_partials, spec, one, other[0][0]) if other else one
-                partials[total] = address
-        return partials
 
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, tasks.with_plugin, function, *arguments)

@@ -230,6 +230,16 @@ class ClusterSession:
                 raise WorkersLostError("a worker was lost with what it had been sent") from error
             raise
 
+    def combine(self, partials: Mapping[Any, str], function: Callable[..., Any], *arguments: Any) -> dict[Any, str]:
+        """Combine results as a tree, each pair on the worker of its first; `function` takes the arguments and both. Returns the last."""
+        found = dict(partials)
+        while len(found) > 1:
+            left = list(found.items())
+            found = {}
+            for (one, address), *other in (left[i : i + 2] for i in range(0, len(left), 2)):
+                found[self.submit(address, function, *arguments, one, other[0][0]) if other else one] = address
+        return found
+
     def raise_failure(self, future: Any) -> None:
         """Raise what a task has raised."""
         if future.status == "finished":

@@ -9,14 +9,11 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget
 from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
@@ -85,7 +82,7 @@ def prepare(plugin: Any, spec: ProductSpec) -> None:
         It does not fit; the message names the worker.
     """
     _load(spec)
-    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
         budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
         budget.reserve("the part of the matrix", spec.part_bytes)
         _reserve_result(plugin, spec, budget)
@@ -114,7 +111,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     ring = spec.ring
     plugin.at("compute", 0, 0)
     _load(spec, x, part)
-    with _naming(plugin), plugin.ledger.opening(spec.memory_budget) as budget:
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
         _reserve_result(plugin, spec, budget)
         product = None if spec.url is None else _stored(plugin, spec, budget)
     try:
@@ -174,15 +171,6 @@ def _reserve_result(plugin: Any, spec: ProductSpec, budget: Budget) -> None:
 
 def _threads(plugin: Any, spec: ProductSpec) -> int:
     return spec.threads or max(1, int(plugin.worker.state.nthreads))
-
-
-@contextmanager
-def _naming(plugin: Any) -> Iterator[None]:
-    """Add the worker's address to a BudgetError."""
-    try:
-        yield
-    except BudgetError as error:
-        raise BudgetError(f"worker {plugin.worker.address}: {error}") from error
 
 
 def unread_part(part: Any) -> Any:

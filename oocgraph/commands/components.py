@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from oocgraph.commands.clusters import Place, client_options
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -25,16 +26,20 @@ from oocgraph.commands.common import (
 @memory_option
 @threads_option
 @check_pages_option
+@client_options
 @click.option("--out", metavar="FILE", help="Write vertices and components: .zarr, .parquet or .csv.")
 @overwrite_option
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def components(
-    graph: str, *, memory: str | None, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool, **options: Any
-) -> None:
+    graph: str, *, memory: str | None, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
 
     Each component is named after its vertex with the smallest id; a vertex without edges is a component of its own.
+
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
     Figures: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process.
@@ -44,17 +49,21 @@ def components(
     from oocgraph.store.graph import open_graph
     from oocgraph.verify_connectivity import verification_bytes, verify_components
 
+    place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     tell_cold_kernels("components")
-    with PeakSampler() as sampler, progress_bars() as progress:
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store) if validate else 0
-        result = find_components(store, memory_budget=memory, progress=progress, following_bytes=following, **options)
+        result = find_components(store, memory_budget=memory, client=client, progress=progress, following_bytes=following, **options)
         began = perf_counter()
         if validate:
-            verify_components(store, result, memory_budget=memory)
+            verify_components(store, result, memory_budget=memory if client is None else None)
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)
     seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
-    emit({**result.summary(), **seconds, "peak_host_bytes": sampler.peak_bytes}, as_json=as_json, title=repr(result))
+    fields = {**result.summary(), **seconds}
+    fields.pop("peak_host_bytes")
+    fields["peak_host_bytes" if client is None else "client_peak_host_bytes"] = sampler.peak_bytes
+    emit(fields, as_json=as_json, title=repr(result))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 import oocgraph
-from oocgraph.algorithms import components as module
 from oocgraph.algorithms.components import connected_components
+from oocgraph.engine import forest as module
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, ValidationError
 from oocgraph.memory import host_bytes
 from oocgraph.store.graph import open_graph

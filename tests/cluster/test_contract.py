@@ -63,6 +63,17 @@ class TestPageRank(ClusterContract):
         np.testing.assert_allclose(found.rank, oocgraph.pagerank(store, tol=1e-9).rank, rtol=0, atol=1e-10)
 
 
+class TestComponents(ClusterContract):
+    place = ("compute", 1)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        yield lambda: oocgraph.connected_components(store, client=client)
+
+    def check(self, store, found):
+        oocgraph.verify_components(store, found)
+
+
 class TestProduct(ClusterContract):
     place = ("compute", 0)
 

@@ -47,6 +47,20 @@ def test_local_cluster_gives_the_same_answer(run, graph, tmp_path, expected):
     assert remains(tmp_path) == ["graph.zarr", "out.csv"]
 
 
+@pytest.mark.parametrize("command", ["pagerank", "components"])
+def test_other_commands_on_a_running_scheduler(run, graph, scheduler_file, tmp_path, command):
+    """The answer of one process, and what the client has held."""
+    where = ["--scheduler", scheduler_file, "--workers", 2]
+    here, there = (
+        run(command, graph, *options, "--out", tmp_path / f"{command}-{len(options)}.csv", "--json").json for options in ([], where)
+    )
+    assert {"peak_host_bytes"} == here.keys() - there.keys()
+    assert {"client_peak_host_bytes"} == there.keys() - here.keys()
+    found, expected = (pd.read_csv(tmp_path / f"{command}-{n}.csv") for n in (len(where), 0))
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
+    assert "is for a cluster; add --cluster local" in run(command, graph, "--workers", 2).stderr
+
+
 @pytest.fixture(scope="module")
 def scheduler_file(tmp_path_factory):
     """Scheduler file of two workers that somebody else runs, and goes on running."""

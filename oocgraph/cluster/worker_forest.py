@@ -1,0 +1,102 @@
+"""A worker's share of connected components: trees of all vertices, joined along its share of the edges.
+
+In: a `ForestSpec`, and what all workers have found before. Out: `Linked`. Two of them are joined by either worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import device_bytes_read
+from oocgraph.store.graph import open_graph
+from oocgraph.types import Array
+
+FIRST_PLANES = 2
+"""Planes that are linked before workers learn of each other's trees; more are not, because the largest tree is found by then."""
+
+NUM_VECTORS = 5
+"""Of a worker: its trees; and two that it joins, as Dask has brought them and copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestSpec:
+    """A worker's share.
+
+    Attributes
+    ----------
+    url, check_pages
+        Of the graph; whether what is read of it is compared with its checksums.
+    memory_budget, threads
+        Of the worker, as asked for; None: as Dask gave them.
+    share
+        Which of how many.
+    """
+
+    url: str
+    check_pages: bool
+    memory_budget: str | int | None
+    threads: int | None
+    share: tuple[int, int]
+
+
+class Linked(NamedTuple):
+    """Trees that have been joined, and what was read for them.
+
+    Attributes
+    ----------
+    parent : (num_vertices,) index dtype
+        Of each vertex the smallest of its tree.
+    num_planes
+        Neighbours of each vertex that all shares together have linked.
+    num_bytes, plane_bytes, device_bytes
+        Asked of the store's files; of those, of planes; read from block devices.
+    """
+
+    parent: Array
+    num_planes: int
+    num_bytes: int
+    plane_bytes: int
+    device_bytes: int
+
+
+def link(plugin: Any, spec: ForestSpec, before: Linked | None) -> Linked:
+    """Link a share of the first planes, or where `before` has those of all workers, of the lists that are needed then.
+
+    Raises
+    ------
+    BudgetError
+        The trees do not fit; the message names the worker.
+    CorruptStoreError
+        The store cannot be read.
+    """
+    plugin.at("compute", 0 if before is None else 1, spec.share[0])
+    store = open_graph(spec.url, check_pages=spec.check_pages)
+    load_kernels(kernel_calls(store.index_dtype))
+    threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+        charge_forest(store, budget, threads, num_vectors=NUM_VECTORS)
+    try:
+        forest, device = Forest(store, threads, share=spec.share), device_bytes_read()
+        if before is None:
+            forest.link_planes(FIRST_PLANES)
+        else:
+            forest.join(before.parent.copy())
+            forest.num_planes = before.num_planes
+            forest.link_lists()
+        read = [forest.num_bytes, forest.plane_bytes, device_bytes_read() - device]
+        if before is not None and spec.share[0] == 0:
+            read = [a + b for a, b in zip(read, before[2:], strict=True)]
+        return Linked(forest.parent, forest.num_planes, *read)
+    finally:
+        plugin.ledger.close(budget)
+
+
+def join(spec: ForestSpec, one: Linked, other: Linked) -> Linked:
+    """Join what two workers have found; neither is changed, Dask may send it again."""
+    forest = Forest(open_graph(spec.url), 1)
+    forest.parent = one.parent.copy()
+    forest.join(other.parent.copy())
+    return Linked(forest.parent, one.num_planes, *(a + b for a, b in zip(one[2:], other[2:], strict=True)))

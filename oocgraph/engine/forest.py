@@ -1,0 +1,177 @@
+"""Trees of vertices that are joined along edges: out of core, by planes first, then by the lists of vertices outside of the largest tree.
+
+In: a store. Out: `Forest`, whose `parent` names a vertex of the same tree for each vertex; once compressed, its smallest. A share of the
+edges may be linked alone: another forest of the same vertices is joined as if each vertex that it names were a neighbour.
+
+Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest), IPDPS 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import CorruptStoreError
+from oocgraph.kernels import components as kernels
+from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.store.arrays import REMEDY, decoded_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import ORDER
+from oocgraph.store.rows import BLOCK_ROWS, map_bounded, offset_blocks
+from oocgraph.types import Array, Progress, ignore_progress, no_parent
+
+PIECE_BYTES = 1 << 20
+"""Neighbours that a thread reads at once."""
+
+GAP_BYTES = 32 << 10
+"""Neighbours that are read, though not needed, to join two reads."""
+
+MAX_RANGES = 1 << 14
+"""Ranges of entries that are found at once."""
+
+SAMPLED_VERTICES = 1024
+"""Vertices among which the component of most is taken for the largest."""
+
+
+def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
+    """Return calls of all kernels, to load them."""
+    vertices, numbers = np.empty(0, dtype), np.empty(0, np.int64)
+    return [
+        (kernels.link_plane, (vertices, 0, vertices)),
+        (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
+        (kernels.cut_rows, (vertices, 0, 0, numbers, 0, 0, 0, np.empty((0, 2), np.int64))),
+        (kernels.compress, (vertices, 0, 0)),
+        (kernels.name_components, (vertices, numbers, vertices, 0)),
+    ]
+
+
+def charge_forest(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:
+    """Reserve what a `Forest` holds, with so many vectors of vertex numbers in all."""
+    indices = [store.array(f"{group}/indices") for group in _groups(store)]
+    budget.reserve("components", num_vectors * store.num_vertices * store.index_dtype.itemsize + store.num_vertices)
+    budget.reserve("pieces", 2 * threads * (PIECE_BYTES + max(decoded_bytes(array) for array in indices)))
+    budget.reserve("row starts", 2 * threads * 8 * (BLOCK_ROWS + 1) + 16 * MAX_RANGES)
+    budget.reserve("threads and compiled code", SLACK_BYTES)
+
+
+def _groups(store: CSRStore) -> list[str]:
+    return ["out", "in"] if store.attributes.directed else ["out"]
+
+
+class Forest:
+    """The trees of one run, and what has been read.
+
+    Parameters
+    ----------
+    share
+        Which of how many shares of the edges are linked.
+
+    Attributes
+    ----------
+    parent : (num_vertices,) index dtype
+        A vertex of the same tree.
+    num_planes
+        Neighbours of each vertex that are linked, at all shares.
+    num_bytes, plane_bytes
+        Bytes read; those of planes.
+    """
+
+    def __init__(self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1)) -> None:
+        self.store, self.threads, self.progress, self.share = store, threads, progress, share
+        self.parent = np.arange(store.num_vertices, dtype=store.index_dtype)
+        self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
+
+    def link_planes(self, most: int | None = None) -> None:
+        """Link every vertex with its first neighbours, as long as a plane is less than what is left without it; or `most` of them."""
+        store = self.store
+        sizes = np.diff(store.plane_offsets).tolist() if store.attributes.vertex_order == "degree" else []
+        for plane, size in enumerate(sizes[:most]):
+            if most is None and plane > 1 and self._entries_left() <= size:
+                break
+            array, first = store.array(f"{store.pull_group}/planes/indices"), int(store.plane_offsets[plane])
+            step = PIECE_BYTES // array.dtype.itemsize
+
+            def read(start: int, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
+                neighbours = array.read(first + start, first + min(size, start + step))
+                kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
+                return int(neighbours.nbytes)
+
+            self.plane_bytes += sum(map_bounded(read, range(0, size, step)[self.share[0] :: self.share[1]], self.threads))
+            self.num_planes += 1
+            self._compress()
+            self.progress("planes", plane + 1, len(sizes))
+        self.num_bytes += self.plane_bytes
+
+    def link_lists(self) -> None:
+        """Link the vertices outside of the largest component with the neighbours that no plane had."""
+        self._find_giant()
+        groups = _groups(self.store)
+        for i, group in enumerate(groups):
+            self.progress("lists", i, len(groups))
+            array, skip = self.store.array(f"{group}/indices"), self.num_planes if group == self.store.pull_group else 0
+
+            def read(piece: tuple[int, Array, int, int], array: Any = array, skip: int = skip) -> int:
+                first, offsets, begin, end = piece
+                entries = array.read(begin, end)
+                kernels.link_rows(self.parent, self.giant, first, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
+                return int(entries.nbytes)
+
+            self.num_bytes += sum(map_bounded(read, self._ranges(group, skip, array.dtype.itemsize), self.threads))
+        self.progress("lists", len(groups), len(groups))
+        self._compress()
+
+    def join(self, parent: Array) -> None:
+        """Put the trees of another forest of these vertices into this one: (num_vertices,) index dtype."""
+        kernels.link_plane(self.parent, 0, parent)
+        self._compress()
+
+    def named(self) -> tuple[Array, int]:
+        """Name each component after its vertex with the smallest id: (num_vertices,) store numbers, and how many there are."""
+        none = no_parent(self.store.index_dtype)
+        named, count = np.full(self.parent.size, none, self.parent.dtype), 0
+        order = self.store.array(ORDER)  # store numbers by ascending id
+        blocks = [(start, min(start + BLOCK_ROWS, self.parent.size)) for start in range(0, self.parent.size, BLOCK_ROWS)]
+        for block in blocks:
+            count += int(kernels.name_components(self.parent, order.read(*block).astype(np.int64), named, int(none)))
+        for start, stop in blocks:
+            self.parent[start:stop] = named[self.parent[start:stop]]
+            if (self.parent[start:stop] == none).any():
+                raise CorruptStoreError(f"{self.store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
+        return self.parent, count
+
+    def _ranges(self, group: str, skip: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
+        """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""
+        ranges = np.empty((MAX_RANGES, 2), np.int64)
+        for first_row, all_offsets in islice(offset_blocks(self.store, group), self.share[0], None, self.share[1]):
+            first, offsets = first_row, all_offsets
+            while offsets.size > 1:
+                rows, count = kernels.cut_rows(
+                    self.parent, self.giant, first, offsets, skip, GAP_BYTES // itemsize, PIECE_BYTES // itemsize, ranges
+                )
+                for begin, end in ranges[:count].tolist():
+                    low = int(np.searchsorted(offsets, begin, side="right")) - 1
+                    high = int(np.searchsorted(offsets, end))
+                    yield first + low, offsets[low : high + 1], begin, end
+                first, offsets = first + rows, offsets[rows:]
+
+    def _compress(self) -> None:
+        cuts = np.linspace(0, self.parent.size, self.threads + 1).astype(np.int64).tolist()
+        for _ in map_bounded(lambda cut: kernels.compress(self.parent, *cut), pairwise(cuts), self.threads):
+            continue
+
+    def _find_giant(self) -> None:
+        """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
+        if self.num_planes and self.parent.size:
+            sample = self.parent[np.random.default_rng(0).integers(0, self.parent.size, SAMPLED_VERTICES)]
+            roots, counts = np.unique(sample, return_counts=True)
+            self.giant = int(roots[counts.argmax()])
+
+    def _entries_left(self) -> int:
+        """Entries of the lists outside of the largest component that no plane had."""
+        self._find_giant()
+        value, first = self.store.degrees
+        outside = np.add.reduceat(self.parent != self.giant, first, dtype=np.int64)
+        return int(np.dot(outside, np.maximum(value - self.num_planes, 0)))
