@@ -9,35 +9,44 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
-
-ALL = "all"
-"""Topic on which the scheduler tells of workers that come and go."""
 
 STEPS = "oocgraph"
 """Topic of the events of all steps: the scheduler keeps the last events of every topic that there ever was, so it gets one."""
 
 
 class Watch:
-    """Events of a search, and of all workers; use it in a ``with`` statement.
+    """Events of a search, and of the workers that it follows; use it in a ``with`` statement.
 
     Attributes
     ----------
     search
         Whose events.
     queue
-        ``("event", message)`` of the search, ``("workers", message)``, or what `put` was given.
+        ``("event", message)`` of the search, ``("lost", address)`` of a worker, or what `put` was given.
     """
 
     def __init__(self, client: Any, search: str) -> None:
         self._client, self.search = client, search
         self.queue: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self.followed: frozenset[str] = frozenset()
 
     def put(self, kind: str, message: Any) -> None:
         """Add something to the queue."""
         self.queue.put((kind, message))
+
+    def follow(self, addresses: Iterable[str]) -> None:
+        """Hear of these workers when they leave.
+
+        Dask tells of all workers in one topic, too; but there it also logs what cannot be sent, when anybody replicates data, and a client
+        that has subscribed to it loses its connection then.
+        """
+        if new := frozenset(addresses) - self.followed:
+            self.followed |= new
+            _hub(self._client).subscribe(self._client, new)
 
     def __enter__(self) -> Self:
         _hub(self._client).add(self, self._client)
@@ -48,50 +57,59 @@ class Watch:
 
 
 class _Hub:
-    """The one handler of a client for each of the two topics; a handler that the user had there goes on hearing."""
+    """The one handler of a client for each topic, `STEPS` and addresses of workers; a handler that the user had there goes on hearing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._watches: set[Watch] = set()
-        self._handlers = {ALL: self._on_workers, STEPS: self._on_search}
+        self._handlers: dict[str, Callable[[Any], Any]] = {}
         self._before: dict[str, Callable[[Any], Any] | None] = {}
+        self._subscribed: set[str] = set()
 
     def add(self, watch: Watch, client: Any) -> None:
         with self._lock:
-            if not self._watches:
-                for topic, handler in self._handlers.items():
-                    before = client._event_handlers.get(topic)  # Dask has no public way to ask
-                    self._before[topic] = before if before is not handler else self._before.get(topic)
-                    client.subscribe_topic(topic, handler)
             self._watches.add(watch)
+        self.subscribe(client, [STEPS])
+
+    def subscribe(self, client: Any, topics: Iterable[str]) -> None:
+        with self._lock:
+            for topic in set(topics) - self._subscribed:
+                own = self._handlers.setdefault(topic, partial(self._on_step if topic == STEPS else self._on_worker, topic))
+                before = client._event_handlers.get(topic)  # Dask has no public way to ask
+                self._before[topic] = before if before is not own else self._before.get(topic)
+                client.subscribe_topic(topic, own)
+                self._subscribed.add(topic)
 
     def remove(self, watch: Watch, client: Any) -> None:
         with self._lock:
             self._watches.discard(watch)
             if self._watches or client.status != "running":
                 return
-            for topic, before in self._before.items():
+            for topic in self._subscribed:
+                before = self._before[topic]
                 if before is None:
                     client.unsubscribe_topic(topic)  # or the scheduler would tell a client that leaves of its leaving
                 else:
                     client.subscribe_topic(topic, before)
+            self._subscribed.clear()
 
-    def _on_workers(self, event: tuple[float, Any]) -> Any:
+    def _on_worker(self, address: str, event: tuple[float, Any]) -> Any:
         message = event[1]
-        if isinstance(message, dict) and message.get("action") in ("remove-worker", "add-worker"):
-            with self._lock:
-                for watch in self._watches:
-                    watch.put("workers", message)
-        return self._pass_on(ALL, event)
+        if isinstance(message, dict) and message.get("action") == "remove-worker":
+            self._tell("lost", address, lambda watch: address in watch.followed)
+        return self._pass_on(address, event)
 
-    def _on_search(self, event: tuple[float, Any]) -> Any:
+    def _on_step(self, topic: str, event: tuple[float, Any]) -> Any:
         message = event[1]
         if isinstance(message, dict):
-            with self._lock:
-                for watch in self._watches:
-                    if watch.search == message.get("search"):
-                        watch.put("event", message)
-        return self._pass_on(STEPS, event)
+            self._tell("event", message, lambda watch: watch.search == message.get("search"))
+        return self._pass_on(topic, event)
+
+    def _tell(self, kind: str, message: Any, concerns: Callable[[Watch], bool]) -> None:
+        with self._lock:
+            for watch in self._watches:
+                if concerns(watch):
+                    watch.put(kind, message)
 
     def _pass_on(self, topic: str, event: tuple[float, Any]) -> Any:
         before = self._before.get(topic)

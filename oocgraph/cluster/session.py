@@ -182,13 +182,14 @@ class ClusterSession:
 
     def next_event(self, watch: Watch, addresses: set[str]) -> tuple[str, Any]:
         """Return what happens next; if the scheduler is lost, or one of the workers at `addresses`, that is an error."""
+        watch.follow(addresses)
         try:
             kind, message = watch.queue.get(timeout=POLL_SECONDS)
         except queue.Empty:
             self.check_workers(addresses)
             return "nothing", None
-        if kind == "workers" and message["action"] == "remove-worker" and message["worker"] in addresses:
-            raise WorkersLostError(f"worker {message['worker']} was lost")
+        if kind == "lost" and message in addresses:
+            raise WorkersLostError(f"worker {message} was lost")
         return kind, message
 
     def gather(self, futures: Mapping[Any, str], use: Callable[[int, Any], None] | None = None, *, needed: Iterable[str] = ()) -> list[Any]:

@@ -12,12 +12,15 @@ from distributed import Client
 
 import oocgraph
 from oocgraph.cluster.events import STEPS
+from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.worker import inventory
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError
 from oocgraph.memory import PeakSampler, host_bytes
+from oocgraph.partition.grid import grid_policy
 from oocgraph.store.vertices import VertexIds
+from oocgraph.verify import verify_search
 from tests.processes import PATIENCE_SECONDS
 
 MEGABYTES = 1 << 20
@@ -114,6 +117,34 @@ def test_a_large_graph_grows_neither_client_nor_scheduler(large, client):
     num_tasks, num_events, topics, events = client.run_on_scheduler(kept)
     assert (num_tasks, topics) == (0, [STEPS])
     assert len(cloudpickle.dumps(events)) / num_events < 2000
+
+
+def everything(store, parts, client, memory_budget=None):
+    """Compute all there is on a cluster, while it holds a graph and parts of it; all is compared with this process."""
+    where = {"client": client, "memory_budget": memory_budget}
+    x = np.ones(store.attributes.num_input_vertices)
+    with (
+        ClusterRuntime.open(store, **where) as runtime,
+        PartitionedClusterRuntime(parts, store, client, memory_budget=memory_budget) as other,
+    ):
+        oocgraph.verify_bfs(store, oocgraph.bfs(store, 1, runtime=runtime, direction="alpha-beta"))
+        found = other.search(np.array([0]))
+        verify_search(store, found.sources, found.parent, found.level)
+        np.testing.assert_allclose(oocgraph.spmv(store, x, **where), oocgraph.spmv(store, x))
+        np.testing.assert_allclose(oocgraph.pagerank(store, **where).rank, oocgraph.pagerank(store).rank, rtol=0, atol=1e-12)
+        oocgraph.verify_components(store, oocgraph.connected_components(store, **where))
+        assert min(runtime.memory_budget, other.memory_budget) == 2 * (memory_budget or runtime.memory_budget // 2)
+
+
+def test_all_computations_together_stay_within_the_budget(graphs, client, tmp_path):
+    """Each knows what the others have reserved: a worker that holds a graph and its parts multiplies, ranks and links beside them."""
+    small = oocgraph.generate_kronecker(9, tmp_path / "small-9.zarr", seed=1)
+    for i, store in enumerate((small, graphs[0])):
+        parts = oocgraph.partition_graph(store, 4, grid_policy("2d", "degree"), tmp_path / f"parts-{i}")
+        if store is small:
+            everything(store, parts, client)  # kernels are loaded: that is part of what workers hold before
+    with Budget(client, 150) as budget:
+        everything(graphs[0], parts, client, budget.bytes)
 
 
 @pytest.mark.parametrize("partitions", [2, 4])

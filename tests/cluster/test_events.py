@@ -7,7 +7,8 @@ import queue
 import pytest
 from distributed import get_worker
 
-from oocgraph.cluster.events import ALL, STEPS, Watch
+from oocgraph.cluster.events import STEPS, Watch
+from oocgraph.cluster.scheduler import workers_of
 from tests.processes import PATIENCE_SECONDS
 
 
@@ -38,30 +39,38 @@ def drain(watch):
             return found
 
 
-def test_each_watch_hears_of_its_search_and_of_workers():
+WORKER = "tcp://127.0.0.1:1"
+
+
+def test_each_watch_hears_of_its_search_and_of_the_workers_it_follows():
     """Two searches of one client at once."""
     client = FakeClient()
     with Watch(client, "a") as one, Watch(client, "b") as other:
+        one.follow([WORKER])
+        one.follow([WORKER, "tcp://127.0.0.1:2"])
+        other.follow(["tcp://127.0.0.1:2"])
         for search in "aabc":
             client.tell(STEPS, {"search": search})
-        client.tell(ALL, {"action": "remove-worker", "worker": "w"})
-        client.tell(ALL, {"action": "something-else"})
-        client.tell(ALL, "a text")
+        client.tell(WORKER, {"action": "remove-worker"})
+        client.tell(WORKER, {"action": "something-else"})
+        client.tell(WORKER, "a text")
         client.tell(STEPS, "a text")
         one.put("done", 1)
-        gone = ("workers", {"action": "remove-worker", "worker": "w"})
+        gone = ("lost", WORKER)
         assert drain(one) == [("event", {"search": "a"}), ("event", {"search": "a"}), gone, ("done", 1)]
-        assert drain(other) == [("event", {"search": "b"}), gone]
+        assert drain(other) == [("event", {"search": "b"})]
 
 
-@pytest.mark.parametrize("topic", [ALL, STEPS])
+@pytest.mark.parametrize("topic", [WORKER, STEPS])
 def test_a_handler_of_the_user_goes_on_hearing(topic):
     """Before, while and after others watch; it is not called twice."""
     client, heard = FakeClient(), []
     client.subscribe_topic(topic, lambda event: heard.append(event[1]))
     for _ in range(2):
         client.tell(topic, "before")
-        with Watch(client, "a"), Watch(client, "b"):
+        with Watch(client, "a") as one, Watch(client, "b") as other:
+            one.follow([WORKER])
+            other.follow([WORKER])
             client.tell(topic, "while")
     client.tell(topic, "after")
     assert heard == ["before", "while"] * 2 + ["after"]
@@ -72,16 +81,28 @@ def test_nothing_stays_subscribed():
     """The last watch leaves; an event on its way then is heard by nobody."""
     client = FakeClient()
     with Watch(client, "a") as outer:
-        with Watch(client, "b"):
-            assert client.subscribed == {ALL, STEPS}
-        assert client.subscribed == {ALL, STEPS}
+        with Watch(client, "b") as inner:
+            inner.follow([WORKER])
+            assert client.subscribed == {WORKER, STEPS}
+        assert client.subscribed == {WORKER, STEPS}
     assert client.subscribed == set()
     client._event_handlers[STEPS]((0.0, {"search": "a"}))
+    client._event_handlers[WORKER]((0.0, {"action": "remove-worker"}))
     assert drain(outer) == []
     client.status = "closed"
     with Watch(client, "c"):
         pass
-    assert client.subscribed == {ALL, STEPS}  # a client that is closed cannot be told
+    assert client.subscribed == {STEPS}  # a client that is closed cannot be told
+
+
+def test_data_that_is_replicated_meanwhile_ends_no_connection(client):
+    """By anybody: what Dask logs then for all who listen to all workers cannot be sent."""
+    with Watch(client, "a") as watch:
+        watch.follow(workers_of(client))
+        client.scatter([1], broadcast=True)
+        assert client.submit(int, 3).result(timeout=PATIENCE_SECONDS) == 3
+        assert client.status == "running"
+    assert drain(watch) == []
 
 
 def test_a_real_client(client):
