@@ -122,51 +122,34 @@ def bfs(
     Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges.
     """
     sources = [source] if isinstance(source, (str, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
+    source = source if isinstance(source, (int, str, np.integer)) else sources
     _check_arguments(graph, sources, depth_limit, direction, threads, runtime)
     if runtime is not None and (device is not None or device_memory_budget is not None):
         raise OocGraphError("the runtime is on its device already; give device and device_memory_budget when it is opened (open_runtime)")
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
     client = client or (current_client() if runtime is None else None)
+    of_clusters: dict[str, Any] = {"num_partitions": num_partitions, "result_store": result_store, "resume": resume}
+    resources: dict[str, Any] = {
+        "device": device, "device_memory_budget": device_memory_budget, "memory_budget": memory_budget, "threads": threads,
+        "check_pages": check_pages,
+    }  # fmt: skip
     with watched(progress) as shown:
         if partition is not None:
-            given = {
-                "runtime": runtime, "result_store": result_store, "resume": resume, "device_memory_budget": device_memory_budget,
-                "direction": None if direction in ("auto", "push") else direction,
-                "device": None if (device or settings().device) in ("auto", "cpu") else device or settings().device,
-            }  # fmt: skip
+            refused = {**of_clusters, **resources, "runtime": runtime, "direction": None if direction == "push" else direction}
             return _over_partitions(
-                open_graph(graph, check_pages=check_pages), source, sources, given, partition=partition, depth_limit=depth_limit,
-                progress=shown, num_partitions=num_partitions,
-                client=client, memory_budget=memory_budget, threads=threads,
+                open_graph(graph, check_pages=check_pages), source, sources, refused, partition=partition, depth_limit=depth_limit,
+                progress=shown, client=client,
             )  # fmt: skip
         if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):
-            if any(given is not None for given in (num_partitions, result_store, resume)):
+            if any(given is not None for given in of_clusters.values()):
                 raise OocGraphError("num_partitions, result_store and resume are of searches on a cluster; pass client=")
-            options = {
-                "device": device, "device_memory_budget": device_memory_budget, "memory_budget": memory_budget, "threads": threads,
-                "check_pages": check_pages,
-            }  # fmt: skip
-            return _in_process(graph, source, sources, runtime, options, direction, depth_limit, shown)
-        from oocgraph.algorithms.on_cluster import bfs_on_cluster
+            return _in_process(graph, source, sources, runtime, resources, direction, depth_limit, shown)
+        from oocgraph.algorithms.bfs_on_cluster import bfs_on_cluster
 
         return bfs_on_cluster(
-            open_graph(graph, check_pages=check_pages),
-            source if isinstance(source, (int, str, np.integer)) else sources,
-            sources,
-            client=client,
-            runtime=runtime,
-            num_partitions=num_partitions,
-            result_store=result_store,
-            resume=resume,
-            memory_budget=memory_budget,
-            threads=threads,
-            check_pages=check_pages,
-            device=device,
-            device_memory_budget=device_memory_budget,
-            direction=direction,
-            depth_limit=depth_limit,
-            progress=shown,
-        )
+            open_graph(graph, check_pages=check_pages), source, sources, client=client, runtime=runtime, direction=direction,
+            depth_limit=depth_limit, progress=shown, **of_clusters, **resources,
+        )  # fmt: skip
 
 
 def _in_process(
@@ -190,7 +173,7 @@ def _in_process(
     return BFSResult(
         search=found,
         ids=ids,
-        source=source if isinstance(source, (int, str, np.integer)) else sources,
+        source=source,
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
         depth_limit=depth_limit,
         peak_host_bytes=sampler.peak_bytes,
@@ -200,11 +183,18 @@ def _in_process(
 
 def _over_partitions(store: CSRStore, source: Any, sources: list[Any], given: dict[str, Any], **options: Any) -> BFSResult:
     """Search over partitions, which is top-down, on processors, and keeps no result store."""
+    taken = {name: given.pop(name) for name in ("num_partitions", "memory_budget", "threads")}
+    del given["check_pages"]  # the store is opened with it
+    device = given["device"] or settings().device
+    given |= {
+        "device": None if device in ("auto", "cpu") else device,
+        "direction": None if given["direction"] == "auto" else given["direction"],
+    }
     if refused := [f"{name}={value!r}" for name, value in given.items() if value is not None]:
         raise OocGraphError(f"a search over partitions takes no {refused[0]}; leave it out, or leave out partition")
     from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
 
-    return bfs_over_partitions(store, source if isinstance(source, (int, str, np.integer)) else sources, sources, **options)
+    return bfs_over_partitions(store, source, sources, **taken, **options)
 
 
 def _as_list(source: Iterable[Any]) -> list[Any]:

@@ -26,31 +26,17 @@ from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import DeviceKind, Direction, Progress
+from oocgraph.types import Direction, Progress
 
 ALGORITHM = "bfs"
 
 
 def bfs_on_cluster(
-    store: CSRStore,
-    source: Any,
-    sources: Sequence[Any],
-    *,
-    client: Any,
-    runtime: Any,
-    num_partitions: int | None,
-    result_store: str | os.PathLike[str] | None,
-    resume: str | os.PathLike[str] | None,
-    memory_budget: str | int | None,
-    threads: int | None,
-    check_pages: bool,
-    device: DeviceKind | None,
-    device_memory_budget: str | int | None,
-    direction: Direction,
-    depth_limit: int | None,
-    progress: Progress,
-) -> DaskBFSResult:
-    """Search on the workers of `client`, or of a runtime that is open already; see `oocgraph.bfs`."""
+    store: CSRStore, source: Any, sources: Sequence[Any], *, client: Any, runtime: Any, num_partitions: int | None,
+    result_store: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None, direction: Direction, depth_limit: int | None,
+    progress: Progress, **resources: Any,
+) -> DaskBFSResult:  # fmt: skip
+    """Search on the workers of `client`, or of a runtime that is open already; see `oocgraph.bfs`, which names the resources, too."""
     ids = VertexIds(store)
     numbers = ids.vertices_of(sources)
     reached = np.unique(numbers[numbers >= 0])
@@ -64,57 +50,44 @@ def bfs_on_cluster(
     }
     if runtime is not None and num_partitions not in (None, runtime.spec.num_partitions):
         raise OocGraphError(f"the runtime has {runtime.spec.num_partitions} partitions, not {num_partitions}; leave out num_partitions")
-    stored = None
-    if resume is not None and Path(resume).exists():
-        stored = SearchStore.open(resume)
-        _check_same(stored, asked, num_partitions, os.fspath(resume))
-        num_partitions = int(stored.fields["num_partitions"])
-    if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
-        raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
-    path, keep = (stored.path, None) if stored is not None else _place(store, resume if resume is not None else result_store)
+    stored, path, keep = _result_place(store, asked, resume, result_store, num_partitions)
     with _removed_on_failure(keep), PeakSampler() as sampler:
-        opened = (
-            nullcontext(runtime)
-            if runtime is not None
-            else ClusterRuntime.open(
-                store,
-                client=client,
-                num_partitions=num_partitions,
-                memory_budget=memory_budget,
-                threads=threads,
-                check_pages=check_pages,
-                device=device,
-                device_memory_budget=device_memory_budget,
-                result_folder=path.parent if keep is None else path.parent.parent,
-            )
-        )
+        opened = nullcontext(runtime) if runtime is not None else ClusterRuntime.open(
+            store, client=client, num_partitions=num_partitions if stored is None else int(stored.fields["num_partitions"]),
+            result_folder=path.parent if keep is None else path.parent.parent, **resources,
+        )  # fmt: skip
         with opened as loaded:
-            if stored is not None and int(stored.fields["num_partitions"]) != loaded.spec.num_partitions:
+            if stored is None:
+                begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
+                stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
+            elif int(stored.fields["num_partitions"]) != loaded.spec.num_partitions:
                 raise OocGraphError(
                     f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.spec.num_partitions}; "
                     "open one with as many, or pass client="
                 )
-            if stored is None:
-                begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
-                stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
             found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
         return DaskBFSResult(
-            search=found,
-            ids=ids,
-            source=source,
-            isolated_sources=isolated,
-            depth_limit=depth_limit,
-            edge_bytes=store.edge_bytes,
-            load_seconds=loaded.load_seconds,
-            peak_host_bytes=sampler.peak_bytes,
-            memory_budget=loaded.memory_budget,
-            planes_resident=loaded.planes_resident,
-            **loaded.device_figures,
-            result_store=os.fspath(path),
-            client=loaded.client,
-            cluster=cluster,
-            owned=keep is not None,
-        )
+            search=found, ids=ids, source=source, isolated_sources=isolated, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
+            load_seconds=loaded.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=loaded.memory_budget,
+            planes_resident=loaded.planes_resident, **loaded.device_figures, result_store=os.fspath(path), client=loaded.client,
+            cluster=cluster, owned=keep is not None,
+        )  # fmt: skip
+
+
+def _result_place(
+    store: CSRStore, asked: dict[str, Any], resume: str | os.PathLike[str] | None, result_store: str | os.PathLike[str] | None,
+    num_partitions: int | None,
+) -> tuple[SearchStore | None, Path, TemporaryStore | None]:  # fmt: skip
+    """Return the search to go on with, if there is one; where the result store is; and what keeps it where it goes with the result."""
+    stored = None
+    if resume is not None and Path(resume).exists():
+        stored = SearchStore.open(resume)
+        _check_same(stored, asked, num_partitions, os.fspath(resume))
+    if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
+        raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
+    if stored is not None:
+        return stored, stored.path, None
+    return None, *_place(store, resume if resume is not None else result_store)
 
 
 @contextmanager
