@@ -157,7 +157,7 @@ def test_verify_shares_no_code_with_what_it_judges():
 
 def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
     """Neither the algorithm nor its kernels are reachable from it."""
-    assert not {"algorithms.components", "kernels.components"} & reachable("verify_connectivity")
+    assert not {"algorithms.components", "engine.forest", "kernels.components"} & reachable("verify_connectivity")
 
 
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]
@@ -183,6 +183,13 @@ def test_import_is_quick_and_light(code):
         loaded = set(json.loads(done.stderr.splitlines()[-1]))
         assert not loaded & set(HEAVY)
     assert min(seconds) < 0.5
+
+
+def test_computing_in_process_imports_no_scheduler():
+    """Of Dask only its configuration; the modules that speak to a cluster are imported when a client is given."""
+    names = ", ".join(f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "pagerank", "partition_graph", "spmv"))
+    code = f"import sys, {names}; sys.exit('distributed' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_public_name_has_a_home():

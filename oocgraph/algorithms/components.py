@@ -16,7 +16,6 @@ import os
 from time import perf_counter
 from typing import Any
 
-from oocgraph.algorithms.components_on_cluster import link_on_cluster
 from oocgraph.allocator import returned_memory
 from oocgraph.config import check_threads, settings
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
@@ -75,7 +74,7 @@ def connected_components(
     Notes
     -----
     Host memory: 9 or 17 bytes (twice the size of a vertex number, and 1) for each vertex that has edges, a few pieces of 1 MiB a thread;
-    on a worker of a cluster 21 or 41 bytes.
+    on a worker of a cluster 29 or 57 bytes.
 
     Examples
     --------
@@ -103,28 +102,32 @@ def find_components(
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         load_kernels(kernel_calls(store.index_dtype))
-        _charge(store, Budget(limit, following_bytes=following_bytes), threads or knobs.threads)
+        _charge(store, Budget(limit, following_bytes=following_bytes), threads or knobs.threads, num_vectors=2 if client is None else 3)
         began, device = perf_counter(), device_bytes_read()
         forest = Forest(store, threads or knobs.threads, shown)
+        on_workers = 0
         if client is None:
             forest.link_planes()
             forest.link_lists()
-            device = device_bytes_read() - device
         else:
+            from oocgraph.algorithms.components_on_cluster import link_on_cluster
+
             found = link_on_cluster(store, client, shown, memory_budget=budget_of_all, threads=threads)
             forest.parent = found.parent.copy()  # what has come from a worker may not be changed
-            forest.num_bytes, forest.plane_bytes, device = found.num_bytes, found.plane_bytes, found.device_bytes
+            forest.num_bytes, forest.plane_bytes, on_workers = found.num_bytes, found.plane_bytes, found.device_bytes
+            del found
         component, num_linked = forest.named()
+        seconds, device = perf_counter() - began, device_bytes_read() - device + on_workers
     return ComponentsResult(
-        stored_component=component, num_linked=num_linked, ids=VertexIds(store), seconds=perf_counter() - began,
+        stored_component=component, num_linked=num_linked, ids=VertexIds(store), seconds=seconds,
         bytes_requested=forest.num_bytes, bytes_read=max(forest.num_bytes, device), plane_bytes=forest.plane_bytes,
         edge_bytes=store.edge_bytes, load_seconds=began - started, peak_host_bytes=sampler.peak_bytes, memory_budget=limit,
     )  # fmt: skip
 
 
-def _charge(store: CSRStore, budget: Budget, threads: int) -> None:
+def _charge(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:
     """Reserve all that is held; the result is written when the trees are gone."""
     vertex_bytes = store.num_vertices * store.index_dtype.itemsize
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
     with budget.together():
-        charge_forest(store, budget, threads, num_vectors=2)
+        charge_forest(store, budget, threads, num_vectors=num_vectors)

@@ -1,7 +1,7 @@
 """Connected components on the workers of a Dask cluster: each links its share of the edges, and their trees are joined in pairs.
 
 In: a store, a client. Out: the trees of all, in this process. First planes are linked, a share on each worker; with the trees that these
-make each links its share of the lists of vertices outside of the largest one. Nothing is kept, so a run whose worker is lost is made again.
+make each links its share of the lists of vertices outside of the largest one. A run whose worker is lost is made again.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options:
         before = None
         for i, phase in enumerate(("planes", "lists")):
             progress(phase, 0, 1)
-            shares = {
-                session.submit(address, with_plugin, worker_forest.link, spec, before): address
-                for spec, address in zip(specs, addresses, strict=True)
-            }
-            joined = session.combine(shares, worker_forest.join, specs[0])
+            joined = session.combine(
+                {
+                    session.submit(address, with_plugin, worker_forest.link, session.lease, spec, before): address
+                    for spec, address in zip(specs, addresses, strict=True)
+                },
+                with_plugin, worker_forest.join, session.lease, specs[0],
+            )  # fmt: skip
             if i:
-                return Linked(*session.gather(joined, needed=addresses)[0])
+                found = Linked(*session.gather(joined, needed=addresses)[0])
+                progress(phase, 1, 1)
+                return found
             (before,) = joined
-            progress(phase, 1, 1)
         raise AssertionError("unreachable")
 
     with ClusterSession(client) as session:

@@ -16,7 +16,6 @@ import google_crc32c
 import numpy as np
 
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, result_bytes
-from oocgraph.algorithms.pagerank_on_cluster import rank_on_cluster
 from oocgraph.allocator import returned_memory
 from oocgraph.config import settings
 from oocgraph.errors import ConvergenceError
@@ -85,7 +84,7 @@ def pagerank(
         two. The ranks differ from those of one process by rounding.
     checkpoint
         Folder for the state of the run, written every `checkpoint_every` iterations and at the end. If it has one, the run goes on from
-        it, and ends with the same ranks, to the last bit.
+        it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
     check_pages
         Compare what is read of the store with its checksums.
     progress
@@ -137,7 +136,7 @@ def pagerank(
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, checkpoint_every, shown)
-        found = _in_process(options, run) if client is None else rank_on_cluster(options, run, client)
+        found = _in_process(options, run) if client is None else _on_cluster(options, run, client)
         run.check_converged(found.state)
     state = found.state
     return PageRankResult(
@@ -255,6 +254,13 @@ def _in_process(options: RankOptions, run: _Run) -> Ranked:
         load_seconds=load_seconds,
         memory_budget=limit_bytes,
     )
+
+
+def _on_cluster(options: RankOptions, run: _Run, client: Any) -> Ranked:
+    """Rank on the workers of a client; imports nothing of Dask before."""
+    from oocgraph.algorithms.pagerank_on_cluster import rank_on_cluster
+
+    return rank_on_cluster(options, run, client)
 
 
 def _measured_step(ranking: Ranking) -> RankIteration:

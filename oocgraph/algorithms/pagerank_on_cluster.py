@@ -41,6 +41,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
         state = run.resumed()
         if state is not None and run.is_done(state):
             return Ranked(state=state, edge_bytes=0, kept_bytes=0, load_seconds=perf_counter() - start, memory_budget=budget.limit_bytes)
+        del state
         fingerprint = graph_fingerprint(store)
         workers = session.find_workers(store.url, fingerprint)
         spec = RanksSpec(
@@ -59,5 +60,5 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
             edge_bytes=sum(part["edge_bytes"] for part in crew.parts),
             kept_bytes=sum(part["kept_bytes"] for part in crew.parts),
             load_seconds=load_seconds,
-            memory_budget=crew.memory_budget,
+            memory_budget=budget.limit_bytes,
         )

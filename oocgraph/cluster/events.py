@@ -83,15 +83,17 @@ class _Hub:
     def remove(self, watch: Watch, client: Any) -> None:
         with self._lock:
             self._watches.discard(watch)
-            if self._watches or client.status != "running":
+            if self._watches:
                 return
-            for topic in self._subscribed:
+            subscribed, self._subscribed = self._subscribed, set()  # a client that connects again has none
+            if client.status != "running":
+                return
+            for topic in subscribed:
                 before = self._before[topic]
                 if before is None:
                     client.unsubscribe_topic(topic)  # or the scheduler would tell a client that leaves of its leaving
                 else:
                     client.subscribe_topic(topic, before)
-            self._subscribed.clear()
 
     def _on_worker(self, address: str, event: tuple[float, Any]) -> Any:
         message = event[1]

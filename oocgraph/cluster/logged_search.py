@@ -83,7 +83,7 @@ class LoggedSearch(Program[Outcome]):
         self._began, self._num_moves = 0.0, crew.num_moves
         self._num_hops = self._num_epochs = 0
 
-    def begin(self, kept: Sequence[Step]) -> Step:
+    def begin(self) -> Step:
         """Begin an epoch after the last step that all partitions have logged."""
         is_first = self._first_step is None
         self._num_epochs += 1

@@ -149,7 +149,7 @@ class _Traversal(Program[Search]):
         """Name of the search in this epoch, on the workers."""
         return f"{self.name}-{self.epoch}"
 
-    def begin(self, kept: Sequence[Step]) -> Step:
+    def begin(self) -> Step:
         """Begin at the sources, where the workers drop what they had of it."""
         self.forget()
         self.epoch += 1

@@ -1,8 +1,8 @@
 """PageRank on a Dask cluster: each worker makes the ranks of a range of vertices, and gets those of all others for the next iteration.
 
 In: a `Crew` that holds the ranges, a `RankRun`. Out: `PowerIteration`, a program of `oocgraph.cluster.supersteps` that makes a `RankState`.
-Ranks are the results of tasks, which all workers have fetched before they begin the next iteration: when a worker is lost, its ranges go to
-others, and the run goes on from the last iteration whose ranks are left.
+Ranks are the results of tasks, and each worker keeps those of all vertices that its last iteration began with: when a worker is lost, its
+ranges go to others, and the run goes on from the last ranks that any of them has.
 """
 
 from __future__ import annotations
@@ -66,28 +66,35 @@ class PowerIteration(Program[RankState]):
         When it ends, and what takes note of its iterations.
     """
 
-    title, label = "PageRank", "pagerank-step"
+    title, label, most_ahead = "PageRank", "pagerank-step", 2
 
     def __init__(self, crew: Crew, name: str, run: RankRun) -> None:
         self._crew, self._session, self._run = crew, crew.session, run
         self.name, self.epoch, self.final_step = name, 0, run.max_iter - 1
         self._ranges: list[tuple[int, int]] = [part["range"] for part in crew.parts]
-        self._last, self._state, self._began = Step(-1), RankState(0, np.empty(0), np.nan, 0.0, np.inf, False), 0.0
+        self._last, self._began, self._fetched = Step(-1), 0.0, (-1, np.empty(0))
 
-    def begin(self, kept: Sequence[Step]) -> Step:
-        """Go on from the last iteration whose ranks are left, or from the checkpoint, or begin."""
+    def begin(self) -> Step:
+        """Go on from the last ranks that a worker has, or from the checkpoint, or begin."""
         self.epoch += 1
         self._began = time.perf_counter()
-        if kept:
-            return kept[-1]
+        addresses, lease = sorted(set(self._crew.placement)), self._session.lease
+        if self.epoch > 1:
+            held = self._session.gather({self._submit(a, worker_ranks.held_step, lease): a for a in addresses})
+            number, address = max(zip([-1 if one is None else one for one in held], addresses, strict=True))
+            if number >= 0:
+                return Step(number, [self._submit(address, worker_ranks.held_slice, lease, number, p) for p in range(len(self._ranges))])
         state = self._run.resumed()
         if state is None:
             return Step(-1)
-        addresses, futures = sorted(set(self._crew.placement)), []
+        futures = []
         for p, (a, z) in enumerate(self._ranges):
             of_range = state if p == 0 else replace(state, dangling=0.0, change=0.0)
             futures.append(self._session.scatter(RankSlice(state.rank[a:z], report_of(of_range)), addresses))
         return Step(state.iteration - 1, futures)
+
+    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._session.submit(address, with_plugin, function, *arguments)
 
     def task(self, partition: int, step: int, *, is_first: bool) -> Task:
         """Return what a worker does in an iteration: `worker_ranks.take_step`."""
@@ -113,15 +120,19 @@ class PowerIteration(Program[RankState]):
         )
 
     def finish(self) -> RankState:
-        """Fetch the ranks."""
+        """Return the last state, with its ranks."""
         return replace(self._state, rank=self._ranks())
 
     def _ranks(self) -> Array:
-        """Fetch the ranks of the last iteration, range by range: (num_vertices,) float64."""
-        rank = np.empty(self._ranges[-1][1])
+        """Fetch the ranks of the last iteration, once, range by range: (num_vertices,) float64."""
+        number, rank = self._fetched
+        if number != self._last.number:
+            self._fetched = -1, np.empty(0)
+            rank = np.empty(self._ranges[-1][1])
 
-        def put(p: int, one: RankSlice) -> None:
-            rank[slice(*self._ranges[p])] = one.rank
+            def put(p: int, one: RankSlice) -> None:
+                rank[slice(*self._ranges[p])] = one.rank
 
-        self._session.gather(dict(zip(self._last.futures, self._crew.placement, strict=True)), put)
+            self._session.gather(dict(zip(self._last.futures, self._crew.placement, strict=True)), put)
+            self._fetched = self._last.number, rank
         return rank

@@ -3,7 +3,7 @@
 In: a `Crew` that holds what the tasks work on, a `Program`. Out: what the program makes of it. A step depends on the steps before of all
 partitions, so it costs one hop of the scheduler; steps after the end do nothing. Each task reports in an event (`OocGraphPlugin.tell`).
 When a worker is lost, what had been submitted is dropped, the crew places its partitions again, and a new *epoch* begins where the
-program can go on: after the last step in the logs (searches), after the last one whose results are left (PageRank), or at the beginning
+program can go on: after the last step in the logs (searches), after the last one whose results a worker has (PageRank), or at the beginning
 (traversals over parts).
 """
 
@@ -24,10 +24,10 @@ from oocgraph.errors import ClusterError
 logger = logging.getLogger(__name__)
 
 KEPT_STEPS = 2
-"""Complete steps whose results are kept: peers may have to fetch those of the last, and a program may go on after the one before."""
+"""Complete steps whose results are kept: peers may have to fetch them."""
 
 MOST_AHEAD = 32
-"""Steps submitted ahead at most."""
+"""Steps submitted ahead at most, of programs that set no limit of their own."""
 
 Task = tuple[Callable[..., Any], tuple[Any, ...]]
 """Function and first arguments of a step; the results of the step before follow, in the order of the partitions."""
@@ -52,7 +52,7 @@ class Step:
 
     @property
     def is_taken(self) -> bool:
-        """Whether workers that are alive have all results."""
+        """Whether all tasks have ended."""
         return all(future.status == "finished" for future in self.futures)
 
 
@@ -71,6 +71,8 @@ class Program(ABC, Generic[Made]):
         The last step that there may be; None: no limit.
     idle_epochs
         Times in a row that it may begin again without having got further.
+    most_ahead
+        Steps submitted ahead at most.
     """
 
     title: str
@@ -79,10 +81,11 @@ class Program(ABC, Generic[Made]):
     epoch: int
     final_step: int | None = None
     idle_epochs: int = MAX_IDLE_EPOCHS
+    most_ahead: int = MOST_AHEAD
 
     @abstractmethod
-    def begin(self, kept: Sequence[Step]) -> Step:
-        """Begin an epoch after the step that is returned, whose results the next one takes; `kept`: the last whose results are left."""
+    def begin(self) -> Step:
+        """Begin an epoch after the step that is returned, whose results the next one takes."""
 
     @abstractmethod
     def task(self, partition: int, step: int, *, is_first: bool) -> Task:
@@ -136,35 +139,37 @@ class Supersteps:
         BudgetError
             What a lost worker held does not fit on those that are left.
         """
-        kept: list[Step] = []
         idle, furthest = 0, None
         while True:
-            start = program.begin([step for step in kept if step.is_taken])
-            idle = 0 if furthest is not None and start.number > furthest else idle
-            furthest = max(start.number, -1 if furthest is None else furthest)
-            epoch = _Epoch(start.number, deque([start]), start.number)
-            kept = []
+            epoch = _Epoch(-1, deque(), -1)
             try:
+                start = program.begin()
+                idle = 0 if furthest is not None and start.number > furthest else idle
+                furthest = max(start.number, -1 if furthest is None else furthest)
+                epoch = _Epoch(start.number, deque([start]), start.number)
                 self._take_steps(program, epoch)
+                self._drop(epoch, after=epoch.done)  # what was submitted ahead
                 return program.finish()
             except WorkersLostError as error:
-                kept = [step for step in epoch.steps if step.number <= epoch.done and step.futures]
                 if idle >= program.idle_epochs:
-                    raise ClusterError(
-                        f"{program.title} does not get on after {idle} attempts: {error}; look at the workers' logs"
-                    ) from error
+                    found = f"{program.title} does not get on after {idle} attempts: {error}"
+                    raise ClusterError(f"{found}; look at the workers' logs") from error
                 idle += 1
                 logger.warning("%s; its partitions are placed again", error)
             finally:
-                self._session.drop(future for step in epoch.steps if step not in kept for future in step.futures)
+                self._drop(epoch)
             self._crew.place_again(self._watch)
+
+    def _drop(self, epoch: _Epoch, after: int = -2) -> None:
+        """Have the scheduler forget the steps after one."""
+        self._session.drop(future for step in epoch.steps if step.number > after for future in step.futures)
 
     def _take_steps(self, program: Program[Any], epoch: _Epoch) -> None:
         """Submit steps, some ahead, until every partition has ended."""
         addresses, partitions = set(self._crew.placement), len(self._crew.placement)
         silences = 0
         while len(epoch.ended) < partitions:
-            while epoch.submitted < epoch.done + self._ahead and epoch.submitted != program.final_step:
+            while epoch.submitted < epoch.done + min(self._ahead, program.most_ahead) and epoch.submitted != program.final_step:
                 self._submit(program, epoch)
             kind, message = self._session.next_event(self._watch, addresses)
             if kind == "done" and any(message in step.futures for step in epoch.steps):

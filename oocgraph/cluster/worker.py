@@ -53,6 +53,10 @@ class Shares(Resident, Protocol):
         """Those that are here, by number."""
         ...
 
+    def take_over(self, before: Any) -> None:
+        """Take what does not depend on the shares from what was kept before; it is closed already."""
+        ...
+
 
 class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     """All that computations keep on a worker.
@@ -125,12 +129,15 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         BudgetError
             They do not fit; the message names the worker.
         """
-        there = self.resident.get(lease)
-        if there is not None and not set(there.shares) >= set(numbers):
-            numbers = sorted({*numbers, *there.shares})  # another worker was lost: all are loaded again, to be charged together
-            self.drop(lease)
         try:
-            return self.keep(lease, lambda: load(numbers))
+            with self.ledger.lock:  # a load that began before, and whose client has given it up, ends first
+                self.check_lease(lease)
+                there = self.resident.get(lease)
+                if there is not None and not set(there.shares) >= set(numbers):
+                    numbers = sorted({*numbers, *there.shares})  # another worker was lost: all are loaded again, to be charged together
+                    self.drop(lease)
+                    self.keep(lease, lambda: load(numbers)).take_over(there)
+                return self.keep(lease, lambda: load(numbers))
         except BudgetError as error:
             raise BudgetError(
                 f"worker {self.worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "

@@ -5,20 +5,22 @@ In: a `ForestSpec`, and what all workers have found before. Out: `Linked`. Two o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
 from oocgraph.kernels.load import load_kernels
-from oocgraph.memory import device_bytes_read
-from oocgraph.store.graph import open_graph
+from oocgraph.memory import Budget, device_bytes_read
+from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array
 
 FIRST_PLANES = 2
 """Planes that are linked before workers learn of each other's trees; more are not, because the largest tree is found by then."""
 
-NUM_VECTORS = 5
-"""Of a worker: its trees; and two that it joins, as Dask has brought them and copied."""
+NUM_VECTORS = 7
+"""Of a worker: what all have found before, its own trees and a neighbour's, the sum of these, another sum, and copies of both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,39 @@ class Linked(NamedTuple):
     device_bytes: int
 
 
-def link(plugin: Any, spec: ForestSpec, before: Linked | None) -> Linked:
+@dataclass(slots=True)
+class HeldForest:
+    """The memory for trees, from the first share until the lease is released; what is done with it is done in turn."""
+
+    store: CSRStore
+    threads: int
+    budget: Budget
+    ledger: WorkerLedger
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def forget(self, search: str) -> None:
+        """Do nothing: no search has a state here."""
+
+    def close(self) -> None:
+        """Give back everything."""
+        with self.lock:
+            self.ledger.close(self.budget)
+
+
+def _held(plugin: Any, lease: str, spec: ForestSpec) -> HeldForest:
+    def make() -> HeldForest:
+        store = open_graph(spec.url, check_pages=spec.check_pages)
+        load_kernels(kernel_calls(store.index_dtype))
+        threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
+        with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+            charge_forest(store, budget, threads, num_vectors=NUM_VECTORS)
+        return HeldForest(store, threads, budget, plugin.ledger)
+
+    held: HeldForest = plugin.keep(lease, make)
+    return held
+
+
+def link(plugin: Any, lease: str, spec: ForestSpec, before: Linked | None) -> Linked:
     """Link a share of the first planes, or where `before` has those of all workers, of the lists that are needed then.
 
     Raises
@@ -72,14 +106,10 @@ def link(plugin: Any, spec: ForestSpec, before: Linked | None) -> Linked:
     CorruptStoreError
         The store cannot be read.
     """
-    plugin.at("compute", 0 if before is None else 1, spec.share[0])
-    store = open_graph(spec.url, check_pages=spec.check_pages)
-    load_kernels(kernel_calls(store.index_dtype))
-    threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
-        charge_forest(store, budget, threads, num_vectors=NUM_VECTORS)
-    try:
-        forest, device = Forest(store, threads, share=spec.share), device_bytes_read()
+    held = _held(plugin, lease, spec)
+    with held.lock:
+        plugin.at("compute", 0 if before is None else 1, spec.share[0])
+        forest, device = Forest(held.store, held.threads, share=spec.share), device_bytes_read()
         if before is None:
             forest.link_planes(FIRST_PLANES)
         else:
@@ -90,13 +120,13 @@ def link(plugin: Any, spec: ForestSpec, before: Linked | None) -> Linked:
         if before is not None and spec.share[0] == 0:
             read = [a + b for a, b in zip(read, before[2:], strict=True)]
         return Linked(forest.parent, forest.num_planes, *read)
-    finally:
-        plugin.ledger.close(budget)
 
 
-def join(spec: ForestSpec, one: Linked, other: Linked) -> Linked:
+def join(plugin: Any, lease: str, spec: ForestSpec, one: Linked, other: Linked) -> Linked:
     """Join what two workers have found; neither is changed, Dask may send it again."""
-    forest = Forest(open_graph(spec.url), 1)
-    forest.parent = one.parent.copy()
-    forest.join(other.parent.copy())
-    return Linked(forest.parent, one.num_planes, *(a + b for a, b in zip(one[2:], other[2:], strict=True)))
+    held = _held(plugin, lease, spec)
+    with held.lock:
+        forest = Forest(held.store, held.threads)
+        forest.parent = one.parent.copy()
+        forest.join(other.parent.copy())
+        return Linked(forest.parent, one.num_planes, *(a + b for a, b in zip(one[2:], other[2:], strict=True)))

@@ -124,6 +124,9 @@ class HeldMembers:
         """The members."""
         return self.held.members
 
+    def take_over(self, before: HeldMembers) -> None:
+        """Take nothing: searches begin again."""
+
     def close(self) -> None:
         """Give back everything."""
         with self.lock:

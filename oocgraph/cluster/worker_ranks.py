@@ -1,7 +1,7 @@
 """What a worker does for PageRank: it has the in-edges of a range of vertices, and makes their ranks from those of all.
 
 In: a `RanksSpec`, and the ranks of the iteration before, range by range. Out: `RankSlice`, the ranks of one range, which Dask brings to the
-other workers. Nothing else is kept from one iteration to the next: any worker that has the edges can go on from any iteration.
+other workers. Any worker that has the edges can go on from any iteration; each keeps the ranks that its last one began with.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.specs import GraphSpec
+from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
 from oocgraph.products.personalization import charge_wanted, wanted_of
 from oocgraph.products.ranking import (
@@ -120,7 +120,6 @@ def cut_rows(store: CSRStore, num_ranges: int) -> tuple[list[tuple[int, int]], l
 class HeldRanks:
     """The in-edges of one lease on one worker."""
 
-    spec: RanksSpec
     jumps: Jumps
     strength: Array
     ranges: list[tuple[int, int]]
@@ -129,12 +128,18 @@ class HeldRanks:
     ledger: WorkerLedger
     share: Array
     own: Array
+    before: tuple[int, tuple[RankSlice, ...]] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take_over(self, before: HeldRanks) -> None:
+        """Take the last ranks of all vertices."""
+        self.before, before.before = before.before, None
 
     def close(self) -> None:
         """Give back everything."""
         with self.lock:
             self.shares.clear()
+            self.share = self.own = self.strength = np.empty(0)
             self.ledger.close(self.budget)
 
     def forget(self, search: str) -> None:
@@ -182,7 +187,7 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
             budget.release(LATER)
     longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
-    return HeldRanks(spec, jumps, strength, ranges, rows, budget, plugin.ledger, np.empty(store.num_vertices), np.empty(longest))
+    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, np.empty(store.num_vertices), np.empty(longest))
 
 
 def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSlice:
@@ -206,7 +211,8 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
     with there.lock:
         state = joined([one.report for one in before]) if before else first_state(there.jumps, there.strength)
         if state.change < step.enough:
-            return before[p]  # the run has ended; this step was submitted ahead
+            return RankSlice(np.empty(0), before[p].report)  # the run has ended; this step was submitted ahead
+        there.before = (step.number - 1, before) if before else None
         plugin.at("receive", step.number, p)
         rows, jumps, began, device = there.shares[p], there.jumps, time.perf_counter(), device_bytes_read()
         requested = rows.edges.bytes_requested
@@ -231,3 +237,17 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
         "was_single": state.single,
     })  # fmt: skip
     return RankSlice(rank, report)
+
+
+def held_step(plugin: Any, lease: str) -> int:
+    """Return the step whose ranks, of all vertices, this worker has; -1: of none."""
+    there: HeldRanks | None = plugin.resident.get(lease)
+    return -1 if there is None or there.before is None else there.before[0]
+
+
+def held_slice(plugin: Any, lease: str, number: int, p: int) -> RankSlice:
+    """Return the ranks of a range after a step that `held_step` has named."""
+    there: HeldRanks | None = plugin.resident.get(lease)
+    if there is None or there.before is None or there.before[0] != number:
+        raise StateLostError(f"worker {plugin.worker.address} does not hold the ranks of step {number}")
+    return there.before[1][p]

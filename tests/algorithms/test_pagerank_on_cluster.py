@@ -20,7 +20,6 @@ from oocgraph import (
     generate_kronecker,
     pagerank,
 )
-from oocgraph.cluster import supersteps
 from oocgraph.cluster.ranks import PowerIteration
 from oocgraph.cluster.worker_ranks import cut_rows
 from oocgraph.memory import host_bytes
@@ -162,13 +161,13 @@ def test_a_lost_worker_costs_an_iteration_or_two(tmp_path, kron, phase):
     with Cluster(tmp_path, workers=3) as cluster, Trap(cluster.client, phase, 5) as trap:
         begun, begin = [], PowerIteration.begin
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(PowerIteration, "begin", lambda self, kept: begun.append(begin(self, kept)) or begun[-1])
+            patch.setattr(PowerIteration, "begin", lambda self: begun.append(begin(self)) or begun[-1])
             found = trap.watch(in_background(pagerank, kron, tol=1e-10, client=cluster.client))
             trap.kill()
             check(found.result(timeout=PATIENCE), expected)
         first, second = begun
         assert first.number == -1
-        assert 4 - supersteps.KEPT_STEPS < second.number <= 5
+        assert second.number in (3, 4)  # as others had begun iteration 5, or not yet
 
 
 @pytest.mark.kill
