@@ -176,6 +176,8 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     with plugin.ledger.opening(requested) as budget:
         with budget.together():
             charge_wanted(store, spec.personalization, budget)
+            if spec.personalization is not None:
+                budget.reserve("the personalization as it was sent", 8 * store.attributes.num_input_vertices)
             budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
             budget.reserve(LATER, max(sum(sizes), weights))
         budget.release(LATER)
