@@ -46,7 +46,7 @@ class ClusterProduct:
     parts
         Of the matrix; those of a stored graph unread, those in memory are sent.
     specs, addresses
-        What each part's worker is told, and which it is.
+        Share of each part's worker, and the worker's address.
 
     Raises
     ------
@@ -73,7 +73,7 @@ class ClusterProduct:
         ClusterError
             A worker or the scheduler was lost.
         OocGraphError
-            Whatever a worker raises: its memory does not do, the store is damaged, a value is NaN.
+            Raised on a worker: its memory is too small, the store is damaged, or a value is NaN.
         """
         if not self._work:
             return

@@ -203,7 +203,7 @@ class ClusterRuntime:
 
     @property
     def few(self) -> Few:
-        """What a search that begins now is told (`oocgraph.engine.part.few_of`), and one that goes on later must be told again."""
+        """Limits of tiny levels for a search that begins now (`oocgraph.engine.part.few_of`); one that is resumed must reuse its own."""
         return few_of(self.store, in_memory=all(part["in_memory"] for part in self.parts))
 
     def search(

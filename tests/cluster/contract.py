@@ -64,7 +64,7 @@ class ClusterContract:
             self.check(store, compute())
 
     def test_a_client_that_has_gone(self, cluster, kron, tmp_path):
-        """One clear error, for what was opened before too; what it has left is given back by whoever comes next."""
+        """One clear error, even for a graph that was open; the next client's session frees what the first has left on the workers."""
         store, _ = kron
         client = Client(cluster.address, set_as_default=False)
 

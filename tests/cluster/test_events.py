@@ -92,7 +92,7 @@ def test_nothing_stays_subscribed():
     client.status = "closed"
     with Watch(client, "c"):
         pass
-    assert client.subscribed == {STEPS}  # a client that is closed cannot be told
+    assert client.subscribed == {STEPS}  # a closed client can no longer unsubscribe
 
 
 def test_data_that_is_replicated_meanwhile_ends_no_connection(client):
