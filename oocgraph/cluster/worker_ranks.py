@@ -38,6 +38,8 @@ from oocgraph.types import Array
 
 LATER = "pieces of edges of later ranges"
 
+PIECES = "pieces of edges"
+
 Report = tuple[int, float, float, float, bool]
 
 NUM_FLOATS = 5
@@ -179,8 +181,8 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             if spec.personalization is not None:
                 budget.reserve("the personalization as it was sent", 8 * store.attributes.num_input_vertices)
             budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
-            budget.reserve(LATER, max(sum(sizes), weights))
-        budget.release(LATER)
+            budget.reserve(PIECES, max(sum(sizes), weights))
+        budget.release(PIECES)
         jumps = Jumps(store.num_vertices, spec.damping, wanted_of(store, spec.personalization), spec.precision)
         strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
         for i, p in enumerate(numbers):

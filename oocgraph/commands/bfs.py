@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.clusters import Place, cluster_options
+from oocgraph.commands.clusters import Place, cluster_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -87,8 +87,7 @@ def bfs(
         else:
             result = _search_anywhere(store, source, memory, progress, client=client, **place.search_options(), **options)
         result_seconds = _write(result, out, overwrite=overwrite)
-    peak = "peak_host_bytes" if client is None else "client_peak_host_bytes"
-    fields = {**result.summary(), "result_seconds": result_seconds, peak: sampler.peak_bytes}
+    fields = {**result.summary(), "result_seconds": result_seconds, peak_name(client): sampler.peak_bytes}
     if validate:
         start = perf_counter()
         verify_bfs(store, result, memory_budget=memory if client is None else None)

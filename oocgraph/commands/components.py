@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options
+from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -65,5 +65,5 @@ def components(
     seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
-    fields["peak_host_bytes" if client is None else "client_peak_host_bytes"] = sampler.peak_bytes
+    fields[peak_name(client)] = sampler.peak_bytes
     emit(fields, as_json=as_json, title=repr(result))

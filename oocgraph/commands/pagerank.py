@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.clusters import Place, client_options
+from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -92,7 +92,7 @@ def pagerank(
         best = result.top(num_top)
     fields = {**result.summary(), "result_seconds": result_seconds}
     fields.pop("peak_host_bytes")
-    fields["peak_host_bytes" if client is None else "client_peak_host_bytes"] = sampler.peak_bytes
+    fields[peak_name(client)] = sampler.peak_bytes
     fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
     emit(fields, as_json=as_json, title=repr(result))
     if not as_json:
