@@ -21,9 +21,9 @@ from oocgraph.config import check_threads, settings
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
-from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, num_private_vectors
+from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
-from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
+from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.store.libraries import load_libraries
@@ -103,7 +103,7 @@ def spmv(
     Notes
     -----
     Edges of a graph are streamed, each read once, even if they would fit: for many products of one graph use
-    `oocgraph.products.stored_product.StoredProduct`, which keeps them. Host bytes of a graph: x in store order, y in both, and a few
+    `oocgraph.sparse.edge_stream.EdgeStream`, which keeps them. Host bytes of a graph: x in store order, y in both, and a few
     pieces of 2 MiB of neighbours (of a compressed or remote store a few chunks); of a matrix: y, and by column a vector like it for each
     thread but one. All is charged before the run.
 
@@ -197,12 +197,12 @@ def _of_graph(operand: GraphOperand, *, threads: int, limit_bytes: int) -> Array
         budget.reserve("vectors", operand.vector_bytes)
         budget.reserve("vertex ids", BLOCK_BYTES)
         budget.reserve("threads and compiled code", SLACK_BYTES)
-        product = StoredProduct(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
+        edges = EdgeStream(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
     with returned_memory():
         sums = ring.zeros(store.num_vertices, operand.dtype)
-        product.multiply(operand.in_store_order(), sums, ring)
+        multiply_streamed(edges, operand.in_store_order(), sums, ring)
         if not ring.is_boolean and has_nan(sums):
-            refuse_nan(product.values(), operand.values_name)
+            refuse_nan(edges.values(), operand.values_name)
         return operand.in_input_order(sums)
 
 

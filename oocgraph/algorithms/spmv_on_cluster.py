@@ -22,8 +22,8 @@ from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.products.product import is_by_row
-from oocgraph.products.stored_product import stored_matrix
 from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.types import Array

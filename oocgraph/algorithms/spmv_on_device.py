@@ -21,10 +21,9 @@ from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
 from oocgraph.products.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
-from oocgraph.products.product_checks import check_shape, check_values_dtype, compute_dtype, has_nan, refuse_nan
-from oocgraph.products.stored_product import read_piece, stored_matrix
+from oocgraph.products.product_checks import check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
-from oocgraph.store.graph import CSRStore
+from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.types import Array
 
@@ -48,7 +47,7 @@ def _of_graph(devices: Sequence[Device], operand: GraphOperand, limit_bytes: int
     store, ring, column = operand.store, operand.semiring, operand.column
     matrix = stored_matrix(store, transpose=operand.transpose, column=column)
     parts = balanced_partition(matrix, len(devices))
-    shares = _shares(devices, parts, operand, requested, partial(_read_stored, store, column, ring))
+    shares = _shares(devices, parts, operand, requested, partial(_read_stored, operand))
     budget = Budget(limit_bytes)
     with budget.together():
         budget.reserve("vectors", operand.vector_bytes + 2 * store.num_vertices * shares[0].dtype.itemsize)
@@ -86,8 +85,8 @@ def _shares(
     ]
 
 
-def _read_stored(store: CSRStore, column: str | None, semiring: Semiring, piece: Any, buffers: dict[str, Array]) -> Any:
-    return read_piece(piece, buffers, store, column, semiring)
+def _read_stored(operand: GraphOperand, piece: Any, buffers: dict[str, Array]) -> Any:
+    return checked_piece(piece.load(buffers), operand.semiring, operand.values_name)
 
 
 def multiply_where_it_is(

@@ -24,9 +24,9 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply
-from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
+from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed
 from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Array, Progress
@@ -249,15 +249,15 @@ def _stream(store: CSRStore, num_rounds: int, threads: int, budget: Budget, prog
     with budget.together():
         budget.reserve("vectors", 2 * 8 * store.num_vertices)
         budget.reserve("threads and compiled code", SLACK_BYTES)
-        product = StoredProduct(store, budget, transpose=False, column=None, threads=threads)
+        edges = EdgeStream(store, budget, transpose=False, column=None, threads=threads)
     x = np.random.default_rng(1).random(store.num_vertices)
 
     def stream(_number: int) -> _Streamed:
         drop_page_cache(chunk_files(arrays))
-        y, requested, device, began = np.zeros_like(x), product.bytes_requested, device_bytes_read(), time.perf_counter()
-        product.multiply(x, y, ring)
+        y, requested, device, began = np.zeros_like(x), edges.bytes_requested, device_bytes_read(), time.perf_counter()
+        multiply_streamed(edges, x, y, ring)
         seconds = time.perf_counter() - began
-        return _Streamed(seconds, product.bytes_requested - requested, device_bytes_read() - device)
+        return _Streamed(seconds, edges.bytes_requested - requested, device_bytes_read() - device)
 
     subjects: dict[str, Callable[[int], Any]] = {"sequential": lambda _number: sequential_bytes_per_second(arrays), "streamed": stream}
     with PeakSampler() as sampler:

@@ -16,10 +16,10 @@ import numpy as np
 
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget
-from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, num_private_vectors
+from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
-from oocgraph.products.stored_product import StoredProduct, part_of, stored_matrix
 from oocgraph.sparse.balanced import balanced_partition
+from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import open_graph
 from oocgraph.types import Array
@@ -48,7 +48,7 @@ class ProductSpec:
     entries
         First nonzero of the part and the one behind its last.
     transpose, column
-        Of the graph, as in `StoredProduct`.
+        Of the graph, as in `EdgeStream`.
     part_bytes
         What is sent of a matrix.
     """
@@ -113,11 +113,11 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     _load(spec, x, part)
     with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
         _reserve_result(plugin, spec, budget)
-        product = None if spec.url is None else _stored(plugin, spec, budget)
+        edges = None if spec.url is None else _stored(plugin, spec, budget)
     try:
         y = ring.zeros(spec.num_lines, np.dtype(spec.dtype))
-        if product is not None:
-            product.multiply(x, y, ring)
+        if edges is not None:
+            multiply_streamed(edges, x, y, ring)
         else:
             threads = _threads(plugin, spec)
             parts: list[Any] = list(balanced_partition(part, PARTS_PER_THREAD * threads))
@@ -125,7 +125,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     finally:
         plugin.ledger.close(budget)
     if not ring.is_boolean and has_nan(y) and ring.uses_values:
-        refuse_nan(*((product.values(), f"{spec.column} of {spec.url}") if product else ([(part.start, part.values)], "the matrix")))
+        refuse_nan(*((edges.values(), edges.values_name) if edges else ([(part.start, part.values)], "the matrix")))
     return y
 
 
@@ -136,10 +136,10 @@ def add_partials(spec: ProductSpec, one: Array, other: Array) -> Array:
     return y
 
 
-def _stored(plugin: Any, spec: ProductSpec, budget: Budget) -> StoredProduct:
+def _stored(plugin: Any, spec: ProductSpec, budget: Budget) -> EdgeStream:
     """Open the part of a stored graph, and charge what streaming it holds."""
     assert spec.url is not None
-    return StoredProduct(
+    return EdgeStream(
         open_graph(spec.url, check_pages=spec.check_pages),
         budget,
         transpose=spec.transpose,

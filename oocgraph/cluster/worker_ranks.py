@@ -31,8 +31,8 @@ from oocgraph.products.ranking import (
     strength_of,
     vector_bytes,
 )
-from oocgraph.products.stored_product import stored_matrix
 from oocgraph.sparse.balanced import balanced_partition, cut
+from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array
 

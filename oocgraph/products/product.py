@@ -1,6 +1,6 @@
 """A matrix times a vector by threads, part by part: rows go straight to their place, columns are added up as a tree.
 
-In: parts of a matrix (`oocgraph.sparse.partial`), in memory or still in a store, and a vector. Out: ``y = plus(y, A x)``. Parts by
+In: parts of a matrix (`oocgraph.sparse.partial`), in memory or streamed from a store, and a vector. Out: ``y = plus(y, A x)``. Parts by
 row write disjoint rows; of a row that is cut each part but the first hands back one number, and these are added at the end, part by part.
 Parts by column all reach every row: each thread adds to a vector of its own, and the vectors are added in pairs, in log2(threads) steps.
 
@@ -17,14 +17,17 @@ import numpy as np
 
 from oocgraph.kernels import load, spmv
 from oocgraph.kernels.semirings import Semiring
+from oocgraph.products.product_checks import checked_piece
+from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.types import Array
 
 PARTS_PER_THREAD = 8
 """Parts of what is in memory for each thread, so that one that is held up does not hold up the others."""
 
-Visit = Callable[[int, Callable[[Any], Array]], Array]
-"""Called with the number of a part and what to do with it once it is in memory; returns what that returns."""
+
+_Each = Callable[[Callable[[Any], Array]], list[Array]]
+"""Calls a function with every part, in threads, and returns what it made of them in their order."""
 
 
 def is_by_row(part: Partial) -> bool:
@@ -43,10 +46,8 @@ def load_kernel(part: Partial, x: Array, y: Array, semiring: Semiring) -> None:
     load.load_kernel(kernel, arguments)
 
 
-def multiply(
-    parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, visit: Visit | None = None, first_row: int = 0
-) -> None:
-    """Add the product of a matrix and a vector to `y`.
+def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, threads: int, first_row: int = 0) -> None:
+    """Add the product of a matrix in memory and a vector to `y`.
 
     Parameters
     ----------
@@ -56,26 +57,47 @@ def multiply(
     y : (num_rows,) like `x`
     threads
         Threads that take parts, each when it is done with the last.
-    visit
-        Brings a part into memory for as long as it is used, in one of the threads; by default it is there.
     first_row
         Row of ``y[0]``; only for parts by row.
 
     Notes
     -----
-    Host bytes: `num_private_vectors` times `y`, and what `visit` holds.
+    Host bytes: `num_private_vectors` times `y`.
     """
     if not parts:
         return
-    visit = visit or (lambda i, use: use(parts[i]))
     with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-spmv") as pool:
         if is_by_row(parts[0]):
-            _by_rows(parts, x, y, semiring, pool, visit, first_row)
+            _by_rows(parts, x, y, semiring, lambda use: list(pool.map(use, parts)), first_row)
         else:
-            _by_columns(len(parts), x, y, semiring, pool, visit, num_private_vectors(parts, threads))
+            _by_columns(parts, x, y, semiring, pool, num_private_vectors(parts, threads))
 
 
-def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, first_row: int) -> None:
+def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring) -> None:
+    """Add the product of a stored graph, or of a range of its rows, and a vector to `y`.
+
+    Parameters
+    ----------
+    x : (num_vertices,) float32 or float64; uint8 (0 and 1) in ``or_and``
+        In store order.
+    y : (rows of ``edges.part``,) like `x`
+        The first may have been begun by an earlier part: then what is added to it is only this part's share of it.
+
+    Raises
+    ------
+    CorruptStoreError
+        The store cannot be read, or a neighbour is no vertex.
+    OocGraphError
+        A value is NaN, in a semiring that would not hand it on.
+    """
+
+    def each(use: Callable[[Any], Array]) -> list[Array]:
+        return edges.each(lambda part: use(checked_piece(part, semiring, edges.values_name)))
+
+    _by_rows(edges.parts, x, y, semiring, each, edges.part.first_line)
+
+
+def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, each: _Each, first_row: int) -> None:
     def add_rows(part: PartialCSR | PartialCOO) -> Array:
         """Return what the part has of a row that was begun before: (1,) like `y`."""
         carry = semiring.zeros(1, y.dtype)
@@ -83,8 +105,8 @@ def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool:
         kernel(*arguments)
         return carry
 
-    carries = pool.map(lambda i: visit(i, add_rows), range(len(parts)))
-    cut = [(part.first_line - first_row, carry) for part, carry in zip(parts, list(carries), strict=True) if part.first_line_partial]
+    carries = each(add_rows)
+    cut = [(part.first_line - first_row, carry) for part, carry in zip(parts, carries, strict=True) if part.first_line_partial]
     for row, carry in cut:
         semiring.add(y[row : row + 1], carry)
 
@@ -95,12 +117,13 @@ def put_rows(part: Partial, rows: Array, y: Array, semiring: Semiring) -> None:
     semiring.add(own, rows)
 
 
-def _by_columns(num_parts: int, x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, visit: Visit, num_private: int) -> None:
+def _by_columns(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, num_private: int) -> None:
     sums = [y, *(semiring.zeros(y.size, y.dtype) for _ in range(num_private))]
 
     def add_share(g: int) -> None:
-        for i in range(g, num_parts, len(sums)):
-            visit(i, lambda part: _add_columns(part, x, sums[g], semiring))
+        for part in parts[g :: len(sums)]:
+            kernel, arguments = _call(part, x, sums[g], y[:0], semiring)
+            kernel(*arguments)
 
     for _ in pool.map(add_share, range(len(sums))):
         pass
@@ -110,13 +133,6 @@ def _by_columns(num_parts: int, x: Array, y: Array, semiring: Semiring, pool: Th
         for _ in pool.map(lambda g, d=distance: semiring.add(sums[g], sums[g + d]), nearer):
             pass
         distance *= 2
-
-
-def _add_columns(part: PartialCSC | PartialCOO, x: Array, y: Array, semiring: Semiring) -> Array:
-    """Multiply a part by column into the whole of `y`."""
-    kernel, arguments = _call(part, x, y, y[:0], semiring)
-    kernel(*arguments)
-    return y
 
 
 def _call(part: Any, x: Array, y: Array, carry: Array, semiring: Semiring) -> tuple[Any, tuple[Any, ...]]:

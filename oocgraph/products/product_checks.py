@@ -12,6 +12,7 @@ import numpy as np
 
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import Semiring
+from oocgraph.sparse.partial import PartialCSR
 from oocgraph.types import Array
 
 CHECKED_ELEMENTS = 1 << 18
@@ -65,6 +66,13 @@ def compute_dtype(x: np.dtype[Any], values: np.dtype[Any] | None, semiring: Semi
 def has_nan(y: Array) -> bool:
     """Whether a result is NaN somewhere."""
     return any(bool(np.isnan(y[start : start + CHECKED_ELEMENTS]).any()) for start in range(0, y.size, CHECKED_ELEMENTS))
+
+
+def checked_piece(piece: PartialCSR, semiring: Semiring, where: str) -> PartialCSR:
+    """Return a piece of a stored graph that was read; sums hand a NaN on, ``or_and`` does not and refuses it (`refuse_nan`)."""
+    if semiring.is_boolean and piece.values is not None:
+        refuse_nan([(piece.start, piece.values)], where)
+    return piece
 
 
 def refuse_nan(pieces: Iterable[tuple[int, Array]], where: str) -> None:

@@ -26,7 +26,7 @@ from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.products.personalization import Wanted
-from oocgraph.products.stored_pieces import StoredPieces
+from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import row_degrees
@@ -136,7 +136,7 @@ class RankRows:
 
     Attributes
     ----------
-    edges : StoredPieces
+    edges : EdgeStream
         The in-edges.
     rows : slice
         The vertices.
@@ -147,7 +147,7 @@ class RankRows:
         entries: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         self._url, self._jumps = store.url, jumps
-        self.edges = StoredPieces(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, entries=entries)
+        self.edges = EdgeStream(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, entries=entries)
         self.rows = slice(self.edges.part.first_line, self.edges.part.stop_line)
         self._strength = strength[self.rows]
         self._wanted = None if jumps.wanted.by_vertex is None else jumps.wanted.by_vertex[self.rows]
@@ -217,7 +217,7 @@ class Ranking:
     ----------
     state : RankState
         What the last iteration made; `begin` sets it.
-    edges : StoredPieces
+    edges : EdgeStream
         The in-edges.
     jumps : Jumps
         What is one number for all vertices.
@@ -315,9 +315,9 @@ def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threa
 
 
 def pieces_bytes(store: CSRStore, **options: Any) -> int:
-    """Return what `StoredPieces` with these options hold at least."""
+    """Return what `EdgeStream` with these options hold at least."""
     alone = Budget(sys.maxsize, baseline_bytes=0)
-    StoredPieces(store, alone, **options)
+    EdgeStream(store, alone, **options)
     return alone.reserved_bytes
 
 
@@ -329,7 +329,7 @@ def vector_bytes(store: CSRStore, column: str | None, *, num_floats: int) -> int
 
 def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> Array:
     """Sum of the weights of each vertex's out-edges: (num_vertices,) float64."""
-    edges = StoredPieces(store, budget, transpose=False, column=column, threads=threads)
+    edges = EdgeStream(store, budget, transpose=False, column=column, threads=threads)
     strength = np.zeros(store.num_vertices)
 
     def add(part: PartialCSR) -> tuple[int, float]:
@@ -342,15 +342,14 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
         if bad >= 0:
             value = store.array(f"out/{column}").read(bad, bad + 1)[0]
             raise OocGraphError(
-                f"weight {bad:,} of {column} of {store.url} is {value}, but weights of PageRank are finite and not negative; "
+                f"weight {bad:,} of {edges.values_name} is {value}, but weights of PageRank are finite and not negative; "
                 "choose another column with weights=, or weights=False to count each edge as 1"
             )
         if part.first_line_partial:
             strength[part.first_line] += carry
     if strength.size and not np.isfinite(strength.max()):
-        raise OocGraphError(f"{column} of {store.url}: the weights of one vertex sum up to more than a float64 holds; scale them down")
-    for name in ("pieces of edges", "page alignment"):
-        budget.release(name)
+        raise OocGraphError(f"{edges.values_name}: the weights of one vertex sum up to more than a float64 holds; scale them down")
+    budget.release("pieces of edges")
     return strength
 
 

@@ -28,8 +28,9 @@ from oocgraph import (
 )
 from oocgraph.algorithms import pagerank as module
 from oocgraph.memory import Budget, PeakSampler, host_bytes
-from oocgraph.products import ranking, stored_product
-from oocgraph.products.stored_pieces import StoredPieces
+from oocgraph.products import ranking
+from oocgraph.sparse import edge_stream
+from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.arrays import PlainArray
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
@@ -39,7 +40,7 @@ from tests.stores import random_edges, rewrite, string_store
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Rows are cut many times, even of small graphs."""
-    monkeypatch.setattr(stored_product, "PIECE_BYTES", 60)
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 60)
 
 
 def networkx_graph(store):
@@ -327,7 +328,7 @@ def store(tmp_path_factory):
 class TestMemory:
     @pytest.fixture(autouse=True)
     def pieces(self, monkeypatch):
-        monkeypatch.setattr(stored_product, "PIECE_BYTES", 256 << 10)
+        monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256 << 10)
 
     @pytest.mark.parametrize("codec", ["none", "zstd"])
     @pytest.mark.parametrize("kept", [0, 0.5, 1])
@@ -347,7 +348,7 @@ class TestMemory:
             return num_kept
 
         first = pagerank(store, threads=2, tol=0, max_iter=5)
-        monkeypatch.setattr(StoredPieces, "_keep", keep)
+        monkeypatch.setattr(EdgeStream, "_keep", keep)
         monkeypatch.setattr(module, "Budget", Noted)
         gc.collect()
         with PeakSampler() as sampler:
@@ -394,7 +395,7 @@ class TestMemory:
 
     @pytest.mark.usefixtures("steady_memory")
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
-        monkeypatch.setattr(stored_product.StoredProduct, "_read", None)
+        monkeypatch.setattr(EdgeStream, "_read", None)
         with pytest.raises(BudgetError, match=r"set --memory \(memory_budget\) to at least"):
             pagerank(store, weights=False, memory_budget=host_bytes() + (1 << 20))
 
@@ -437,8 +438,8 @@ class TestDirectReads:
 
     @pytest.fixture(autouse=True)
     def small_cache(self, monkeypatch):
-        monkeypatch.setattr(stored_product, "PIECE_BYTES", 256 << 10)
-        monkeypatch.setattr(StoredPieces, "_keep", lambda _self, _budget: 0)
+        monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256 << 10)
+        monkeypatch.setattr(EdgeStream, "_keep", lambda _self, _budget: 0)
         monkeypatch.setattr(ranking, "page_cache_bytes", lambda _budget_bytes: 1 << 20)
 
     @pytest.mark.parametrize("supported", [True, False])

@@ -14,8 +14,9 @@ from oocgraph import BudgetError, CorruptStoreError, OocGraphError, build_csr, o
 from oocgraph.algorithms import spmv as module
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, host_bytes
-from oocgraph.products import stored_product
-from oocgraph.products.stored_product import StoredProduct
+from oocgraph.products.product import multiply_streamed
+from oocgraph.sparse import edge_stream
+from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.vertices import VertexIds
 from tests.ingest.helpers_build import ArraySource
 from tests.products.test_product import dense_product
@@ -27,7 +28,7 @@ from tests.stores import random_edges, rewrite, string_store
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Rows are cut many times, even of small graphs."""
-    monkeypatch.setattr(stored_product, "PIECE_BYTES", 60)
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 60)
 
 
 def expected_of(matrix, x, name, transpose):
@@ -217,7 +218,7 @@ def store(tmp_path_factory):
 class TestMemory:
     @pytest.fixture(autouse=True)
     def pieces(self, monkeypatch):
-        monkeypatch.setattr(stored_product, "PIECE_BYTES", 256 << 10)
+        monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256 << 10)
 
     @pytest.mark.parametrize("codec", ["none", "zstd"])
     def test_peak_is_what_was_promised(self, store, tmp_path, monkeypatch, codec):
@@ -250,7 +251,7 @@ class TestMemory:
         gc.collect()
         message = r"vectors .*, pieces of edges .* need .*set --memory \(memory_budget\) to at least"
         with monkeypatch.context() as patch:
-            patch.setattr(stored_product, "multiply", None)
+            patch.setattr(EdgeStream, "each", None)
             with pytest.raises(BudgetError, match=message) as refused:
                 spmv(store, x, memory_budget=host_bytes() + (4 << 20))
         smallest = int(re.search(r"at least (\d+)M", str(refused.value))[1])
@@ -271,18 +272,18 @@ class TestMemory:
         expected, ring = None, semiring_of("plus_times")
         for room in (0, 8 << 20, 1 << 30):
             budget = Budget(host_bytes() + (40 << 20) + room)
-            product = StoredProduct(store, budget, transpose=False, column="weight", threads=2, keep_edges=room > 0)
+            edges = EdgeStream(store, budget, transpose=False, column="weight", threads=2, keep_edges=room > 0)
             read = []
             for _ in range(3):
                 y = np.zeros_like(x)
-                product.multiply(x, y, ring)
+                multiply_streamed(edges, x, y, ring)
                 expected = y if expected is None else expected
                 np.testing.assert_allclose(y, expected)
-                read.append(product.bytes_requested)
-            assert (product.num_kept > 0) == (room > 0)
+                read.append(edges.bytes_requested)
+            assert (edges.num_kept > 0) == (room > 0)
             again = read[1] - read[0]
             assert again == read[2] - read[1]
             if room == 1 << 30:
                 assert again == 0
-                assert product.num_kept == len(product.parts)
+                assert edges.num_kept == len(edges.parts)
             assert again == read[0] if room == 0 else again < read[0]

@@ -78,9 +78,9 @@ def test_ratios_are_made_inside_a_round():
 
 @pytest.mark.usefixtures("steady_memory")
 def test_edges_on_disk_are_compared_with_the_disk(store, monkeypatch):
-    from oocgraph.products.stored_pieces import StoredPieces
+    from oocgraph.sparse.edge_stream import EdgeStream
 
-    monkeypatch.setattr(StoredPieces, "_keep", lambda _self, _budget: 0)
+    monkeypatch.setattr(EdgeStream, "_keep", lambda _self, _budget: 0)
     figures = measured(store, memory_budget=host_bytes() + (64 << 20)).metrics
     assert figures["kept_bytes"] == 0
     assert figures["fraction_of_sequential"] > 0

@@ -254,12 +254,12 @@ def _small_blocks(seed: int | None) -> Any:
 
 @contextlib.contextmanager
 def _small_pieces(small: bool) -> Any:
-    from oocgraph.products import stored_product
+    from oocgraph.sparse import edge_stream
 
     if not small:
         yield
         return
-    with patch.object(stored_product, "PIECE_BYTES", 600):
+    with patch.object(edge_stream, "PIECE_BYTES", 600):
         yield
 
 

@@ -66,15 +66,3 @@ def test_no_parts_add_nothing():
     y = np.ones(3)
     multiply([], np.ones(3), y, semiring_of("plus_times"), threads=2)
     assert (y == 1).all()
-
-
-def test_an_error_while_a_part_is_read_is_raised():
-    parts = balanced_partition(of_rows([5] * 9), 9)
-
-    def visit(i, use):
-        if i == 3:
-            raise OSError("disk")
-        return use(parts[i])
-
-    with pytest.raises(OSError, match="disk"):
-        multiply(parts, np.ones(50), np.zeros(9), semiring_of("plus_times"), threads=2, visit=visit)

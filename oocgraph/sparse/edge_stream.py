@@ -1,0 +1,217 @@
+"""A stored graph's edges, piece by piece, to any function: as often as wanted, as many pieces kept as the budget allows.
+
+In: a store, a budget that is charged before anything is read. Out: `EdgeStream.each`, which hands every piece to a function in one of
+several threads: more than cores, so that some read while others compute. A piece is a `PartialCSR` that is cut anywhere. Pieces that are
+kept are visited between those that are read, so that neither the disk nor the processor waits for the other.
+
+The others are read in the same order again and again: a page cache that does not hold all of them has each page driven out before it
+is asked for again. They are then read around it (`EdgeStream.read_directly`): under a cap of 400 MiB the PageRank of a Kronecker graph of
+scale 22 took 0.24 to 0.46 s an iteration in this way, 0.39 to 0.53 s through the cache, and half the processor's time inside of the kernel.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from oocgraph.memory import Budget
+from oocgraph.sparse.balanced import balanced_partition, cut
+from oocgraph.sparse.partial import PartialCSR
+from oocgraph.sparse.stored import StoredMatrix
+from oocgraph.store.arrays import PlainArray, aligned, decoded_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import PAGE_BYTES, Array
+
+PIECE_BYTES = 2 << 20
+"""Neighbours read at once. Pieces of 1, 2 and 4 MiB took the same time (Kronecker graph of scale 22, uncached: 0.94 to 1.05 times the
+bandwidth of one sequential reader of the same chunks); larger ones only cost memory."""
+
+READ_AHEAD = 2
+"""Threads beyond those that compute, which read meanwhile."""
+
+_ALIGNED = ("indices", "values")
+"""What of a piece lies in whole pages of its file."""
+
+_T = TypeVar("_T")
+
+
+class EdgeStream:
+    """The edges of a graph, or a range of them, as pieces of its adjacency matrix in store order.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    budget
+        Charged with what is held; nothing of the edges has been read by then.
+    transpose
+        Of the transpose: a directed graph's ``in`` lists.
+    column
+        Stored edge column of the values; None: all are one.
+    threads
+        Threads that compute.
+    keep_edges
+        Keep pieces for the next time, as many as the budget has room for.
+    entries
+        First edge and the one behind the last; by default all.
+
+    Attributes
+    ----------
+    part : PartialCSR
+        All of them, unread.
+    parts : list of PartialCSR
+        The pieces, unread.
+    values_name : str
+        The values, in messages.
+    bytes_requested : int
+        Asked of the store's files so far.
+
+    Raises
+    ------
+    BudgetError
+        The pieces in work do not fit.
+    """
+
+    def __init__(
+        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False,
+        entries: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.threads, self.bytes_requested, self.values_name = threads, 0, f"{column} of {store.url}"
+        self._direct = False  # whether pieces are read around the page cache
+        matrix = stored_matrix(store, transpose=transpose, column=column)
+        self.part = part_of(matrix, entries)
+        self.parts: list[PartialCSR] = cut(self.part, _bounds(self.part))
+        self._is_plain = isinstance(self.part.indices.array, PlainArray)
+        self._num_workers = min(threads + READ_AHEAD, max(1, len(self.parts)))
+        slices = {"indices": matrix.indices, "pointers": matrix.indptr} | ({} if matrix.data is None else {"values": matrix.data})
+        self._dtypes = {name: slice_.dtype for name, slice_ in slices.items()}
+        self._lengths = {name: max(getattr(part, name).size for part in self.parts) for name in self._dtypes}
+        worker_bytes = sum(decoded_bytes(slices[name].array, n) or n * self._dtypes[name].itemsize for name, n in self._lengths.items())
+        worker_bytes += len(_ALIGNED) * PAGE_BYTES
+        budget.reserve("pieces of edges", self._num_workers * worker_bytes + matrix.indptr.page_bytes)
+        self._kept: dict[int, PartialCSR] = {}
+        self._num_kept = self._keep(budget) if keep_edges else 0
+        kept = self.parts[: self._num_kept] if self._is_plain else []
+        self._room_bounds = {name: np.cumsum([0, *(getattr(part, name).size for part in kept)]) for name in self._dtypes}
+        self._room = {name: np.empty(self._room_bounds[name][-1], dtype) for name, dtype in self._dtypes.items()}
+        self._counting = threading.Lock()
+        self._buffers: queue.SimpleQueue[dict[str, Array]] = queue.SimpleQueue()
+        for _ in range(self._num_workers):
+            self._buffers.put({})
+
+    @property
+    def num_kept(self) -> int:
+        """Pieces that stay in memory once they were read."""
+        return self._num_kept
+
+    def read_directly(self, cache_bytes: int) -> None:
+        """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
+        self._direct = sum(part.entry_bytes for part in self.parts[self._num_kept :]) > cache_bytes
+
+    def each(self, use: Callable[[PartialCSR], _T]) -> list[_T]:
+        """Return what `use` makes of every piece, in the order of the pieces.
+
+        Parameters
+        ----------
+        use
+            Called in several threads at once; a piece is in memory for as long as the call lasts.
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read, or a neighbour is no vertex.
+        """
+        num_parts = len(self.parts)
+        order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
+        threads = self.threads if len(self._kept) == num_parts else self._num_workers
+        with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-pieces") as pool:
+            made = dict(zip(order, pool.map(lambda i: self._visit(i, use), order), strict=True))
+        return [made[i] for i in range(num_parts)]
+
+    def values(self) -> Iterator[tuple[int, Array]]:
+        """Iterate over the values of all edges, read again: first position and values of each piece."""
+        for part in self.parts:
+            if part.values is not None:
+                yield part.start, part.values.read()
+
+    def _visit(self, i: int, use: Callable[[PartialCSR], _T]) -> _T:
+        if i in self._kept:
+            return use(self._kept[i])
+        if i < self._num_kept:
+            self._kept[i] = self._read(i, self._room_of(i))
+            return use(self._kept[i])
+        buffers = self._buffers.get()
+        try:
+            if not buffers and self._is_plain:
+                buffers |= {name: self._buffer(name) for name in self._lengths}
+            return use(self._read(i, buffers))
+        finally:
+            self._buffers.put(buffers)
+
+    def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
+        part = self.parts[i]
+        loaded = part.load(buffers, direct=self._direct)
+        with self._counting:
+            self.bytes_requested += part.entry_bytes + part.pointers.nbytes
+        return loaded
+
+    def _buffer(self, name: str) -> Array:
+        """Return memory for one field of any piece; at a page boundary where it is read around the page cache."""
+        length, dtype = self._lengths[name], self._dtypes[name]
+        return aligned(length, dtype) if self._direct and name in _ALIGNED else np.empty(length, dtype)
+
+    def _room_of(self, i: int) -> dict[str, Array]:
+        """Return where a piece that is kept is read to: places in one large array each, which goes back to the system as a whole.
+
+        (Of arrays of 2 MiB, made in several threads, the allocator kept 180 MB for itself after the end, and a second run did not fit.)
+        """
+        return {name: self._room[name][at[i] : at[i + 1]] for name, at in self._room_bounds.items() if i + 1 < at.size}
+
+    def _keep(self, budget: Budget) -> int:
+        """Reserve room for as many pieces, from the first, as there is; return how many."""
+        ends = np.cumsum([part.entry_bytes + part.pointers.nbytes for part in self.parts])
+        num_kept = int(np.searchsorted(ends, budget.available_bytes, side="right"))
+        if num_kept:
+            budget.reserve("resident edges", int(ends[num_kept - 1]))
+        return num_kept
+
+
+def stored_matrix(store: CSRStore, *, transpose: bool, column: str | None) -> StoredMatrix:
+    """Return the adjacency matrix of a graph, or its transpose; an undirected graph's is the same."""
+    return StoredMatrix(store, "in" if transpose and store.attributes.directed else "out", column)
+
+
+def part_of(matrix: StoredMatrix, entries: tuple[int, int] | None) -> PartialCSR:
+    """Return the part that has these nonzeros; None: all."""
+    if entries is None:
+        (part,) = balanced_partition(matrix, 1)
+    else:
+        _, part, _ = cut(matrix, [0, *entries, matrix.indices.size])
+    assert isinstance(part, PartialCSR)
+    return part
+
+
+def _bounds(part: PartialCSR) -> list[int]:
+    """Where pieces begin: inside of chunk files, or at chunks that are decoded as a whole."""
+    length = max(1, PIECE_BYTES // part.indices.dtype.itemsize)
+    if not isinstance(part.indices.array, PlainArray):
+        length = max(1, part.indices.array.chunk_length)
+    return [part.start, *range((part.start // length + 1) * length, part.stop, length), part.stop]
+
+
+def _interleaved(num_kept: int, num_parts: int) -> list[int]:
+    """Order of visit: pieces that are kept spread evenly between those that are read.
+
+    Examples
+    --------
+    >>> _interleaved(2, 6)
+    [2, 0, 3, 4, 1, 5]
+    """
+    num_read = num_parts - num_kept
+    kept = [((i + 0.5) / num_kept, i) for i in range(num_kept)]
+    return [i for _, i in sorted(kept + [((i + 0.5) / num_read, num_kept + i) for i in range(num_read)])]
