@@ -127,6 +127,8 @@ class EdgeStream:
             The store cannot be read, or a neighbour is no vertex.
         """
         num_parts = len(self.parts)
+        if num_parts == 1:
+            return [self._visit(0, use)]
         order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
         threads = self.threads if len(self._kept) == num_parts else self._num_workers
         with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-pieces") as pool:
