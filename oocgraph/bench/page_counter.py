@@ -102,12 +102,12 @@ class CountingRuntime(LocalRuntime):
         )  # fmt: skip
         if not scratch.undecided.any():
             return 0
-        touched = np.zeros(-(-pull.num_edges >> pull.page_shift()) + 1, np.bool_)
+        touched = np.zeros(-(-pull.num_edges >> pull.page_shift) + 1, np.bool_)
         size = LOAD_BYTES // pull.stored.dtype.itemsize
         for start in range(pull.resident.size // size * size, pull.num_edges, size):
             window = pull.stored.read(start, min(pull.num_edges, start + size))
             cpu.touch_pages(
-                *pull.lookup, pull.num_planes, pull.resident.size, window, start, pull.page_shift(),
+                *pull.lookup, pull.num_planes, pull.resident.size, window, start, pull.page_shift,
                 state.frontier, scratch.undecided, touched,
             )  # fmt: skip
         return int(np.count_nonzero(touched))

@@ -22,9 +22,10 @@ from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker_device import WorkerDevice
 from oocgraph.cluster.worker_memory import WorkerMemory, device_bytes
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
+from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, DevicePartResidency
 from oocgraph.engine.part import PartRuntime
-from oocgraph.engine.part_load import Loading, PartPlan
+from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.kernels import warm
 from oocgraph.partition.dealing import Dealing, deal
@@ -54,7 +55,7 @@ class HeldPart:
     """
 
     spec: GraphSpec
-    plan: PartPlan
+    plan: ShardPlan
     residency: Residency
     device: DeviceChoice
     runtime: PartRuntime | None
@@ -164,11 +165,12 @@ class HeldParts:
                 part.residency = residency
                 part.load = next(self._loads)
 
-    def _load(self, spec: GraphSpec, plan: PartPlan, residency: Residency) -> PartRuntime:
+    def _load(self, spec: GraphSpec, plan: ShardPlan, residency: Residency) -> PartRuntime:
         limit, loading = self.limit_bytes(spec), plan.loading
         if isinstance(plan, DevicePartPlan) and isinstance(residency, DevicePartResidency):
             with self.device.naming():
-                return plan.open(residency, limit, spec.settings)
+                return DevicePartRuntime.open(plan, residency, limit, spec.settings)
+        assert plan.dealing is not None
         graph = plan.load(residency, limit)
         return PartRuntime(
             plan.store, plan.dealing, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=spec.settings
@@ -216,9 +218,9 @@ def loaded(part: HeldPart) -> PartRuntime:
     return part.runtime
 
 
-def _plan(store: CSRStore, dealing: Dealing, partition: int, loading: Loading, choice: DeviceChoice) -> PartPlan:
+def _plan(store: CSRStore, dealing: Dealing, partition: int, loading: Loading, choice: DeviceChoice) -> ShardPlan:
     if choice.device is None:
-        return PartPlan(store, dealing, partition, loading)
+        return ShardPlan(store, dealing, partition, loading)
     return DevicePartPlan(store, dealing, partition, loading, choice.device)
 
 

@@ -13,7 +13,7 @@ from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.cluster.worker_device import WorkerDevice
 from oocgraph.engine.device_part_load import DevicePartPlan, DevicePartResidency, Share
-from oocgraph.engine.part_load import PartPlan
+from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.errors import BudgetError
 from oocgraph.plan.residency import Residency
 
@@ -22,7 +22,7 @@ class Held(Protocol):
     """A partition that is here."""
 
     spec: GraphSpec
-    plan: PartPlan
+    plan: ShardPlan
     residency: Residency
 
 
@@ -43,7 +43,9 @@ class WorkerMemory:
         """Bytes that this worker may hold in all."""
         return self.ledger.limit_bytes(spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget)
 
-    def share_out(self, spec: GraphSpec, plans: Mapping[Any, PartPlan], held: Mapping[Any, Held], added_bytes: int) -> dict[Any, Residency]:
+    def share_out(
+        self, spec: GraphSpec, plans: Mapping[Any, ShardPlan], held: Mapping[Any, Held], added_bytes: int
+    ) -> dict[Any, Residency]:
         """Plan what new partitions hold; if they do not fit beside those that are here, all get equal shares.
 
         Parameters
@@ -77,10 +79,10 @@ class WorkerMemory:
         grown = {key for key, part in held.items() if _is_no_less(shares[key], part.residency)}
         return {key: residency for key, residency in shares.items() if key not in grown}
 
-    def _device_bytes(self, spec: GraphSpec, plans: Mapping[Any, PartPlan], held: Mapping[Any, Held]) -> tuple[int, int]:
+    def _device_bytes(self, spec: GraphSpec, plans: Mapping[Any, ShardPlan], held: Mapping[Any, Held]) -> tuple[int, int]:
         """Bytes of device memory that may be held, as everybody who uses the device has asked, and that are held."""
         taken = sum(device_bytes(part.residency) for part in held.values())
-        users: list[tuple[GraphSpec, PartPlan]] = [(spec, plan) for plan in plans.values()] + [
+        users: list[tuple[GraphSpec, ShardPlan]] = [(spec, plan) for plan in plans.values()] + [
             (part.spec, part.plan) for part in held.values()
         ]
         limits = [self._device.limit_bytes(one, plan.device, taken) for one, plan in users if isinstance(plan, DevicePartPlan)]
@@ -89,7 +91,7 @@ class WorkerMemory:
 
 
 def equal_shares(
-    plans: Mapping[Any, PartPlan], available_bytes: int, limit_bytes: int, device_available_bytes: int, device_limit_bytes: int
+    plans: Mapping[Any, ShardPlan], available_bytes: int, limit_bytes: int, device_available_bytes: int, device_limit_bytes: int
 ) -> dict[Any, Residency]:
     """Divide both memories among some partitions.
 

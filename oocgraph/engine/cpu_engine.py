@@ -1,6 +1,6 @@
 """The steps of an iteration: compute threads over words, reading threads over pages.
 
-In: a `ResidentGraph`, and per search a state. `LocalRuntime` runs them on a whole graph, `PartRuntime` on what one partition owns: then
+In: a `Shard`, and per search a state. `LocalRuntime` runs them on a whole graph, `PartRuntime` on what one partition owns: then
 the rows of the pull adjacency, and all that is noted of vertices, are at the partition's local positions, while neighbours and
 the frontier are store numbers.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.lifetime import Lifetime
-from oocgraph.engine.resident import Adjacency, ResidentGraph
+from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState, are_marked
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
@@ -86,7 +86,7 @@ class Engine:
     outside_byte_cost: float = DISK_BYTE_COST
     outside_page_bytes: int = PAGE_BYTES
 
-    def __init__(self, store: CSRStore, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings) -> None:
+    def __init__(self, store: CSRStore, graph: Shard[Adjacency], *, threads: int, io_threads: int, knobs: Settings) -> None:
         self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-compute")
         on_disk = not all(adjacency.all_resident for adjacency in graph.adjacencies)
@@ -112,7 +112,7 @@ class Engine:
     @property
     def planes_resident(self) -> int:
         """Planes in memory."""
-        return self.graph.residency.num_planes
+        return self.graph.pull.num_planes
 
     # The steps, in the order in which an iteration takes them.
 
@@ -293,7 +293,7 @@ class Engine:
         def count(a: int, z: int) -> None:
             cpu.count_rows(
                 cuts[a : z + 1], adjacency.num_rows, *adjacency.lookup, adjacency.num_planes, adjacency.resident.size,
-                adjacency.page_shift(), rows, first_pages_only, out[a:z],
+                adjacency.page_shift, rows, first_pages_only, out[a:z],
             )  # fmt: skip
 
         self._map(count, slice_cuts(cuts.size - 1, self.threads))
@@ -349,4 +349,4 @@ def _file_arguments(adjacency: Adjacency) -> tuple[Any, ...]:
     """Return ``fds, chunk_pages, extent, checksums, page_shift``; without files where nothing is read from them."""
     if adjacency.files is not None:
         return adjacency.files.arguments
-    return np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), adjacency.page_shift()
+    return np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), adjacency.page_shift

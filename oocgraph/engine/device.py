@@ -18,8 +18,7 @@ from oocgraph.config import settings
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_engine import DeviceEngine
 from oocgraph.engine.device_load import device_limit_bytes, load_device_graph
-from oocgraph.engine.device_state import DeviceArrays, DeviceState, num_words
-from oocgraph.engine.staged import StagedEdges
+from oocgraph.engine.device_state import DeviceArrays, DeviceState
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import warm
 from oocgraph.kernels.gpu import GpuKernels
@@ -27,7 +26,6 @@ from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.progress import watched
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.types import Array, ProgressOption
 
 SOURCES = 1 << 12
@@ -101,20 +99,18 @@ class DeviceRuntime(DeviceEngine):
         kernels = GpuKernels(device, store.index_dtype)
         budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
         io_threads = io_threads or knobs.io_threads
-        loaded, residency = load_device_graph(
+        loaded = load_device_graph(
             store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES,
             max_planes=max_planes, max_host_edges=max_host_edges,
         )  # fmt: skip
         try:
-            subgraph = DependencySubgraph(device, kernels, num_words(store.num_vertices), residency.row_capacity)
-            staged = StagedEdges(device, kernels, residency, io_threads=io_threads, scratch_bytes=BUFFER_BYTES)
-            runtime = cls(store, loaded, device, kernels, subgraph, staged, knobs=knobs)
+            runtime = cls(store, loaded, device, kernels, io_threads=io_threads, scratch_bytes=BUFFER_BYTES, knobs=knobs)
             runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_vertices)
         except BaseException:
             loaded.close()
             raise
         runtime.budget, runtime.device_limit = budget, limit
-        runtime.road, runtime.device_bytes = residency.road, residency.device_bytes
+        runtime.road, runtime.device_bytes = loaded.residency.road, loaded.residency.device_bytes
         return runtime
 
     def __enter__(self) -> Self:

@@ -1,7 +1,8 @@
 """The steps of an iteration on a GPU: kernels over planes and resident edges, and batches of rows whose edges come from elsewhere.
 
-In: a `DeviceGraph`, and per search a `DeviceState`. The same steps as `oocgraph.engine.cpu_engine.Engine`, so that `oocgraph.engine.levels`
-runs on either. The host launches, decides, and gathers edges; it sees no vertex but those of rows that its threads must gather.
+In: a `Shard` on a device, and per search a `DeviceState`. The same steps as `oocgraph.engine.cpu_engine.Engine`, so that
+`oocgraph.engine.levels` runs on either. The host launches, decides, and gathers edges; it sees no vertex but those of rows that its
+threads must gather.
 
 How edges that are not in device memory are taken is `oocgraph.plan.access`: read by kernels where they are (pinned host memory), or
 gathered by host threads into staging buffers while earlier ones are copied and processed (`oocgraph.subgraph.staging`).
@@ -20,10 +21,11 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.config import Settings
 from oocgraph.engine.cpu_engine import COUNT_SHARE, SAMPLE_WORDS
-from oocgraph.engine.device_graph import LINE_BYTES, DeviceAdjacency, DeviceGraph
+from oocgraph.engine.device_graph import LINE_BYTES, DeviceAdjacency
 from oocgraph.engine.device_levels import TINY, TinyLevels
-from oocgraph.engine.device_state import DeviceArrays, DeviceState
+from oocgraph.engine.device_state import DeviceArrays, DeviceState, num_words
 from oocgraph.engine.lifetime import Lifetime
+from oocgraph.engine.shard import Shard
 from oocgraph.engine.staged import StagedEdges
 from oocgraph.engine.state import are_marked
 from oocgraph.errors import CorruptStoreError, DeviceError
@@ -70,8 +72,8 @@ class DeviceEngine:
         The graph on disk, and what of it is in memory.
     kernels
         Of the device, for the graph's index dtype.
-    subgraph, staged
-        Room for a batch of rows, and for their edges.
+    io_threads, scratch_bytes
+        Threads that gather edges, and the scratch buffer of each.
     partition
         Named in errors.
 
@@ -84,11 +86,13 @@ class DeviceEngine:
     outside_byte_cost: float = LINK_BYTE_COST
 
     def __init__(
-        self, store: CSRStore, graph: DeviceGraph, device: Device, kernels: GpuKernels, subgraph: DependencySubgraph,
-        staged: StagedEdges, *, knobs: Settings, partition: int = 0,
+        self, store: CSRStore, graph: Shard[DeviceAdjacency], device: Device, kernels: GpuKernels, *, io_threads: int,
+        scratch_bytes: int, knobs: Settings, partition: int = 0,
     ) -> None:  # fmt: skip
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
-        self.subgraph, self.staged = subgraph, staged
+        self.subgraph = DependencySubgraph(device, kernels, num_words(store.num_vertices), graph.residency.row_capacity)
+        self.tiny = TinyLevels(device, kernels)
+        self.staged = StagedEdges(device, kernels, graph.residency, io_threads=io_threads, scratch_bytes=scratch_bytes)
         self.lifetime = Lifetime(store.url)
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []
@@ -97,7 +101,6 @@ class DeviceEngine:
         self._stale: dict[int, Array] = {}
         self._failed: DeviceError | None = None
         self.owners: tuple[Any, Any] = (None, None)
-        self.tiny = TinyLevels(device, kernels)
 
     @property
     def outside_page_bytes(self) -> int:

@@ -1,23 +1,23 @@
 """What a GPU worker holds of a graph: planes, row lookup and the first edges in device memory, more edges in pinned host memory.
 
-In: a store and a `DeviceResidency`. Out: `DeviceGraph`. Everything goes to the device through two pinned buffers, so that the host never
-holds a second copy.
+In: arrays, stored or in memory. Out: those of a `DeviceAdjacency`. Everything goes to the device through two pinned buffers, so that the
+host never holds a second copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.engine.resident import read_into
+from oocgraph.engine.shard import Adjacency
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
-from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.fetched import ZarrArray
-from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.store.arrays import StoredArray
 from oocgraph.types import PAGE_BYTES, Array
 
 UPLOAD_BYTES = 4 << 20
@@ -30,65 +30,22 @@ LINE_BYTES = 128
 """What the link moves at least when a kernel reads host memory (Min et al., "EMOGI", VLDB 2020, section 3)."""
 
 
-@dataclass(slots=True)
-class DeviceAdjacency:
+@dataclass(slots=True, kw_only=True)
+class DeviceAdjacency(Adjacency):
     """One direction of the graph, as kernels on a device take it.
 
     Attributes
     ----------
-    stored
-        ``indices`` on disk.
-    lookup
-        Of the rows, in device memory.
-    planes : index dtype
-        In device memory, each from a multiple of 32 entries on.
-    plane_offset, plane_length : (num_planes + 1,) int64
-        In device memory.
-    resident : (num_resident,) index dtype
-        The first edges, in device memory.
+    lookup, heads, resident
+        In device memory; planes each from a multiple of 32 entries on.
     host : (num_host,) index dtype
         The first edges, in pinned host memory; length 0 for none.
     mapped
         `host` as kernels take it.
-    files
-        Open chunk files; None when nothing is read from them.
-    num_rows
-        Rows that the lookup covers.
-    share
-        Their share of the edges.
     """
 
-    stored: StoredArray
-    lookup: Lookup
-    planes: Array
-    plane_offset: Array
-    plane_length: Array
-    resident: Array
     host: Array
     mapped: Array
-    files: EdgeFiles | None
-    num_rows: int
-    share: float = 1.0
-
-    @property
-    def heads(self) -> tuple[Array, Array, Array]:
-        """``planes, plane_offset, plane_length``."""
-        return self.planes, self.plane_offset, self.plane_length
-
-    @property
-    def num_planes(self) -> int:
-        """Planes resident."""
-        return int(self.plane_length.size) - 1
-
-    @property
-    def num_edges(self) -> int:
-        """Stored entries."""
-        return self.stored.length
-
-    @property
-    def all_resident(self) -> bool:
-        """Whether all edges are in device memory."""
-        return int(self.resident.size) == self.stored.length
 
     @property
     def in_host_memory(self) -> bool:
@@ -99,33 +56,6 @@ class DeviceAdjacency:
     def page_bytes(self) -> int:
         """What is moved at least of the edges that are not on the device."""
         return LINE_BYTES if self.in_host_memory else PAGE_BYTES
-
-    @property
-    def page_shift(self) -> int:
-        """Binary logarithm of the edges in it."""
-        return (self.page_bytes // self.stored.dtype.itemsize).bit_length() - 1
-
-    @property
-    def disk_pages(self) -> int:
-        """Such pages that the edges outside of device memory fill."""
-        return -int(-(self.stored.length - self.resident.size) * self.stored.dtype.itemsize * self.share // self.page_bytes)
-
-
-@dataclass(slots=True)
-class DeviceGraph:
-    """Both directions; one adjacency serves both when the graph is undirected."""
-
-    push: DeviceAdjacency
-    pull: DeviceAdjacency
-    load_seconds: float
-    held: list[DeviceAdjacency] = field(default_factory=list)
-
-    def close(self) -> None:
-        """Close the files and let go of the memory."""
-        for adjacency in {id(one): one for one in (*self.held, self.push, self.pull)}.values():
-            if adjacency.files is not None:
-                adjacency.files.close()
-        self.held.clear()
 
 
 class Uploader:
@@ -152,7 +82,7 @@ class Uploader:
 
     def stored(self, array: StoredArray, start: int, target: Array) -> None:
         """Read elements from `start` on into a device array."""
-        self.fill(target, lambda a, out: read_into(array, start + a, out, self._pool))
+        self.fill(target, lambda a, out: read_into(array, start + a, out, self._pool, READ_BYTES))
 
     def finish(self) -> None:
         """Wait until everything has arrived."""
@@ -170,23 +100,6 @@ class Uploader:
             self._device.copy(out, target[a:z], self._stream)
             self._device.record(self._free[slot], self._stream)
             self._count += 1
-
-
-def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecutor) -> None:
-    """Read elements from `start` on, with several threads."""
-    step = max(1, READ_BYTES // array.dtype.itemsize)
-    if isinstance(array, ZarrArray):  # which decodes whole chunks
-        step = max(step, array.chunk_length)
-
-    def load(a: int) -> None:
-        z = min(out.size, a + step)
-        if isinstance(array, PlainArray):
-            array.read_into(start + a, out[a:z])
-        else:
-            out[a:z] = array.read(start + a, start + z)
-
-    for _ in pool.map(load, range(0, out.size, step)):
-        continue
 
 
 def aligned_offsets(lengths: Array) -> Array:

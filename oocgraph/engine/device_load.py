@@ -1,6 +1,6 @@
 """Loads a whole graph for searches on a device: plans what is where, charges both budgets, reads.
 
-In: a store, a device, a budget of its memory and one of the host's. Out: `DeviceGraph` and the `DeviceResidency` it follows.
+In: a store, a device, a budget of its memory and one of the host's. Out: a `Shard` whose adjacencies are on the device.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.engine import resident as host
-from oocgraph.engine.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
+from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacency, Uploader, upload_lookup, upload_planes
+from oocgraph.engine.shard import Shard, close_files
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes, parse_bytes
-from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency
+from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
@@ -65,7 +66,7 @@ def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffe
 def load_device_graph(
     store: CSRStore, device: Device, budget: Budget, *, device_limit: int, threads: int, io_threads: int, buffer_bytes: int,
     max_planes: int | None, max_host_edges: int | None,
-) -> tuple[DeviceGraph, DeviceResidency]:  # fmt: skip
+) -> Shard[DeviceAdjacency]:  # fmt: skip
     """Plan, charge to `budget` what the host holds, and read.
 
     Raises
@@ -116,11 +117,9 @@ def load_device_graph(
                 )  # fmt: skip
             uploader.finish()
     except BaseException:
-        for adjacency in held:
-            if adjacency.files is not None:
-                adjacency.files.close()
+        close_files(held)
         raise
-    return DeviceGraph(held[0], held[-1], time.perf_counter() - began, list(held)), residency
+    return Shard(held[0], held[-1], residency, time.perf_counter() - began)
 
 
 def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> DeviceSizes:
@@ -149,12 +148,12 @@ def _load(
     pinned = device.pinned(num_host * array.dtype.itemsize).view(array.dtype.newbyteorder("="))
     step = max(1, (64 << 20) // array.dtype.itemsize)
     for a in range(0, num_host, step):
-        read_into(loading, a, pinned[a : a + step], pool)
+        host.read_into(loading, a, pinned[a : a + step], pool, READ_BYTES)
     rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
-    return DeviceAdjacency(array, rows, *heads, resident, pinned, mapped, files, store.num_vertices)
+    return DeviceAdjacency(array, rows, heads, resident, files, store.num_vertices, host=pinned, mapped=mapped)
 
 
 def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: tuple[Array, Array, Array, Array] | None) -> Lookup:

@@ -11,37 +11,28 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from oocgraph.config import Settings
 from oocgraph.engine.device_engine import DeviceEngine, sample_of
+from oocgraph.engine.device_part_load import FLUSH_VERTICES, DevicePartPlan, DevicePartResidency
 from oocgraph.engine.device_state import DeviceArrays
 from oocgraph.engine.part import PartRuntime, PartState
-from oocgraph.engine.resident import ResidentGraph
+from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState
 from oocgraph.errors import DeviceError
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
-from oocgraph.kernels.gpu import marks
-from oocgraph.partition.dealing import Dealing
+from oocgraph.kernels.gpu import GpuKernels, marks
 from oocgraph.plan.direction import Facts
 from oocgraph.results.search import Iteration
-from oocgraph.store.graph import CSRStore
-from oocgraph.types import LEVEL_UNREACHED, Array
+from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array
 
 logger = logging.getLogger(__name__)
-
-FLUSH_VERTICES = 1 << 18
-"""Vertices whose parents and levels come from the device at once: a multiple of 64, and 1 MiB of parents."""
-
-
-def host_bytes(num_vertices: int, num_owned: int) -> int:
-    """Host bytes of a `DevicePartRuntime` beside those of a `PartRuntime`: bitmaps on their way, and a piece of what it has noted."""
-    return 3 * (num_owned // 8 + 8) + (num_vertices // 8 + 8) + 16 * min(FLUSH_VERTICES, num_owned)
 
 
 class PartOnDevice:
@@ -64,17 +55,19 @@ class DevicePartRuntime(PartRuntime):
 
     Parameters
     ----------
-    store, dealing, partition, graph, threads, io_threads, knobs
-        As of `PartRuntime`: `graph` is what the host has.
+    plan
+        Which partition of which graph, and how many threads.
+    graph
+        What the host has.
     gpu
         What the device has, and the means to bring it more; it is closed with this.
+    knobs
+        The configuration that holds for its searches.
     """
 
-    def __init__(
-        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, gpu: DeviceEngine, *, threads: int, io_threads: int,
-        knobs: Settings,
-    ) -> None:  # fmt: skip
-        super().__init__(store, dealing, partition, graph, threads=threads, io_threads=io_threads, knobs=knobs)
+    def __init__(self, plan: DevicePartPlan, graph: Shard[Adjacency], gpu: DeviceEngine, *, knobs: Settings) -> None:
+        store, loading = plan.store, plan.loading
+        super().__init__(store, plan.dealing, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs)
         if self._gatherer is not None:  # one set of reading threads
             self._gatherer.close()
             self._gatherer = gpu.staged.gatherer
@@ -88,6 +81,34 @@ class DevicePartRuntime(PartRuntime):
         gpu.owners = (owned, rank)
         self._holder: weakref.ref[PartState] | None = None
         self._noted = np.zeros(max(1, -(-self.num_owned // 64)), np.uint64)
+
+    @classmethod
+    def open(cls, plan: DevicePartPlan, residency: DevicePartResidency, limit_bytes: int, knobs: Settings) -> Self:
+        """Load what `residency` says to both memories.
+
+        Raises
+        ------
+        CorruptStoreError
+            A chunk is missing or truncated, or a page differs from its checksum.
+        DeviceError
+            The device does not give what the plan asks for.
+        """
+        try:
+            with ExitStack() as undo:
+                graph = plan.load(residency, limit_bytes)
+                undo.callback(graph.close)
+                on_device = plan.load_on_device(graph, residency.on_device)
+                scratch = PAGE_BYTES if graph.push.all_resident and graph.pull.all_resident else plan.loading.buffer_bytes
+                gpu = DeviceEngine(
+                    plan.store, on_device, plan.device, GpuKernels(plan.device, plan.store.index_dtype),
+                    io_threads=plan.loading.io_threads, scratch_bytes=scratch, knobs=knobs, partition=plan.partition,
+                )  # fmt: skip
+                undo.callback(gpu.staged.close)
+                runtime = cls(plan, graph, gpu, knobs=knobs)
+                undo.pop_all()
+                return runtime
+        except DeviceError as error:
+            raise DeviceError(f"partition {plan.partition}, as it was loaded: {error}") from error
 
     @property
     def planes_resident(self) -> int:

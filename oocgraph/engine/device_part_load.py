@@ -1,6 +1,6 @@
 """What a GPU worker holds of a partition: on the device its planes, row lookups and first edges; on the host the first edges, page-locked.
 
-In: a store, a dealing, shares of the worker's two budgets. Out: a `DevicePartRuntime`. As in `oocgraph.engine.part_load` the pull
+In: a store, a dealing, shares of the worker's two budgets. Out: a `Shard` in either memory. As in `oocgraph.engine.shard_plan` the pull
 adjacency has the partition's rows at local positions and the push adjacency all rows. Both memories hold first edges, because both
 search: the device large levels, the host tiny ones; and where the device's end, its kernels read on in the host's.
 """
@@ -8,32 +8,32 @@ search: the device large levels, the host tiny ones; and where the device's end,
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.config import Settings
-from oocgraph.engine.device_engine import DeviceEngine
-from oocgraph.engine.device_graph import UPLOAD_BYTES, DeviceAdjacency, DeviceGraph, Uploader, read_into, upload_lookup, upload_planes
-from oocgraph.engine.device_part import DevicePartRuntime, host_bytes
-from oocgraph.engine.device_state import num_words
-from oocgraph.engine.part_load import Loading, PartPlan
-from oocgraph.engine.resident import LOAD_BYTES, Adjacency, ResidentGraph
-from oocgraph.engine.staged import StagedEdges
-from oocgraph.errors import DeviceError
+from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacency, Uploader, upload_lookup, upload_planes
+from oocgraph.engine.resident import LOAD_BYTES, read_into
+from oocgraph.engine.shard import Adjacency, Shard
+from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.kernels import partition as kernels
-from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency, whole_pages
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.rows import held_window_bytes
 from oocgraph.types import PAGE_BYTES, Array
+
+FLUSH_VERTICES = 1 << 18
+"""Vertices whose parents and levels come from the device at once: a multiple of 64, and 1 MiB of parents."""
+
+
+def host_bytes(num_vertices: int, num_owned: int) -> int:
+    """Host bytes of a search on a device beside those of one on the processor: bitmaps on their way, and a piece of what was noted."""
+    return 3 * (num_owned // 8 + 8) + (num_vertices // 8 + 8) + 16 * min(FLUSH_VERTICES, num_owned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,18 @@ class DevicePartResidency(Residency):
     on_device: DeviceResidency
 
 
-class DevicePartPlan(PartPlan):
+class DevicePartPlan(ShardPlan):
     """What a partition would hold on a worker's host and device; made before anything large is read.
 
     Parameters
     ----------
     store, dealing, partition, loading
-        As of `PartPlan`; ``max_planes`` are those on the device.
+        As of `ShardPlan`; ``max_planes`` are those on the device.
     device
         Of the worker.
     """
+
+    dealing: Dealing
 
     def __init__(self, store: CSRStore, dealing: Dealing, partition: int, loading: Loading, device: Device) -> None:
         super().__init__(store, dealing, partition, replace(loading, max_planes=0))
@@ -130,8 +132,8 @@ class DevicePartPlan(PartPlan):
         available = host.available_bytes - staging_bytes
         return self.residency(available_bytes=available, limit_bytes=host.limit_bytes, shares=host.shares)
 
-    def open(self, residency: DevicePartResidency, limit_bytes: int, knobs: Settings) -> DevicePartRuntime:
-        """Read what `residency` says, to both memories.
+    def load_on_device(self, graph: Shard[Adjacency], residency: DeviceResidency) -> Shard[DeviceAdjacency]:
+        """Bring to the device what `residency` says; `graph` is what the host holds, whose files both read.
 
         Raises
         ------
@@ -140,68 +142,40 @@ class DevicePartPlan(PartPlan):
         DeviceError
             The device does not give what the plan asks for.
         """
-        try:
-            return self._open(residency, limit_bytes, knobs)
-        except DeviceError as error:
-            raise DeviceError(f"partition {self.partition}, as it was loaded: {error}") from error
-
-    def _open(self, residency: DevicePartResidency, limit_bytes: int, knobs: Settings) -> DevicePartRuntime:
-        store, device, on_device, loading = self.store, self.device, residency.on_device, self.loading
-        graph = self.load(residency, limit_bytes)
-        with ExitStack() as undo:
-            undo.callback(graph.close)
-            loaded = self._load_on_device(graph, on_device)
-            gpu_kernels = GpuKernels(device, store.index_dtype)
-            subgraph = DependencySubgraph(device, gpu_kernels, num_words(store.num_vertices), on_device.row_capacity)
-            scratch = PAGE_BYTES if graph.push.all_resident and graph.pull.all_resident else loading.buffer_bytes
-            staged = StagedEdges(device, gpu_kernels, on_device, io_threads=loading.io_threads, scratch_bytes=scratch)
-            undo.callback(staged.close)
-            gpu = DeviceEngine(store, loaded, device, gpu_kernels, subgraph, staged, knobs=knobs, partition=self.partition)
-            runtime = DevicePartRuntime(
-                store, self.dealing, self.partition, graph, gpu, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs
-            )
-            undo.pop_all()
-        return runtime
-
-    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
-        """Read the first edges of a group into page-locked memory."""
-        dtype = array.dtype.newbyteorder("=")
-        out = self.device.pinned(num_edges * dtype.itemsize).view(dtype)
-        read_into(array, 0, out, pool)
-        return out
-
-    def _load_on_device(self, graph: ResidentGraph, residency: DeviceResidency) -> DeviceGraph:
-        """Bring to the device what `residency` says."""
         device, dtype = self.device, self.store.index_dtype
         num_resident = dict(zip(self.groups, residency.num_resident, strict=True))
         with ThreadPoolExecutor(max(2, self.loading.threads), thread_name_prefix="oocgraph-load") as pool:
             uploader = Uploader(device, pool)
             out, into = graph.push, graph.pull
             nothing = np.full(1, self.store.num_vertices, np.int64)
-            lengths = self.lengths[: residency.num_planes + 1]
-            edges = self._edges_on_device(uploader, out, num_resident[self.groups[0]])
-            push = DeviceAdjacency(
-                out.stored, upload_lookup(uploader, out.lookup), *upload_planes(device, uploader, nothing, dtype, _no_plane), *edges,
-                out.files, out.num_rows,
-            )  # fmt: skip
+            resident, edges = self._edges_on_device(uploader, out, num_resident[self.groups[0]])
+            heads = upload_planes(device, uploader, nothing, dtype, _no_plane)
+            push = DeviceAdjacency(out.stored, upload_lookup(uploader, out.lookup), heads, resident, out.files, out.num_rows, 1.0, **edges)
             if self.store.attributes.directed:
-                edges = self._edges_on_device(uploader, into, num_resident[self.groups[-1]])
+                resident, edges = self._edges_on_device(uploader, into, num_resident[self.groups[-1]])
+            lengths = self.lengths[: residency.num_planes + 1]
             heads = upload_planes(device, uploader, lengths, dtype, lambda k, target: self._take_plane(uploader, pool, k, target))
-            pull = DeviceAdjacency(
-                into.stored, upload_lookup(uploader, into.lookup), *heads, *edges, into.files, into.num_rows, into.share
-            )  # fmt: skip
+            lookup = upload_lookup(uploader, into.lookup)
+            pull = DeviceAdjacency(into.stored, lookup, heads, resident, into.files, into.num_rows, into.share, **edges)
             uploader.finish()
-        return DeviceGraph(push, pull, graph.load_seconds)
+        return Shard(push, pull, residency, graph.load_seconds)
 
-    def _edges_on_device(self, uploader: Uploader, adjacency: Adjacency, num_resident: int) -> tuple[Array, Array, Array]:
-        """Return the first edges in device memory, and those in host memory as the host and as kernels see them, if they are more."""
+    def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
+        """Read the first edges of a group into page-locked memory."""
+        dtype = array.dtype.newbyteorder("=")
+        out = self.device.pinned(num_edges * dtype.itemsize).view(dtype)
+        read_into(array, 0, out, pool, READ_BYTES)
+        return out
+
+    def _edges_on_device(self, uploader: Uploader, adjacency: Adjacency, num_resident: int) -> tuple[Array, dict[str, Array]]:
+        """Return the first edges in device memory, and those in host memory as host and kernels see them, if they are more."""
         array, host = adjacency.stored, adjacency.resident
         resident = self.device.empty(num_resident, host.dtype)
         common = min(num_resident, host.size)
         uploader.fill(resident[:common], lambda a, out: np.copyto(out, host[a : a + out.size]))
         uploader.stored(self.verified.array(array.name), common, resident[common:])
         further = host if host.size > num_resident else self.device.pinned(0).view(host.dtype)
-        return resident, further, self.device.mapped(further)
+        return resident, {"host": further, "mapped": self.device.mapped(further)}
 
     def _take_plane(self, uploader: Uploader, pool: ThreadPoolExecutor, plane: int, target: Array) -> None:
         """Copy the partition's entries out of a stored plane, through pinned memory."""

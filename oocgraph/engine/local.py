@@ -15,7 +15,7 @@ from typing import Any, Self
 from oocgraph.config import Settings, settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.cpu_engine import BUFFER_BYTES, Engine
-from oocgraph.engine.resident import load_graph
+from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, effective_budget_bytes
@@ -42,7 +42,7 @@ class LocalRuntime(Engine):
         max_planes: int | None,
         knobs: Settings,
     ) -> None:
-        graph = load_graph(store, budget, threads=threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES, max_planes=max_planes)
+        graph = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes)).load_within(budget)
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget = budget
         self.load_seconds = graph.load_seconds

@@ -20,7 +20,7 @@ from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Engine, Few
 from oocgraph.engine.levels import iterate
-from oocgraph.engine.resident import ResidentGraph
+from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState
 from oocgraph.errors import CorruptStoreError
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
@@ -139,7 +139,7 @@ class PartRuntime(Engine):
     store, dealing, partition
         Which vertices of which graph.
     graph
-        What of it is in memory (`oocgraph.engine.part_load`).
+        What of it is in memory (`oocgraph.engine.shard_plan`).
     threads, io_threads
         Compute and reading threads.
     knobs
@@ -147,7 +147,15 @@ class PartRuntime(Engine):
     """
 
     def __init__(
-        self, store: CSRStore, dealing: Dealing, partition: int, graph: ResidentGraph, *, threads: int, io_threads: int, knobs: Settings
+        self,
+        store: CSRStore,
+        dealing: Dealing,
+        partition: int,
+        graph: Shard[Adjacency],
+        *,
+        threads: int,
+        io_threads: int,
+        knobs: Settings,
     ) -> None:
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.dealing, self.partition = dealing, partition

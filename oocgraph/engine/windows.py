@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.engine.resident import Adjacency
+from oocgraph.engine.shard import Adjacency
 from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
 from oocgraph.types import Array

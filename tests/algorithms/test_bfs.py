@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import breadth_first_order
 
 from oocgraph.algorithms.bfs import bfs
-from oocgraph.engine import resident
+from oocgraph.engine import shard_plan
 from oocgraph.engine.levels import search
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, VertexNotFoundError
@@ -49,7 +49,7 @@ def in_store_order(found):
 @pytest.fixture
 def cramped(monkeypatch):
     """Make every residency plan a random small one: some planes, some edges, a few cached pages, a few kept tails."""
-    original = resident.plan_residency
+    original = shard_plan.plan_residency
 
     def use(seed):
         rng = np.random.default_rng(seed)
@@ -63,8 +63,8 @@ def cramped(monkeypatch):
                 num_kept=int(rng.integers(0, 2000)),
             )
 
-        monkeypatch.setattr(resident, "plan_residency", plan)
-        monkeypatch.setattr(resident, "page_cache_bytes", lambda budget_bytes: 0 if seed % 2 else 1 << 40)  # streams by O_DIRECT, or not
+        monkeypatch.setattr(shard_plan, "plan_residency", plan)
+        monkeypatch.setattr(shard_plan, "page_cache_bytes", lambda budget_bytes: 0 if seed % 2 else 1 << 40)  # streams by O_DIRECT, or not
 
     yield use
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oocgraph.bench.page_counter import CountingRuntime, counting_bytes
-from oocgraph.engine import resident
+from oocgraph.engine import shard_plan
 from oocgraph.engine.levels import search
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError
@@ -21,14 +21,14 @@ from tests.reference_build import reference_build
 @pytest.fixture
 def graph(tmp_path, monkeypatch):
     """Graph with hubs, of which one plane and a few edges are in memory."""
-    rng, original = np.random.default_rng(8), resident.plan_residency
+    rng, original = np.random.default_rng(8), shard_plan.plan_residency
     reference_build((rng.random(200_000) ** 3 * 9000).astype(int), rng.integers(0, 9000, 200_000), tmp_path / "g")
 
     def plan(sizes, **options):
         few = {"num_planes": 1, "num_resident": tuple(m // 50 for m in sizes.num_edges), "cache_slots": 7, "num_kept": 300}
         return dataclasses.replace(original(sizes, **options), **few)
 
-    monkeypatch.setattr(resident, "plan_residency", plan)
+    monkeypatch.setattr(shard_plan, "plan_residency", plan)
     return tmp_path / "g"
 
 

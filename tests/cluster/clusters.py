@@ -20,7 +20,7 @@ from distributed import Client
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part import bounds_of
-from oocgraph.engine.part_load import PartPlan
+from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.partition.dealing import deal
 from tests.processes import PATIENCE_SECONDS as PATIENCE
 
@@ -252,22 +252,22 @@ noted: list[tuple[str, int, int]] = []
 
 def cramp(share):
     """Run on a worker: keep one plane and this share of the edges in memory, so that steps read the rest, whatever the budget."""
-    plan = PartPlan.residency
+    plan = ShardPlan.residency
 
     def residency(self, **options):
         found = plan(self, **options)
         return replace(found, num_planes=1, num_resident=tuple(int(share * m) for m in found.num_resident), cache_slots=256, num_kept=4096)
 
-    PartPlan.residency = residency
+    ShardPlan.residency = residency
 
 
 def tell_of_loads():
     """Run on a worker: loading a partition is a phase too, "load" of step -1."""
-    load = PartPlan.load
+    load = ShardPlan.load
 
     def told(self, *arguments):
         if OocGraphPlugin.on_phase is not None:
             OocGraphPlugin.on_phase("load", -1, self.partition)
         return load(self, *arguments)
 
-    PartPlan.load = told
+    ShardPlan.load = told

@@ -175,19 +175,19 @@ def keep_no_edges():
     """Run on a worker: nothing but a plane is in memory."""
     from dataclasses import replace
 
-    from oocgraph.engine.part_load import PartPlan
+    from oocgraph.engine.shard_plan import ShardPlan
 
-    plan = PartPlan.residency
+    plan = ShardPlan.residency
 
     def residency(self, **options):
         return replace(plan(self, **options), num_planes=1, num_resident=(0,), cache_slots=256, num_kept=4096)
 
-    PartPlan.planned, PartPlan.residency = plan, residency
+    ShardPlan.planned, ShardPlan.residency = plan, residency
 
 
 def keep_edges():
     """Run on a worker: as before."""
-    from oocgraph.engine.part_load import PartPlan
+    from oocgraph.engine.shard_plan import ShardPlan
 
-    PartPlan.residency = PartPlan.planned
-    del PartPlan.planned
+    ShardPlan.residency = ShardPlan.planned
+    del ShardPlan.planned

@@ -15,7 +15,7 @@ from distributed import Client
 import oocgraph
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.engine.local import LocalRuntime
-from oocgraph.engine.part_load import PartPlan
+from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.errors import CorruptStoreError, OocGraphError, VertexNotFoundError
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.dask import DaskBFSResult
@@ -128,7 +128,7 @@ def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_cl
     """Whatever the graph, with fewer and with more partitions than workers, when little of the edges is in memory."""
     sources = graph(tmp_path / "g.zarr")
     store = open_graph(tmp_path / "g.zarr")
-    monkeypatch.setattr(PartPlan, "residency", cramped(PartPlan.residency, partitions))
+    monkeypatch.setattr(ShardPlan, "residency", cramped(ShardPlan.residency, partitions))
     partitions = min(partitions, max(1, store.num_vertices))
     with LocalRuntime.open(store) as local, ClusterRuntime.open(store, client=threads_client, num_partitions=partitions) as runtime:
         assert len(runtime.placement) == partitions

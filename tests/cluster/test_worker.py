@@ -10,7 +10,7 @@ import pytest
 
 from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker import OocGraphPlugin
-from oocgraph.engine.part_load import PartPlan
+from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.errors import ClusterError, CorruptStoreError
 from oocgraph.partition.dealing import deal
 from tests.cluster.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
@@ -47,7 +47,7 @@ def test_steps_on_two_workers(graphs, tmp_path):
 
 def test_no_file_stays_open(graphs, tmp_path, monkeypatch):
     """Neither of the graph nor of a log."""
-    monkeypatch.setattr(PartPlan, "residency", on_disk(PartPlan.residency))
+    monkeypatch.setattr(ShardPlan, "residency", on_disk(ShardPlan.residency))
     holder, spec = worker(), graph_spec(graphs[0])
     holder.acquire("lease", spec, [0])
     steps = Steps(tmp_path, [holder], spec)
@@ -60,7 +60,7 @@ def test_no_file_stays_open(graphs, tmp_path, monkeypatch):
 
 
 def on_disk(planned, num_planes=6):
-    """Replace `PartPlan.residency`: a few planes in memory, no row, and much room for tails that are kept."""
+    """Replace `ShardPlan.residency`: a few planes in memory, no row, and much room for tails that are kept."""
 
     def residency(plan, **options):
         return replace(planned(plan, **options), num_planes=num_planes, num_resident=(0,), cache_slots=64, num_kept=1 << 20)
@@ -71,7 +71,7 @@ def on_disk(planned, num_planes=6):
 @pytest.mark.parametrize("stop", [0, 1, 2])
 def test_a_search_goes_on_when_its_graph_is_loaded_anew_with_less(graphs, tmp_path, monkeypatch, stop):
     """The tails that it kept began after more planes than there are now."""
-    monkeypatch.setattr(PartPlan, "residency", on_disk(PartPlan.residency))
+    monkeypatch.setattr(ShardPlan, "residency", on_disk(ShardPlan.residency))
     holder, spec = worker(), graph_spec(graphs[0])
     holder.acquire("lease", spec, [0])
     steps = Steps(tmp_path, [holder], spec, sources=[15_000])
@@ -156,8 +156,8 @@ def test_a_load_that_fails_leaves_nothing(graphs, monkeypatch):
     holder, specs = worker(), [graph_spec(store, 2) for store in graphs]
     holder.acquire("a", specs[0], [0])
     before = holder.inventory()
-    load = PartPlan.load
-    monkeypatch.setattr(PartPlan, "load", lambda plan, *sizes: load(plan, *sizes) if plan.partition == 0 else damaged())
+    load = ShardPlan.load
+    monkeypatch.setattr(ShardPlan, "load", lambda plan, *sizes: load(plan, *sizes) if plan.partition == 0 else damaged())
     with pytest.raises(CorruptStoreError, match="damaged"):
         holder.acquire("b", specs[1], [0, 1])
     holder.release("b")
@@ -178,7 +178,7 @@ def test_a_graph_that_cannot_be_loaded_anew_is_not_held(graphs, tmp_path, monkey
     steps.step()
     ((key, part),) = holder._parts.items()
     with monkeypatch.context() as patch:
-        patch.setattr(PartPlan, "load", lambda *_: damaged())
+        patch.setattr(ShardPlan, "load", lambda *_: damaged())
         with pytest.raises(CorruptStoreError):
             holder._shrink({key: part.residency})
     with pytest.raises(StateLostError):

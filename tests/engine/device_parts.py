@@ -9,8 +9,9 @@ import numpy as np
 from oocgraph.arrays import DeviceChoice
 from oocgraph.cluster import worker_device
 from oocgraph.config import settings
+from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, Share
-from oocgraph.engine.part_load import Loading
+from oocgraph.engine.shard_plan import Loading
 from oocgraph.partition.dealing import deal
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.engine.parts import GENEROUS
@@ -51,7 +52,7 @@ def open_device_parts(store, num_partitions, device, *, cramp=None, check_pages=
     share = Share(device.free_bytes() // num_partitions, device.free_bytes(), num_partitions)
     planned = DevicePartPlan.residency_in if cramp is None else cramped(DevicePartPlan.residency_in, cramp)
     plans = [DevicePartPlan(store, dealing, p, loading, device) for p in range(num_partitions)]
-    return [plan.open(planned(plan, HOST, share), GENEROUS, settings()) for plan in plans]
+    return [DevicePartRuntime.open(plan, planned(plan, HOST, share), GENEROUS, settings()) for plan in plans]
 
 
 opened: list[CpuDevice] = []

@@ -8,14 +8,14 @@ import numpy as np
 
 from oocgraph.config import settings
 from oocgraph.engine.part import PartRuntime, SearchOptions, few_of
-from oocgraph.engine.part_load import Loading, PartPlan
+from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.partition.dealing import deal
 
 GENEROUS = 1 << 40
 
 
 def cramped(planned, seed, whole=()):
-    """Replace `PartPlan.residency` by one that keeps a random small part of planes and edges in memory; all in partitions `whole`."""
+    """Replace `ShardPlan.residency` by one that keeps a random small part of planes and edges in memory; all in partitions `whole`."""
 
     def residency(plan, **options):
         rng, sizes = np.random.default_rng([seed, plan.partition]), plan.sizes()
@@ -39,8 +39,8 @@ def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
     loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     parts = []
     for p in range(num_partitions):
-        plan = PartPlan(store, dealing, p, loading)
-        planned = PartPlan.residency if cramp is None else cramped(PartPlan.residency, cramp, whole)
+        plan = ShardPlan(store, dealing, p, loading)
+        planned = ShardPlan.residency if cramp is None else cramped(ShardPlan.residency, cramp, whole)
         residency = planned(plan, available_bytes=GENEROUS, limit_bytes=GENEROUS)
         graph = plan.load(residency, GENEROUS)
         parts.append(PartRuntime(store, dealing, p, graph, threads=threads, io_threads=2, knobs=settings()))

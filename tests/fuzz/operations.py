@@ -212,9 +212,9 @@ def _levels(result: Any) -> Answer:
 @contextlib.contextmanager
 def _small_residency(seed: int | None) -> Any:
     """Let little of the edges stay in memory, so that pages are read."""
-    from oocgraph.engine import resident
+    from oocgraph.engine import shard_plan
 
-    original = resident.plan_residency
+    original = shard_plan.plan_residency
 
     def plan(sizes: Any, **options: Any) -> Any:
         rng = np.random.default_rng(seed)
@@ -229,7 +229,7 @@ def _small_residency(seed: int | None) -> Any:
     if seed is None:
         yield
         return
-    with patch.object(resident, "plan_residency", plan):
+    with patch.object(shard_plan, "plan_residency", plan):
         yield
 
 

@@ -17,11 +17,11 @@ SCRIPT = """
 import dataclasses, json, sys
 from oocgraph import bfs
 from oocgraph.kernels import cpu, warm
-from oocgraph.engine import resident
+from oocgraph.engine import shard_plan
 cold = warm.cache_is_cold()
-plan = resident.plan_residency
+plan = shard_plan.plan_residency
 if sys.argv[2] == "disk":
-    resident.plan_residency = lambda sizes, **o: dataclasses.replace(
+    shard_plan.plan_residency = lambda sizes, **o: dataclasses.replace(
         plan(sizes, **o), num_planes=1, num_resident=tuple(m // 9 for m in sizes.num_edges), cache_slots=9, num_kept=999)
     for direction in ("auto", "push", "pull", "half", "alpha-beta"):
         bfs(sys.argv[1], 0, direction=direction, check_pages=direction == "auto")

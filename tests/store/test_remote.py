@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oocgraph import bfs, open_graph, verify_bfs
-from oocgraph.engine import resident
+from oocgraph.engine import shard_plan
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.check import check_store
 from tests.reference_build import reference_build
@@ -36,8 +36,8 @@ def test_remote_graph_gives_the_same_result(remote, monkeypatch):
     expected = bfs(folder, 11)
     store = open_graph(put(folder, "plain.zarr"))
     np.testing.assert_array_equal(bfs(store, 11).level, expected.level)
-    original = resident.plan_residency
-    monkeypatch.setattr(resident, "plan_residency", lambda sizes, **options: cut(original(sizes, **options)))
+    original = shard_plan.plan_residency
+    monkeypatch.setattr(shard_plan, "plan_residency", lambda sizes, **options: cut(original(sizes, **options)))
     result = bfs(store, 11)
     assert result.bytes_read > 0
     np.testing.assert_array_equal(result.level, expected.level)

@@ -1,8 +1,6 @@
-"""What a partition keeps in memory: planes and row lookup of the vertices it owns, and the first edges of the whole graph.
+"""What a shard keeps in host memory: planes and row lookup of the vertices it owns, and the first edges of the whole graph.
 
-In: a store, a dealing, the bytes that the worker's budget leaves. Out: a `ResidentGraph` whose pull adjacency has the partition's
-rows at local positions and whose push adjacency has all rows: a push reads the rows of the whole frontier and keeps the targets
-that the partition owns.
+In: a store, for a part of it a dealing, the bytes that a budget leaves. Out: what of them goes to what, and then the `Shard`.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.engine import resident as whole
-from oocgraph.engine.resident import Adjacency, ResidentGraph
+from oocgraph.engine.shard import Adjacency, Shard, close_files
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import partition as kernels
-from oocgraph.memory import page_cache_bytes
+from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.dealing import Dealing, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -39,32 +37,37 @@ class Loading:
     max_planes: int | None
 
 
-class PartPlan:
-    """What a partition would hold; made before anything large is read.
+class ShardPlan:
+    """What a shard would hold; made before anything large is read.
 
     Parameters
     ----------
-    store, dealing, partition
-        Which vertices.
+    store
+        The graph.
+    dealing, partition
+        Which of its vertices the shard owns; None: all.
     """
 
-    def __init__(self, store: CSRStore, dealing: Dealing, partition: int, loading: Loading) -> None:
+    def __init__(self, store: CSRStore, dealing: Dealing | None, partition: int, loading: Loading) -> None:
         self.store, self.dealing, self.partition, self.loading = store, dealing, partition, loading
         self.verified = whole.for_loading(store)
         self.groups = ["out", "in"] if store.attributes.directed else ["out"]
         self.indices = [store.array(f"{group}/indices") for group in self.groups]
         self.sorted = store.attributes.vertex_order == "degree"
-        self.num_owned = int(dealing.num_owned[partition])
+        self.num_owned = store.num_vertices if dealing is None else int(dealing.num_owned[partition])
         self.lookup: Lookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
-            _, first, edge, value = whole.sorted_lookup(self.verified)
-            self.lookup = (np.empty(0, np.int64), *local_lookup(dealing, partition, first, edge, value))
+            self.lookup = whole.sorted_lookup(self.verified)
+            if dealing is not None:
+                self.lookup = (self.lookup[0], *local_lookup(dealing, partition, *self.lookup[1:]))
             self.lengths = plane_lengths(self.lookup[3], self.lookup[1], self.num_owned, store.attributes.num_planes)
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
         of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
+        if self.dealing is None:
+            return of_graph
         n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
         lookup_bytes = 24 * self.lookup[1].size if self.lookup is not None else 0
         explicit = (n + 1 if not self.sorted or self.store.attributes.directed else 0) + (0 if self.sorted else self.num_owned + 1)
@@ -79,8 +82,8 @@ class PartPlan:
             part_bytes=2 * words + lookup_bytes + self.dealing.num_bytes,
         )
 
-    def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1) -> Residency:
-        """Divide `available_bytes`, which is one of several equal shares of what there is.
+    def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1, least_bytes: int = 0) -> Residency:
+        """Divide `available_bytes`, which is one of several equal shares of what there is; see `plan_residency`.
 
         Raises
         ------
@@ -95,9 +98,32 @@ class PartPlan:
             buffer_bytes=self.loading.buffer_bytes,
             max_planes=self.loading.max_planes,
             shares=shares,
+            least_bytes=least_bytes,
         )
 
-    def load(self, residency: Residency, limit_bytes: int) -> ResidentGraph:
+    def load_within(self, budget: Budget) -> Shard[Adjacency]:
+        """Divide what a budget leaves, charge it, and read.
+
+        Raises
+        ------
+        BudgetError
+            Before anything is read: it is too small for the vertex state.
+        CorruptStoreError
+            A chunk is missing or truncated, or a page differs from its checksum.
+        """
+        residency = self.residency(available_bytes=budget.available_bytes, limit_bytes=budget.limit_bytes, least_bytes=budget.named_bytes)
+        budget.check_alternatives()
+        for name, num_bytes in (
+            ("vertex state", residency.vertex_bytes),
+            ("planes", residency.plane_bytes),
+            ("resident edges", residency.resident_bytes),
+            ("staging", residency.staging_bytes),
+            ("page cache", residency.cache_bytes),
+        ):
+            budget.reserve(name, num_bytes)
+        return self.load(residency, budget.limit_bytes)
+
+    def load(self, residency: Residency, limit_bytes: int) -> Shard[Adjacency]:
         """Read what `residency` says.
 
         Raises
@@ -106,7 +132,7 @@ class PartPlan:
             A chunk is missing or truncated, or a page differs from its checksum.
         """
         began = time.perf_counter()
-        store, loading = self.store, self.loading
+        loading = self.loading
         adjacencies: list[Adjacency] = []
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
@@ -114,21 +140,16 @@ class PartPlan:
                     adjacencies.append(self._whole_rows(group, array, num_resident, limit_bytes, pool))
                 own = self._own_rows(adjacencies[-1], residency, pool)
         except BaseException:
-            for adjacency in adjacencies:
-                if adjacency.files is not None:
-                    adjacency.files.close()
+            close_files(adjacencies)
             raise
-        held = [adjacencies[0], own]
-        if store.attributes.directed:  # the rows of in/ are walked by their owners alone
-            adjacencies.pop()
-        return ResidentGraph(adjacencies[0], own, residency, time.perf_counter() - began, held)
+        return Shard(adjacencies[0], own, residency, time.perf_counter() - began)
 
     def _whole_rows(self, group: str, array: StoredArray, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor) -> Adjacency:
         """Take all rows of a group; its first edges resident, without planes."""
         store, n = self.store, self.store.num_vertices
         if group == self.groups[-1] and self.sorted:
-            lookup = whole.sorted_lookup(self.verified)
-        elif group == "out":
+            lookup = self.lookup if self.dealing is None and self.lookup is not None else whole.sorted_lookup(self.verified)
+        elif group == "out" or self.dealing is None:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
@@ -145,17 +166,21 @@ class PartPlan:
         return whole.read_parallel(array, 0, num_edges, pool)
 
     def _own_rows(self, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
-        """Take the partition's rows, at local positions, with planes; edges and files are those of `rows`."""
-        store, p = self.store, self.partition
-        share = float(self.dealing.num_edges[p]) / max(1, int(self.dealing.num_edges.sum()))
-        k = residency.num_planes
+        """Take the rows of the vertices owned, at local positions, with planes; edges and files are those of `rows`."""
+        store, p, k = self.store, self.partition, residency.num_planes
         lengths = self.lengths[: k + 1]
         offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+        if self.dealing is None:
+            if k:
+                stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
+                rows.heads = (whole.read_parallel(stored, 0, int(offsets[-1]), pool), offsets, lengths)
+            return rows
+        share = float(self.dealing.num_edges[p]) / max(1, int(self.dealing.num_edges.sum()))
         planes = np.empty(int(offsets[-1]), store.index_dtype)
         if self.lookup is not None:
             lookup = self.lookup
             if k:
-                self._take_planes(planes, offsets, k, pool)
+                self._take_planes(self.dealing, planes, offsets, k, pool)
         else:
             first, stop, _ = self.dealing.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
@@ -167,11 +192,11 @@ class PartPlan:
                 raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
         return Adjacency(rows.stored, lookup, (planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
 
-    def _take_planes(self, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
+    def _take_planes(self, dealing: Dealing, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         starts = self.store.plane_offsets
-        blocks = self.dealing.blocks_of(self.partition)
+        blocks = dealing.blocks_of(self.partition)
         step = max(whole.LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
 
         def take(piece: tuple[int, int, int]) -> None:
