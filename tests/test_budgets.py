@@ -8,7 +8,7 @@ import pytest
 
 from tests.budget_draws import Draws, judge
 
-NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "20"))
+NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "8"))
 """Draws; 200 before a release (`python -m tests.budget_draws 200` tells of each as it goes)."""
 
 

@@ -7,8 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
@@ -22,6 +20,7 @@ from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part import bounds_of
 from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.partition.dealing import deal
+from tests import forks
 from tests.processes import PATIENCE_SECONDS as PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +70,9 @@ class Cluster:
             process.wait()
 
     def _start(self, module, *options):
-        with (self.folder / f"{module}-{len(self._processes)}.log").open("w") as log:
-            command = [sys.executable, "-m", module, *options]
-            process = subprocess.Popen(command, cwd=self.folder, env=self._env, stdout=log, stderr=log, start_new_session=True)
-        self._processes.append(process)
-        return process
+        log = self.folder / f"{module}-{len(self._processes)}.log"
+        self._processes.append(forks.start(module, options, folder=self.folder, log=log, env=self._env))
+        return self._processes[-1]
 
     def refill(self):
         """Start workers in place of those that are gone, unless nannies do, and wait until all are there."""

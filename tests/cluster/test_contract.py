@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import oocgraph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
@@ -90,11 +91,16 @@ class TestProduct(ClusterContract):
 class TestPartitioning(ClusterContract):
     place = ("compute", 2)
 
+    @pytest.fixture
+    def kron(self, tmp_path_factory):
+        """Return a small graph: the policy runs as plain Python, which no worker that comes has to compile."""
+        return oocgraph.generate_kronecker(11, tmp_path_factory.mktemp("small") / "graph.zarr", seed=3), None
+
     @contextmanager
     def opened(self, store, client, folder):
         def compute():
             out = folder / f"parts-{next(_numbers)}"
-            return oocgraph.partition_graph(store, 3, "CVC", out, client)
+            return oocgraph.partition_graph(store, 3, "CVC", out, client, compiled=False)
 
         yield compute
 

@@ -32,15 +32,20 @@ print(json.dumps({"cold": cold, "compiled": compiled}))
 """
 
 
-@pytest.mark.parametrize("directed", [False, True])
-def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path, directed):
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Return the environment of processes that share a cache, which is cold before the first."""
+    return {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("cache")), "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def test_cold_cache_is_filled_elsewhere_and_then_suffices(tmp_path, environment):
     rng = np.random.default_rng(0)
-    reference_build(rng.integers(0, 5000, 60_000), rng.integers(0, 5000, 60_000), tmp_path / "g", directed=directed)
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
-    for mode, cold in (("memory", True), ("disk", False)):
+    for name in ("directed", "undirected"):
+        ends = rng.integers(0, 5000, (2, 60_000))
+        reference_build(*ends, tmp_path / name, directed=name == "directed")
+    for name, mode, cold in (("undirected", "memory", True), ("undirected", "disk", False), ("directed", "disk", False)):
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT, str(tmp_path / "g"), mode], check=True, capture_output=True, text=True, env=environment
+            [sys.executable, "-c", SCRIPT, str(tmp_path / name), mode], check=True, capture_output=True, text=True, env=environment
         )
         assert json.loads(done.stdout) == {"cold": cold, "compiled": []}
 
@@ -66,10 +71,8 @@ print(json.dumps({"cold": cold, "compiled": compiled}))
 """
 
 
-def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path):
+def test_kernels_that_gather_for_a_device_are_compiled_when_one_is_used(tmp_path, environment):
     """They are no part of what a search without a device waits for."""
-    package = str(Path(__file__).parents[2])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": package}
     for cold in (True, False):
         done = subprocess.run(
             [sys.executable, "-c", GATHER_SCRIPT, str(tmp_path / "file")], check=True, capture_output=True, text=True, env=environment
