@@ -6,13 +6,16 @@ is that process, which receives on its stdin what to compile.
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import logging
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +52,31 @@ def _load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
 
 
 def compile_elsewhere(module: str, *arguments: str, question: bytes | None = None) -> None:
-    """Run a module that compiles, in a process of its own."""
+    """Run a module that compiles, in a process of its own.
+
+    One at a time on a machine: of many workers that begin with a cold cache the first compiles, and what the others run finds it there.
+    """
+    with _one_at_a_time():
+        _compile_elsewhere(module, arguments, question)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Hold a lock that the processes of a user on this machine share, where that can be had."""
+    try:
+        lock = os.open(Path(tempfile.gettempdir(), f"oocgraph-compiling-{os.getuid()}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _compile_elsewhere(module: str, arguments: tuple[str, ...], question: bytes | None) -> None:
     package = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
     command = [sys.executable, "-m", module, *arguments]

@@ -6,20 +6,15 @@ As `oocgraph.kernels.warm` does for a search, and for the same reason: what a co
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numba as nb
 import numpy as np
 
 from oocgraph.kernels import cusp
-
-logger = logging.getLogger(__name__)
+from oocgraph.kernels.load import compile_elsewhere
 
 
 def load_cusp_kernels(index_dtype: str, master_dtype: str, column_dtypes: Iterable[str] = ()) -> None:
@@ -31,12 +26,7 @@ def load_cusp_kernels(index_dtype: str, master_dtype: str, column_dtypes: Iterab
         signature not in kernel.overloads and kernel._cache.load_overload(signature, kernel.targetctx) is None
         for kernel, signature in wanted
     ):
-        package = str(Path(__file__).parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-        command = [sys.executable, "-m", "oocgraph.kernels.warm_cusp", *names]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-        if done.returncode:
-            logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
+        compile_elsewhere("oocgraph.kernels.warm_cusp", *names)
     compile_cusp_kernels(*names)
 
 

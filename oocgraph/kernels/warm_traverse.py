@@ -6,18 +6,14 @@ As `oocgraph.kernels.warm` does for a search, and for the same reason: a compile
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from oocgraph.kernels import cpu, partition, pieces, traverse
+from oocgraph.kernels.load import compile_elsewhere
 from oocgraph.types import Progress, ignore_progress
-
-logger = logging.getLogger(__name__)
 
 KERNELS = (
     "expand", "count_places", "pack_places", "apply_list", "apply_bitmap", "receive_list", "receive_bitmap", "spread", "own_rows",
@@ -33,12 +29,7 @@ def load_traverse_kernels(graph_dtype: str, local_dtype: str, progress: Progress
     patterns = [f"traverse.{name}-*.nbi" for name in KERNELS] + [f"pieces.{name}-*.nbi" for name in PIECES_KERNELS]
     if not all(any(folder.glob(pattern)) for pattern in patterns):
         progress("compiling kernels (once)", 0, 1)
-        package = str(Path(__file__).parents[2])
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-        command = [sys.executable, "-m", "oocgraph.kernels.warm_traverse", graph_dtype, local_dtype]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-        if done.returncode:
-            logger.warning("compiling in this process instead of one of its own (which failed: %s)", done.stderr.strip()[-500:])
+        compile_elsewhere("oocgraph.kernels.warm_traverse", graph_dtype, local_dtype)
         progress("compiling kernels (once)", 1, 1)
     call_traverse_kernels(graph_dtype, local_dtype)
 
