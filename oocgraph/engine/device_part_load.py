@@ -22,7 +22,7 @@ from oocgraph.kernels import partition as kernels
 from oocgraph.partition.dealing import Dealing
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency, whole_pages
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.rows import held_window_bytes
 from oocgraph.types import PAGE_BYTES, Array
@@ -181,7 +181,7 @@ class DevicePartPlan(ShardPlan):
         """Copy the partition's entries out of a stored plane, through pinned memory."""
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         start = int(self.store.plane_offsets[plane])
-        step = max(LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
+        step = max(stored.unit, LOAD_BYTES // stored.dtype.itemsize)
         blocks = self.dealing.blocks_of(self.partition)
 
         def fill(position: int, out: Array) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.plan.residency import GraphSizes
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import checksum_bytes
@@ -75,16 +75,6 @@ def read_parallel(array: StoredArray, start: int, stop: int, pool: ThreadPoolExe
 
 def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecutor, read_bytes: int) -> None:
     """Read elements from `start` on with several threads, about `read_bytes` at once."""
-    step = max(1, read_bytes // array.dtype.itemsize)
-    if not isinstance(array, PlainArray):
-        step = max(step, array.chunk_length)
-
-    def load(a: int) -> None:
-        z = min(out.size, a + step)
-        if isinstance(array, PlainArray):
-            array.read_into(start + a, out[a:z])
-        else:
-            out[a:z] = array.read(start + a, start + z)
-
-    for _ in pool.map(load, range(0, out.size, step)):
+    step = max(array.unit, read_bytes // array.dtype.itemsize)
+    for _ in pool.map(lambda a: array.read_into(start + a, out[a : a + step]), range(0, out.size, step)):
         continue

@@ -197,7 +197,7 @@ class ShardPlan:
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         starts = self.store.plane_offsets
         blocks = dealing.blocks_of(self.partition)
-        step = max(whole.LOAD_BYTES // stored.dtype.itemsize, 1 if isinstance(stored, PlainArray) else stored.chunk_length)
+        step = max(stored.unit, whole.LOAD_BYTES // stored.dtype.itemsize)
 
         def take(piece: tuple[int, int, int]) -> None:
             k, a, z = piece

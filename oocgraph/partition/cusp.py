@@ -26,7 +26,7 @@ import numpy as np
 from oocgraph.kernels import cusp as kernels
 from oocgraph.partition.local_ids import add_proxies, array_of, edge_arrays, read_ranked
 from oocgraph.partition.policy_code import OutOfRangeError, not_deterministic, policy_errors
-from oocgraph.partition.stage import EndedError, Rows, Stage, read_elements
+from oocgraph.partition.stage import EndedError, Rows, Stage
 from oocgraph.store.rows import map_bounded
 from oocgraph.types import Array
 
@@ -239,6 +239,6 @@ def _moved_column(stage: Stage, name: str, rows: Rows, place: Array) -> Array:
     array = stage.store.array(f"{stage.spec.group}/{name}")
     values = stage.scratch.get(f"read {name}", rows.indices.size, array.dtype.newbyteorder("="))
     moved = stage.scratch.get(f"moved {name}", rows.indices.size, values.dtype)
-    read_elements(array, rows.begin, values)
+    array.read_into(rows.begin, values)
     kernels.scatter(values, place, moved)
     return moved

@@ -155,11 +155,11 @@ class Stage:
         blocks, (indptr, indices) = self.spec.blocks, self._arrays
         first, stop, begin, end = (int(a[b + k]) for a in (blocks.first_row, blocks.first_entry) for k in (0, 1))
         pointers = self.scratch.get("indptr", stop - first + 1, np.int64)
-        read_elements(indptr, first, pointers)
+        indptr.read_into(first, pointers)
         if pointers[0] != begin or pointers[-1] != end:  # the file has changed since the blocks were cut
             raise damaged_rows(self.store, self.spec.group)
         entries = self.scratch.get("indices", end - begin if with_entries else 0, self.store.index_dtype)
-        read_elements(indices, begin, entries)
+        indices.read_into(begin, entries)
         return Rows(b, first, begin, pointers, entries)
 
 
@@ -171,14 +171,6 @@ def _reserve(budget: Budget, charges: dict[str, int]) -> None:
         budget.reserve(f"partitioning ({parts})", total)
     for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
-
-
-def read_elements(array: StoredArray, start: int, out: Array) -> None:
-    """Fill `out` with elements of a stored array from `start`."""
-    if isinstance(array, PlainArray):
-        array.read_into(start, out)
-    else:
-        out[:] = array.read(start, start + out.size)
 
 
 def _lookup(store: CSRStore, group: str) -> RowLookup:

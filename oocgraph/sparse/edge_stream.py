@@ -200,9 +200,8 @@ def part_of(matrix: StoredMatrix, entries: tuple[int, int] | None) -> PartialCSR
 
 def _bounds(part: PartialCSR) -> list[int]:
     """Where pieces begin: inside of chunk files, or at chunks that are decoded as a whole."""
-    length = max(1, PIECE_BYTES // part.indices.dtype.itemsize)
-    if not isinstance(part.indices.array, PlainArray):
-        length = max(1, part.indices.array.chunk_length)
+    array = part.indices.array
+    length = max(1, PIECE_BYTES // array.dtype.itemsize) if array.unit == 1 else array.unit
     return [part.start, *range((part.start // length + 1) * length, part.stop, length), part.stop]
 
 

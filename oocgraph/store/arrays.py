@@ -81,6 +81,15 @@ class StoredArray:
         self._check_values(start, values[lead:], int(values[0]) if lead else None)
         return values[lead:]
 
+    def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
+        """Fill `out` with elements ``start .. start + out.size - 1``; `direct` as in `PlainArray.read_into`."""
+        out[:] = self.read(start, start + out.size)
+
+    @property
+    def unit(self) -> int:
+        """Elements that are fetched at once best, because fewer take as long."""
+        return self.chunk_length
+
     def blocks(self, size: int) -> Iterator[tuple[int, Array]]:
         """Read all elements, up to `size` at once: position of the first of a block, and the block."""
         for start in range(0, self.length, size):
@@ -214,6 +223,11 @@ class PlainArray(StoredArray):
         """
         for chunk in range(self.num_chunks):
             os.close(self.open_chunk(chunk))
+
+    @property
+    def unit(self) -> int:
+        """One: they are where they are."""
+        return 1
 
     def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
         """Fill `out` with elements ``start .. start + out.size - 1``, and check them as `read` does.
