@@ -95,7 +95,7 @@ def bfs(
         On a cluster: a `result_store` of the same search, which goes on from its last complete step; if it does not exist, it begins there.
     partition
         Search top-down over partitions whose members tell each other what they find: ``1d`` or ``2d``, made now and removed afterwards
-        (`oocgraph.partition.grid`), or what `oocgraph.partition_graph` made, or its path. In process, or with `client`.
+        (`oocgraph.partition.policies`), or what `oocgraph.partition_graph` made, or its path. In process, or with `client`.
     progress
         Called with ("level", level, 0) as levels are found; True draws a bar.
 

@@ -59,7 +59,8 @@ def partition_graph(
     num_partitions
         From 1 to the number of vertices that have an edge; a partition may come out empty.
     policy
-        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex`` (`oocgraph.partition.policies`), or a `Policy`.
+        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex``, ``1d``, ``2d`` (`oocgraph.partition.policies`),
+        or a `Policy`.
     out
         Folder to create for the partitions; on a cluster every worker must see it.
     client

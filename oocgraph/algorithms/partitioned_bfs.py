@@ -30,7 +30,7 @@ from oocgraph.errors import OocGraphError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
-from oocgraph.partition.grid import DIMENSIONS, Dimension, grid_policy
+from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy
 from oocgraph.parts.member_sizes import most_search_bytes
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.results.bfs import BFSResult
@@ -181,7 +181,7 @@ def _partitions(
     if num_partitions is None:
         num_partitions = min(store.num_vertices, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
     with Staging(_folder(store) / f".{partition.lower()}") as staged:
-        policy = grid_policy("2d" if partition.lower() == "2d" else "1d", store.attributes.vertex_order)
+        policy = named_policy(partition, vertex_order=store.attributes.vertex_order)
         options = partition_options(
             store, num_partitions, policy, columns=(), threads=threads, memory_budget=memory_budget,
             following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),

@@ -25,8 +25,7 @@ from oocgraph.engine.in_process import open_runtime
 from oocgraph.engine.levels import search
 from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
-from oocgraph.partition.grid import DIMENSIONS, Dimension
-from oocgraph.partition.policies import grid_columns
+from oocgraph.partition.policies import DIMENSIONS, Dimension, grid_columns
 from oocgraph.parts.member_sizes import worker_bytes
 from oocgraph.parts.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.plan.fitting import judge

@@ -19,7 +19,7 @@ from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.algorithms.plan_bfs import plan_bfs
 from oocgraph.bench.harness import Report, in_turn
 from oocgraph.cluster.start import local_cluster
-from oocgraph.partition.grid import DIMENSIONS
+from oocgraph.partition.policies import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
 from oocgraph.results.search import Search

@@ -136,7 +136,7 @@ class ClusterSession:
     def check(self) -> None:
         """Refuse to go on when the user has closed the session, or the scheduler is lost."""
         if self.closed:
-            raise ClusterError("this runtime has been closed; open another with ClusterRuntime.open")
+            raise ClusterError("the runtime is closed; open another one (ClusterRuntime.open)")
         if self.client.status != "running":
             raise scheduler_lost(self.client)
 

@@ -2,7 +2,7 @@
 
 In: a store, levels that a search has found. Out: `TrafficCounts` of vertices in some number of sets, for 1D (each set a member) and 2D
 (each a row of members) alike: the candidates between sets are the same. Sets are those of the real partitions, by the same functions
-(`oocgraph.partition.grid`), and the lists of all vertices are read, so every count is exact.
+(`oocgraph.partition.policies`), and the lists of all vertices are read, so every count is exact.
 
 Held: 4 bytes a vertex of levels, 2 (4) of sets, and a number for each level and pair.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from oocgraph.kernels import forecast as kernels
 from oocgraph.kernels.prop import make_prop
-from oocgraph.partition.grid import grid_policy
+from oocgraph.partition.policies import named_policy
 from oocgraph.partition.policy import CompiledPolicy, compile_policy
 from oocgraph.plan.traffic import PairCounts
 from oocgraph.store.arrays import decoded_bytes
@@ -153,4 +153,4 @@ class TrafficCounter:
 @cache
 def _one_dimension(vertex_order: VertexOrder) -> CompiledPolicy:
     """Compile who masters what: about a second."""
-    return compile_policy(grid_policy("1d", vertex_order))
+    return compile_policy(named_policy("1d", vertex_order=vertex_order))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.partition.grid import Dimension
+from oocgraph.partition.policies import Dimension
 from oocgraph.plan.fitting import Fits
 from oocgraph.plan.timing import Constants, IterationLoad, Shape, predict_seconds
 from oocgraph.plan.traffic import PairCounts, Traffic, traffic_of

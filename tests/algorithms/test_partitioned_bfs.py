@@ -11,8 +11,7 @@ import oocgraph
 from oocgraph.algorithms.partition_graph import partition_graph
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.errors import BudgetError, OocGraphError, StoreError
-from oocgraph.partition.grid import grid_policy
-from oocgraph.partition.policies import POLICY_NAMES
+from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from oocgraph.partition.policy import Policy
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_bfs
@@ -124,4 +123,4 @@ def test_one_opening_serves_many_searches(tmp_path):
         assert (opened.name, opened.num_partitions) == ("2d", 4)
         first, second = (opened.search(np.array([source])) for source in (0, 50))
         assert first.level[0] == second.level[50] == 0
-    assert grid_policy("2d", "original").get_master.__name__ == "ranged_2d"
+    assert named_policy("2d", vertex_order="original").get_master.__name__ == "ranged_2d"

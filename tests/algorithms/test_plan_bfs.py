@@ -42,9 +42,7 @@ def test_bytes_and_messages_of_real_searches(kron):
 @pytest.mark.parametrize(("dimension", "number"), [("1d", 4), ("2d", 4), ("2d", 6)])
 def test_memory_is_what_real_members_are_charged_with(kron, tmp_path, dimension, number):
     """Lengths of lists, edges and rows of every part; and the worker's bytes are above those that a real member reserves, a little."""
-    from oocgraph.partition.grid import grid_policy
-
-    parts = list(oocgraph.partition_graph(kron, number, grid_policy(dimension, "degree"), tmp_path / "parts"))
+    parts = list(oocgraph.partition_graph(kron, number, dimension, tmp_path / "parts"))
     rows, columns = module._grid(number, dimension)
     counts = TrafficCounter(kron, np.zeros(kron.num_vertices, np.int32), 1).count(rows, [columns] if columns > 1 else [])
     mirrors, real = mirror_counts(counts, columns), count_mirrors(parts, "out")

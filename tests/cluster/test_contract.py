@@ -14,7 +14,6 @@ import oocgraph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.partition.check import check_partitions
-from oocgraph.partition.grid import grid_policy
 from oocgraph.verify import verify_search
 from tests.cluster.contract import ClusterContract, cluster
 from tests.cluster.kill_fifty import SOURCE
@@ -44,7 +43,7 @@ class TestTraversalOverParts(ClusterContract):
     def opened(self, store, client, folder):
         place = Path(store.url).parent / "parts"
         if not place.exists():
-            oocgraph.partition_graph(store, 4, grid_policy("2d", "degree"), place)
+            oocgraph.partition_graph(store, 4, "2d", place)
         parts = oocgraph.open_partitions(place)
         with PartitionedClusterRuntime(parts, store, client) as runtime:
             yield lambda: runtime.search(np.array([0]))

@@ -18,7 +18,6 @@ from oocgraph.cluster.worker import inventory
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError
 from oocgraph.memory import PeakSampler, host_bytes
-from oocgraph.partition.grid import grid_policy
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify import verify_search
 from tests.processes import PATIENCE_SECONDS
@@ -140,7 +139,7 @@ def test_all_computations_together_stay_within_the_budget(graphs, client, tmp_pa
     """Each knows what the others have reserved: a worker that holds a graph and its parts multiplies, ranks and links beside them."""
     small = oocgraph.generate_kronecker(9, tmp_path / "small-9.zarr", seed=1)
     for i, store in enumerate((small, graphs[0])):
-        parts = oocgraph.partition_graph(store, 4, grid_policy("2d", "degree"), tmp_path / f"parts-{i}")
+        parts = oocgraph.partition_graph(store, 4, "2d", tmp_path / f"parts-{i}")
         if store is small:
             everything(store, parts, client)  # kernels are loaded: that is part of what workers hold before
     with Budget(client, 150) as budget:

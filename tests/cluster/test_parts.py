@@ -15,7 +15,6 @@ from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import PLUGIN
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget
-from oocgraph.partition.grid import grid_policy
 from oocgraph.partition.policies import named_policy
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.verify import verify_search
@@ -45,7 +44,7 @@ def left(client):
 def partitions_of(store, folder, name, num_parts):
     """Partition a graph by one of the policies that there are."""
     order = store.attributes.vertex_order
-    policy = grid_policy(name, order) if name in ("1d", "2d") else named_policy(name, vertex_order=order)
+    policy = named_policy(name, vertex_order=order)
     return partition_graph(store, num_parts, policy, folder / f"{name}-{num_parts}")
 
 
