@@ -1,0 +1,78 @@
+"""Searches and products on a device against the processor; small, for compute-sanitizer: ``python -m tests.gpu_run.answers STORE``.
+
+In: a store, and where a device comes from. Out: a line for each case; the exit code is 1 if an answer is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import scipy.sparse as sp
+
+import oocgraph
+from oocgraph.engine.device import DeviceRuntime
+from oocgraph.errors import BudgetError
+
+SOURCES = (3, 4, 5)
+DIRECTIONS = ("auto", "push", "pull", "alpha-beta")
+RESIDENCIES = {"all": {}, "tenth, host": {"share": 0.1}, "tenth, disk": {"share": 0.1, "max_host_edges": 0}}
+"""What of the edges is on the device beyond what must be; where the others are."""
+
+SEMIRINGS = ("plus_times", "min_plus", "or_and", "plus_second")
+
+
+def least_bytes(store, device):
+    """Return the least budget of device memory that works, as the refusal of less names it."""
+    try:
+        DeviceRuntime.open(store, device=device, device_memory_budget=1).close()
+    except BudgetError as error:
+        return int(str(error).rsplit("at least ", 1)[1].split("M")[0]) << 20
+    raise AssertionError("one byte of device memory was enough")
+
+
+def searches(store, open_device):
+    """Iterate over searches: what was searched, whether levels are those of the processor and the tree is valid, and its seconds."""
+    with oocgraph.open_runtime(store, device="cpu") as runtime:
+        levels = {source: np.asarray(oocgraph.bfs(store, source, runtime=runtime).level) for source in SOURCES}
+    least = least_bytes(store, open_device())
+    for name, how in RESIDENCIES.items():
+        budget = least + int(how["share"] * store.edge_bytes) if how else None
+        edges = how.get("max_host_edges")
+        with DeviceRuntime.open(store, device=open_device(), device_memory_budget=budget, max_host_edges=edges) as runtime:
+            for direction in DIRECTIONS:
+                for source, expected in levels.items():
+                    found = oocgraph.bfs(store, source, runtime=runtime, direction=direction)
+                    oocgraph.verify_bfs(store, found)
+                    yield f"bfs {name}, {direction}, from {source}", np.array_equal(np.asarray(found.level), expected), found.seconds
+
+
+def products(**options):
+    """Iterate over products of matrices in every format: what was multiplied, and whether it is what the processor makes."""
+    rng, matrix = np.random.default_rng(0), sp.random(5000, 4000, 0.01, format="csr", random_state=0)
+    for form in ("csr", "csc", "coo"):
+        for semiring in SEMIRINGS:
+            x = rng.random(4000) > 0.9 if semiring == "or_and" else rng.random(4000)
+            found = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, **options)
+            expected = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, device="cpu")
+            same = np.array_equal(found, expected) if semiring == "or_and" else np.allclose(found, expected, rtol=1e-10)
+            yield f"spmv {form}, {semiring}", same
+
+
+def main(url):
+    """Compare all of it on the GPU; return the exit code."""
+    from oocgraph.arrays import device_choice
+
+    wrong = 0
+    for name, right, seconds in searches(oocgraph.open_graph(url), lambda: device_choice("cuda").device):
+        wrong += not right
+        print(name, "right" if right else "WRONG", f"{1e3 * seconds:.3f} ms", flush=True)
+    for name, right in products(device="cuda"):
+        wrong += not right
+        print(name, "right" if right else "WRONG", flush=True)
+    print(f"{wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

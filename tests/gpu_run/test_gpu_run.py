@@ -1,0 +1,84 @@
+"""What runs first on a GPU, as far as it goes without one: its answers on kernels that the processor executes, its commands and paths."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from distributed import LocalCluster
+
+import oocgraph
+from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.cli import cli
+from oocgraph.kernels import cuda
+from tests.cuda_on_cpu.device import CpuDevice
+from tests.gpu_run import answers, costs, matrices, searches, worker
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).parent / "first_run.sh"
+pytestmark = pytest.mark.shim
+
+
+@pytest.fixture(scope="module")
+def kron(tmp_path_factory):
+    return oocgraph.generate_kronecker(10, tmp_path_factory.mktemp("kron") / "g.zarr", seed=1)
+
+
+@pytest.fixture
+def devices(monkeypatch):
+    """Let products find two devices of the processor."""
+    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind: ([CpuDevice(), CpuDevice()], "shims"))
+
+
+def test_searches_are_right(kron):
+    found = list(answers.searches(kron, CpuDevice))
+    assert len(found) == len(answers.RESIDENCIES) * len(answers.DIRECTIONS) * len(answers.SOURCES)
+    assert [name for name, right, _ in found if not right] == []
+
+
+def test_a_wrong_level_is_told(kron, monkeypatch):
+    monkeypatch.setattr(answers, "np", SimpleNamespace(asarray=np.asarray, array_equal=lambda *_: False))
+    assert [name for name, right, _ in answers.searches(kron, CpuDevice) if right] == []
+
+
+@pytest.mark.usefixtures("devices")
+def test_products_are_right():
+    found = list(answers.products(device="auto"))
+    assert len(found) == 3 * len(answers.SEMIRINGS)
+    assert [name for name, right in found if not right] == []
+
+
+@pytest.mark.usefixtures("devices")
+def test_the_rest_of_it_runs(kron):
+    """With what stands for a GPU, only the time of its kernels means nothing."""
+    assert [what for what, seconds in costs.measure(CpuDevice, (1 << 20,), 2, 2) if seconds < 0] == []
+    assert searches.measure(kron.url, 2, device=CpuDevice())[2] > 1
+    assert [device for device, _ in matrices.of_store(kron.url, ("auto", "cpu"), 1)] == ["auto", "cpu"]
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        assert worker.search(kron.url, cluster).num_reached > 1
+
+
+def test_the_script_names_what_there_is():
+    """It runs where nothing can be mended: bash reads it, its files, modules, commands and kernels exist."""
+    subprocess.run(["bash", "-n", SCRIPT], check=True)
+    text = SCRIPT.read_text()
+    paths = set(re.findall(r"tests/[\w/.]+", text))
+    assert len(paths) == 5
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    modules = set(re.findall(r"-m (tests[\w.]+)", text))
+    assert len(modules) == 5
+    assert [name for name in modules if not (ROOT / (name.replace(".", "/") + ".py")).exists()] == []
+    commands = set(re.findall(r"-m oocgraph (\w+ \w+)", text))
+    assert commands == {"generate kronecker", "bench gpu"}
+    for command in commands:
+        options = set(re.findall(rf"{command}[^\n]*", text))
+        known = CliRunner().invoke(cli, [*command.split(), "--help"]).output
+        assert [one for line in options for one in re.findall(r" (--[\w-]+)", line) if one not in known] == []
+    sources = "".join(path.read_text() for path in Path(cuda.__path__[0]).glob("*.cu"))
+    kernels = re.search(r"regex:([\w|]+)", text)[1].split("|")
+    assert [name for name in kernels if not re.search(rf"\b{name}\b", sources)] == []
