@@ -19,7 +19,7 @@ from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.vertices import VertexIds
 from tests.ingest.helpers_build import ArraySource
-from tests.products.test_product import dense_product
+from tests.oracles.products import dense_product
 from tests.reference_build import reference_build
 from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite, string_store

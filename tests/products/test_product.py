@@ -8,21 +8,8 @@ import pytest
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.products.product import multiply, num_private_vectors
 from oocgraph.sparse.balanced import balanced_partition
+from tests.oracles.products import dense_product
 from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
-
-
-def dense_product(matrix, x, y, name):
-    """Multiply the matrix as triples."""
-    coo = matrix.tocoo()
-    products = {
-        "plus_times": coo.data * x[coo.col],
-        "plus_second": x[coo.col],
-        "min_plus": coo.data + x[coo.col],
-        "or_and": ((coo.data != 0) & (x[coo.col] != 0)).astype(np.uint8),
-    }[name]
-    y = y.copy()
-    semiring_of(name).plus.at(y, coo.row, products.astype(y.dtype))
-    return y
 
 
 def random_vectors(matrix, name, seed=0):
