@@ -117,7 +117,7 @@ def test_a_client_or_a_runtime_closed_under_a_search(kron, process_cluster, clie
         oocgraph.bfs(store, SOURCE, client=own, direction="alpha-beta", progress=lambda *_: own.close())
     with ClusterRuntime.open(store, client=client) as runtime:
         for _ in range(2):
-            with pytest.raises(ClusterError, match="this runtime has been closed; open another"):
+            with pytest.raises(ClusterError, match="the runtime is closed; open another one"):
                 oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", progress=lambda *_: runtime.close())
     judge(store, oocgraph.bfs(store, SOURCE, client=client), levels)
 

@@ -9,7 +9,7 @@ import oocgraph
 from oocgraph.errors import OocGraphError, VertexNotFoundError
 from oocgraph.store.vertices import VertexIds
 from tests.algorithms.test_bfs import scipy_levels
-from tests.graphs import GRAPHS, directed, hubs, path_graph
+from tests.graphs import GRAPHS, hubs, original, path_graph
 from tests.reference_build import reference_build
 
 FAR = 1 << 30
@@ -60,7 +60,7 @@ class SearchContract:
         store = oocgraph.open_graph(tmp_path / "g.zarr")
         many = graph is not path_graph  # whose levels are many instead
         with opened(store) as search:
-            for source in sources:
+            for source in sources if many else sources[:1]:
                 self.check(store, search(source), source)
             for direction in self.directions if many else ():
                 self.check(store, search(sources[0], direction=direction), sources[0])
@@ -69,7 +69,7 @@ class SearchContract:
 
     def test_what_is_found_does_not_depend_on_the_search_before(self, opened, tmp_path):
         """Levels and figures of a source are the same the third time, after a search from another."""
-        first, (second, *_) = directed(tmp_path / "g.zarr")
+        first, (second, *_) = original(tmp_path / "g.zarr")
         store = oocgraph.open_graph(tmp_path / "g.zarr")
         with opened(store) as search:
             found = [search(source) for source in (first, second, first, first)]
