@@ -137,15 +137,18 @@ class ShardPlan:
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
-                    adjacencies.append(self._whole_rows(group, array, num_resident, limit_bytes, pool))
-                own = self._own_rows(adjacencies[-1], residency, pool)
+                    num_planes = residency.num_planes if self.dealing is None and group == self.groups[-1] else 0
+                    adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
+                own = adjacencies[-1] if self.dealing is None else self._own_rows(self.dealing, adjacencies[-1], residency, pool)
         except BaseException:
             close_files(adjacencies)
             raise
         return Shard(adjacencies[0], own, residency, time.perf_counter() - began)
 
-    def _whole_rows(self, group: str, array: StoredArray, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor) -> Adjacency:
-        """Take all rows of a group; its first edges resident, without planes."""
+    def _whole_rows(
+        self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor
+    ) -> Adjacency:  # fmt: skip
+        """Take all rows of a group; its first planes and edges resident."""
         store, n = self.store, self.store.num_vertices
         if group == self.groups[-1] and self.sorted:
             lookup = self.lookup if self.dealing is None and self.lookup is not None else whole.sorted_lookup(self.verified)
@@ -153,36 +156,39 @@ class ShardPlan:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
+        heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
+        if num_planes:
+            lengths, offsets = self._plane_bounds(num_planes)
+            planes = whole.read_parallel(self.verified.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
+            heads = planes, offsets, lengths
         resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
             on_disk = (array.length - num_resident) * array.dtype.itemsize
             files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
-        heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
         return Adjacency(array, lookup, heads, resident, files, n)
+
+    def _plane_bounds(self, num_planes: int) -> tuple[Array, Array]:
+        """Vertices that each of the first planes covers, and behind them those with a tail; where each plane begins in memory."""
+        lengths = self.lengths[: num_planes + 1]
+        return lengths, np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
 
     def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:
         """Read the first edges of a group."""
         return whole.read_parallel(array, 0, num_edges, pool)
 
-    def _own_rows(self, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
+    def _own_rows(self, dealing: Dealing, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
         """Take the rows of the vertices owned, at local positions, with planes; edges and files are those of `rows`."""
         store, p, k = self.store, self.partition, residency.num_planes
-        lengths = self.lengths[: k + 1]
-        offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
-        if self.dealing is None:
-            if k:
-                stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
-                rows.heads = (whole.read_parallel(stored, 0, int(offsets[-1]), pool), offsets, lengths)
-            return rows
-        share = float(self.dealing.num_edges[p]) / max(1, int(self.dealing.num_edges.sum()))
+        lengths, offsets = self._plane_bounds(k)
+        share = float(dealing.num_edges[p]) / max(1, int(dealing.num_edges.sum()))
         planes = np.empty(int(offsets[-1]), store.index_dtype)
         if self.lookup is not None:
             lookup = self.lookup
             if k:
-                self._take_planes(self.dealing, planes, offsets, k, pool)
+                self._take_planes(dealing, planes, offsets, k, pool)
         else:
-            first, stop, _ = self.dealing.blocks_of(p)
+            first, stop, _ = dealing.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
             indptr = rows.lookup[0]
             own = indptr[v0 : v1 + 1] if indptr.size else self.verified.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
