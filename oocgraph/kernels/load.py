@@ -14,8 +14,9 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ import numba
 from numba.core.compiler_lock import global_compiler_lock
 
 logger = logging.getLogger(__name__)
+
+MOST_SECONDS = 120.0
+"""Time to wait for another process that compiles: it takes 20 s; one that was stopped must not stop others."""
 
 
 def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -69,11 +73,23 @@ def _one_at_a_time() -> Iterator[None]:
         yield
         return
     try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        give_up = time.monotonic() + MOST_SECONDS
+        while not _is_locked(lock) and time.monotonic() < give_up:
+            time.sleep(0.05)
         yield
     finally:
         os.close(lock)
+
+
+def _is_locked(file: int) -> bool:
+    """Lock a file, unless another process has; where files cannot be locked nobody waits."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _compile_elsewhere(module: str, arguments: tuple[str, ...], question: bytes | None) -> None:

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from oocgraph.kernels import load
 from tests.reference_build import reference_build
 
 SCRIPT = """
@@ -135,3 +137,34 @@ def test_what_compiles_the_build_stays_within_its_arrays(tmp_path):
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
     script = "from oocgraph.kernels.build import compile_kernels; compile_kernels()"
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+LOCK_SCRIPT = """
+import sys, time
+from oocgraph.kernels import load
+with load._one_at_a_time():
+    print("began", flush=True)
+    time.sleep(float(sys.argv[1]))
+    print("ended", flush=True)
+"""
+
+
+def test_one_process_compiles_at_a_time_and_one_that_hangs_is_not_waited_for(tmp_path, monkeypatch):
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    command = [sys.executable, "-c", LOCK_SCRIPT]
+    with subprocess.Popen([*command, "0.5"], stdout=subprocess.PIPE, env=environment, text=True) as first:
+        assert first.stdout.readline() == "began\n"
+        with load._one_at_a_time():
+            assert first.stdout.readline() == "ended\n"
+    with subprocess.Popen([*command, "300"], stdout=subprocess.PIPE, env=environment, text=True) as hanging:
+        try:
+            assert hanging.stdout.readline() == "began\n"
+            monkeypatch.setattr(load, "MOST_SECONDS", 0.1)
+            with load._one_at_a_time():
+                assert hanging.poll() is None
+        finally:
+            hanging.kill()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+    with load._one_at_a_time():
+        pass
