@@ -18,6 +18,7 @@ from oocgraph.products.product import multiply_streamed
 from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.vertices import VertexIds
+from tests.contracts.product import vector_for
 from tests.ingest.helpers_build import ArraySource
 from tests.oracles.products import dense_product
 from tests.reference_build import reference_build
@@ -37,11 +38,6 @@ def expected_of(matrix, x, name, transpose):
     semiring = semiring_of(name)
     x = x.view(np.uint8) if name == "or_and" else x
     return dense_product(matrix, x, np.full(matrix.shape[0], semiring.identity, x.dtype), name)
-
-
-def vector_for(size, name, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.random(size) < 0.3 if name == "or_and" else rng.standard_normal(size)
 
 
 @pytest.mark.parametrize("transpose", [False, True])
