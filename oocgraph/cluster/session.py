@@ -217,7 +217,7 @@ class ClusterSession:
             self.check_workers(addresses)
             for one in others:
                 if one.status not in ("pending", "finished"):
-                    self.raise_failure(one)
+                    self.raise_failure(one, addresses)
 
         try:
             return fetch(self.client, future, meanwhile=look, interval_seconds=POLL_SECONDS)
@@ -225,7 +225,7 @@ class ClusterSession:
             raise
         except Exception as error:
             self.check()
-            self.raise_failure(future)
+            self.raise_failure(future, addresses)
             self.check_workers(addresses)
             if isinstance(error, CancelledError):  # what the worker was sent went with it
                 raise WorkersLostError("a worker was lost with what it had been sent") from error
@@ -241,8 +241,8 @@ class ClusterSession:
                 found[self.submit(address, function, *arguments, one, other[0][0]) if other else one] = address
         return found
 
-    def raise_failure(self, future: Any) -> None:
-        """Raise what a task has raised."""
+    def raise_failure(self, future: Any, addresses: Iterable[str]) -> None:
+        """Raise what a task has raised, or say which of the workers at `addresses` it was lost with."""
         if future.status == "finished":
             return
         self.check()
@@ -253,6 +253,7 @@ class ClusterSession:
             if isinstance(error, OocGraphError):
                 raise error
             raise ClusterError(f"a task failed on its worker: {error!r}") from error
+        self.check_workers(addresses)
         raise WorkersLostError(f"a task was {future.status}")
 
     def drop(self, futures: Iterable[Any]) -> None:

@@ -173,7 +173,7 @@ class Supersteps:
                 self._submit(program, epoch)
             kind, message = self._session.next_event(self._watch, addresses)
             if kind == "done" and any(message in step.futures for step in epoch.steps):
-                self._session.raise_failure(message)
+                self._session.raise_failure(message, addresses)
             elif kind == "event" and message["epoch"] == program.epoch:
                 self._take_report(program, epoch, message)
             silences = silences + 1 if kind == "nothing" and epoch.next_is_taken() else 0

@@ -189,6 +189,14 @@ def test_a_task_that_is_cancelled_has_lost_its_worker(client):
         fetch_in_session(client, future(raising(CancelledError("gone")), status="cancelled"))
 
 
+def test_the_worker_of_a_cancelled_task_is_named(client):
+    """The scheduler has forgotten the worker before it cancels what needed it."""
+    client.arrived.set()
+    client.workers.clear()
+    with pytest.raises(WorkersLostError, match="worker tcp://1 was lost"):
+        fetch_in_session(client, future(raising(CancelledError("gone")), status="cancelled"))
+
+
 def test_an_error_of_a_task_is_told_as_one(client):
     """With what was raised; its workers are there."""
     client.arrived.set()
