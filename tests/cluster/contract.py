@@ -117,7 +117,7 @@ class ClusterContract:
             trap.wait()
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
-            with pytest.raises(ClusterError, match=r"no workers, and none came within|no worker is left"):
+            with pytest.raises(ClusterError, match=r"no workers, and none came within|no worker is left|has lost its workers"):
                 found.result(timeout=PATIENCE)
         cluster.refill()
         with self.opened(store, cluster.client, tmp_path) as compute:
