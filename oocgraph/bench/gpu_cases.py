@@ -269,7 +269,7 @@ def _held(runtime: DeviceRuntime) -> dict[str, Any]:
         "device_memory_budget": runtime.device_limit,
         "device_bytes": runtime.device_bytes,
         "planes_resident": runtime.planes_resident,
-        "plane_bytes": sum(int(one.heads[0].nbytes) for one in both),
+        "plane_bytes": sum(int(one.heads.edges.nbytes) for one in both),
         "resident_bytes": sum(int(one.resident.nbytes) for one in both),
         "pinned_bytes": reserved.get("pinned staging", 0) + reserved.get("pinned edges", 0),
         "row_capacity": runtime.subgraph.capacity,

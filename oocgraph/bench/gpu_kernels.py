@@ -134,7 +134,7 @@ def measure_plane_scan(runtime: DeviceRuntime, vertex: int) -> dict[str, Any] | 
             )  # fmt: skip
 
     seconds = [event_seconds(device, kernels.stream, scan) / SCANS for _ in range(LAUNCHES)]
-    num_bytes = int(pull.heads[0].nbytes) + 4 * 8 * int(a.visited.size)
+    num_bytes = int(pull.heads.edges.nbytes) + 4 * 8 * int(a.visited.size)
     median = max(statistics.median(seconds[1:]), 1e-9)
     return {"planes": pull.num_planes, "touched_bytes": num_bytes, "seconds": median, "bytes_per_second": num_bytes / median}
 

@@ -97,8 +97,8 @@ class CountingRuntime(LocalRuntime):
         pull, scratch = self.graph.pull, self._scratch
         scratch.visited[:] = state.visited
         cpu.pull_heads(
-            0, state.num_words, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
-            state.frontier, scratch.visited, scratch.undecided, *scratch.marks,
+            0, state.num_words, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
+            state.frontier, scratch.visited, scratch.undecided, scratch.marks,
         )  # fmt: skip
         if not scratch.undecided.any():
             return 0
@@ -107,7 +107,7 @@ class CountingRuntime(LocalRuntime):
         for start in range(pull.resident.size // size * size, pull.num_edges, size):
             window = pull.stored.read(start, min(pull.num_edges, start + size))
             cpu.touch_pages(
-                *pull.lookup, pull.num_planes, pull.resident.size, window, start, pull.page_shift,
+                pull.lookup, pull.num_planes, pull.resident.size, window, start, pull.page_shift,
                 state.frontier, scratch.undecided, touched,
             )  # fmt: skip
         return int(np.count_nonzero(touched))

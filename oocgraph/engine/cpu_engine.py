@@ -22,7 +22,7 @@ from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState, are_marked
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import file_extent
+from oocgraph.kernels.rows import ChunkFiles, no_files
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.store.graph import CSRStore
@@ -133,9 +133,9 @@ class Engine:
         fetched, fetch_seconds = 0, 0.0
         while True:
             status, error = cpu.push_levels(
-                state.queues, state.counts, limits, *push.lookup, *push.heads, push.resident, *_file_arguments(push),
+                state.queues, state.counts, limits, push.lookup, push.heads, push.resident, _files_of(push),
                 self._cache_tag, self._cache, self._cache.view(self.store.index_dtype), self._missing,
-                state.reached, *state.owners, *state.marks[:4], log,
+                state.reached, *state.owners, state.marks, log,
             )  # fmt: skip
             if error and push.files is not None:
                 raise push.files.error(error)
@@ -161,15 +161,8 @@ class Engine:
             many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
         pull = self.graph.pull
-        sample = cpu.sample_heads(
-            max(1, state.num_words // SAMPLE_WORDS),
-            state.num_vertices,
-            *pull.lookup,
-            *pull.heads,
-            pull.resident,
-            state.frontier,
-            state.visited,
-        )
+        step = max(1, state.num_words // SAMPLE_WORDS)
+        sample = cpu.sample_heads(step, state.num_vertices, pull.lookup, pull.heads, pull.resident, state.frontier, state.visited)
         return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
@@ -178,15 +171,14 @@ class Engine:
 
         def heads(w0: int, w1: int) -> tuple[int, int]:
             result: tuple[int, int] = cpu.pull_heads(
-                w0, w1, state.num_vertices, *pull.lookup, *pull.heads, pull.resident, 0,
-                state.frontier, state.visited, state.undecided, *state.marks,
+                w0, w1, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
+                state.frontier, state.visited, state.undecided, state.marks,
             )  # fmt: skip
             return result
 
         left = sum(int(left) for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
         if left and state.num_kept:
-            kept = (*state.kept_entries, 0, state.num_kept)
-            left -= int(cpu.pull_kept(*kept, state.frontier, state.visited, state.undecided, *state.marks))
+            left -= int(cpu.pull_kept(state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, state.marks))
         return int(left)
 
     def undecided_pages(self, state: SearchState) -> int:
@@ -213,9 +205,9 @@ class Engine:
             if piece is pieces[0]:
                 self.on_phase("read")
             result: tuple[int, int, int] = cpu.pull_tails(
-                *piece, *pull.lookup, pull.num_planes, pull.resident.size, *files, gap, buffer,
-                buffer.view(pull.resident.dtype), *state.kept_entries, state.kept,
-                state.frontier, state.visited, state.undecided, *state.marks,
+                *piece, pull.lookup, pull.num_planes, pull.resident.size, files, gap, buffer,
+                buffer.view(pull.resident.dtype), state.kept_entries, state.kept,
+                state.frontier, state.visited, state.undecided, state.marks,
             )  # fmt: skip
             return result
 
@@ -227,7 +219,7 @@ class Engine:
         counts = self._count(push, state.frontier, first_pages_only=False)
         dense = counts[:, 2].sum() > DENSE_SHARE * push.disk_pages
         gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
-        files = push.files.stream_arguments if dense and push.files is not None else _file_arguments(push)
+        files = push.files.stream_arguments if dense and push.files is not None else _files_of(push)
         on_files = push.files is not None and self._gatherer is not None
         workers = self._gatherer.num_threads if on_files and self._gatherer else self.threads
         weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
@@ -237,8 +229,8 @@ class Engine:
             if piece is pieces[0] and buffer.size:
                 self.on_phase("read")
             result: tuple[int, int, int] = cpu.push_rows(
-                *piece, *push.lookup, *push.heads, push.resident, 0, *files, gap, buffer,
-                buffer.view(push.resident.dtype), state.frontier, state.closed, *state.owners, *state.marks,
+                *piece, push.lookup, push.heads, push.resident, 0, files, gap, buffer,
+                buffer.view(push.resident.dtype), state.frontier, state.closed, *state.owners, state.marks,
             )  # fmt: skip
             return result
 
@@ -247,14 +239,13 @@ class Engine:
         in_memory = [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size]
         for _ in self._pool.map(lambda piece: call(piece, _NO_BUFFER), in_memory):
             continue
-        return 0 if push.all_resident else push_windows(push, state, counts, _file_arguments(push))
+        return 0 if push.all_resident else push_windows(push, state, counts, _files_of(push))
 
     def finish(self, state: SearchState) -> None:
         """Set parent and level of what was not reached."""
         none = no_parent(self.store.index_dtype)
         cuts = slice_cuts(state.num_words, self.threads)
-        marks = (state.visited, state.parent, none, state.level8, state.level32, state.wide)
-        self._map(lambda a, z: cpu.finish_search(a, z, state.num_vertices, *marks), cuts)
+        self._map(lambda a, z: cpu.finish_search(a, z, state.num_vertices, state.visited, none, state.marks), cuts)
 
     def reached_edges(self, state: SearchState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
@@ -292,7 +283,7 @@ class Engine:
 
         def count(a: int, z: int) -> None:
             cpu.count_rows(
-                cuts[a : z + 1], adjacency.num_rows, *adjacency.lookup, adjacency.num_planes, adjacency.resident.size,
+                cuts[a : z + 1], adjacency.num_rows, adjacency.lookup, adjacency.num_planes, adjacency.resident.size,
                 adjacency.page_shift, rows, first_pages_only, out[a:z],
             )  # fmt: skip
 
@@ -300,8 +291,7 @@ class Engine:
         return out
 
     def _count_edges(self, adjacency: Adjacency, rows: Array) -> tuple[int, int]:
-        indptr, first, _, value = adjacency.lookup
-        results = self._map(lambda a, z: cpu.count_edges(a, z, indptr, first, value, rows), slice_cuts(rows.size, self.threads))
+        results = self._map(lambda a, z: cpu.count_edges(a, z, adjacency.lookup, rows), slice_cuts(rows.size, self.threads))
         return sum(r[0] for r in results), sum(r[1] for r in results)
 
     def _to_queue(self, state: SearchState) -> None:
@@ -324,10 +314,10 @@ class Engine:
         # one thread per slot: pages that share a slot must not be read at the same time
         _, last = np.unique(self._missing[:count] % self._cache_tag.size, return_index=True)
         pages = np.sort(self._missing[last])
-        fds, chunk_pages, extent, checksums, _ = push.files.arguments
+        files = push.files.arguments
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
-            done, error = cpu.fill_cache(pages, *piece, fds, chunk_pages, extent, checksums, self._cache_tag, self._cache)
+            done, error = cpu.fill_cache(pages, *piece, files, self._cache_tag, self._cache)
             return 0, done, error
 
         pieces = _pairs(slice_cuts(pages.size, self._gatherer.num_threads))
@@ -345,8 +335,6 @@ def _pairs(cuts: Array) -> list[tuple[int, int]]:
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
-def _file_arguments(adjacency: Adjacency) -> tuple[Any, ...]:
-    """Return ``fds, chunk_pages, extent, checksums, page_shift``; without files where nothing is read from them."""
-    if adjacency.files is not None:
-        return adjacency.files.arguments
-    return np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), adjacency.page_shift
+def _files_of(adjacency: Adjacency) -> ChunkFiles:
+    """Return an adjacency's files as kernels take them."""
+    return adjacency.files.arguments if adjacency.files is not None else no_files(adjacency.page_shift)

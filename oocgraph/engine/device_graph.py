@@ -17,6 +17,7 @@ from oocgraph.arrays import Device
 from oocgraph.engine.resident import read_into
 from oocgraph.engine.shard import Adjacency
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
+from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.store.arrays import StoredArray
 from oocgraph.types import PAGE_BYTES, Array
 
@@ -114,15 +115,13 @@ def aligned_offsets(lengths: Array) -> Array:
     return np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
 
 
-def upload_lookup(uploader: Uploader, lookup: tuple[Array, Array, Array, Array]) -> Lookup:
+def upload_lookup(uploader: Uploader, lookup: RowLookup) -> Lookup:
     """Bring a row lookup (see `oocgraph.kernels.rows`) to the device."""
     return Lookup(*(uploader.array(np.ascontiguousarray(part)) for part in lookup))
 
 
-def upload_planes(
-    device: Device, uploader: Uploader, lengths: Array, dtype: np.dtype[Any], read: Callable[[int, Array], None]
-) -> tuple[Array, Array, Array]:
-    """Return ``planes, plane_offset, plane_length`` on the device.
+def upload_planes(device: Device, uploader: Uploader, lengths: Array, dtype: np.dtype[Any], read: Callable[[int, Array], None]) -> Planes:
+    """Return planes on the device.
 
     Parameters
     ----------
@@ -135,4 +134,4 @@ def upload_planes(
     planes = device.empty(int(offsets[-1]), dtype)
     for k, length in enumerate(lengths[:-1].tolist()):
         read(k, planes[int(offsets[k]) : int(offsets[k]) + length])
-    return planes, uploader.array(offsets), uploader.array(np.asarray(lengths, np.int64))
+    return Planes(planes, uploader.array(offsets), uploader.array(np.asarray(lengths, np.int64)))

@@ -17,6 +17,7 @@ from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacen
 from oocgraph.engine.shard import Shard, close_files
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
+from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes, parse_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
@@ -24,7 +25,6 @@ from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.subgraph.rows import held_window_bytes
-from oocgraph.types import Array
 
 DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""
@@ -137,7 +137,7 @@ def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str,
 
 def _load(
     store: CSRStore, device: Device, uploader: Uploader, pool: ThreadPoolExecutor, group: str, array: StoredArray,
-    lookup: tuple[Array, Array, Array, Array] | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int,
+    lookup: RowLookup | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int,
 ) -> DeviceAdjacency:  # fmt: skip
     """Bring one direction to the device and to pinned memory."""
     verified = host.for_loading(store)
@@ -156,7 +156,7 @@ def _load(
     return DeviceAdjacency(array, rows, heads, resident, files, store.num_vertices, host=pinned, mapped=mapped)
 
 
-def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: tuple[Array, Array, Array, Array] | None) -> Lookup:
+def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: RowLookup | None) -> Lookup:
     if lookup is not None:
         return upload_lookup(uploader, lookup)
     array = store.array(f"{group}/indptr")
@@ -166,13 +166,11 @@ def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, loo
     return Lookup(indptr, zero, zero, zero)
 
 
-def _load_planes(
-    store: CSRStore, device: Device, uploader: Uploader, group: str, num_planes: int, lookup: tuple[Array, Array, Array, Array] | None
-) -> tuple[Array, Array, Array]:
+def _load_planes(store: CSRStore, device: Device, uploader: Uploader, group: str, num_planes: int, lookup: RowLookup | None) -> Planes:
     dtype = store.index_dtype
     if lookup is None or not num_planes:
         return upload_planes(device, uploader, np.full(1, store.num_vertices, np.int64), dtype, lambda _k, _target: None)
     stored = store.array(f"{group}/planes/indices")
     starts = store.plane_offsets
-    lengths = plane_lengths(lookup[3], lookup[1], store.num_vertices, num_planes)
+    lengths = plane_lengths(lookup.value, lookup.first, store.num_vertices, num_planes)
     return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))

@@ -77,7 +77,7 @@ class DevicePartPlan(ShardPlan):
     def device_sizes(self) -> DeviceSizes:
         """Return what it needs to know of the device's."""
         sizes, n = super().sizes(), self.store.num_vertices
-        own = 24 * self.lookup[1].size if self.lookup is not None else 8 * (self.num_owned + 1)
+        own = 24 * self.lookup.first.size if self.lookup is not None else 8 * (self.num_owned + 1)
         explicit = self.store.attributes.directed or not self.sorted
         every = 8 * (n + 1) if explicit else 24 * max(1, self.store.degrees[0].size)
         return DeviceSizes(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.plan.residency import GraphSizes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.degrees import plane_lengths
@@ -49,21 +50,20 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
     )
 
 
-def sorted_lookup(store: CSRStore) -> tuple[Array, Array, Array, Array]:
+def sorted_lookup(store: CSRStore) -> RowLookup:
     """Return the row lookup of the pull group of a degree-sorted store."""
     degree, first = store.degrees
     if not degree.size:
         degree, first = np.zeros(1, np.int64), np.zeros(1, np.int64)
     counts = np.diff(np.append(first, store.num_vertices))
     edge = np.concatenate([[0], np.cumsum(counts * degree)[:-1]]).astype(np.int64)
-    return np.empty(0, np.int64), first.astype(np.int64), edge, degree.astype(np.int64)
+    return RowLookup(np.empty(0, np.int64), first.astype(np.int64), edge, degree.astype(np.int64))
 
 
-def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> tuple[Array, Array, Array, Array]:
+def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> RowLookup:
     """Read the row lookup of a group whose row starts are explicit."""
     array = store.array(f"{group}/indptr")
-    zero = np.zeros(1, np.int64)
-    return read_parallel(array, 0, array.length, pool), zero, zero, zero
+    return explicit_rows(read_parallel(array, 0, array.length, pool))
 
 
 def read_parallel(array: StoredArray, start: int, stop: int, pool: ThreadPoolExecutor) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from oocgraph.kernels.rows import Planes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
@@ -26,10 +27,8 @@ class Adjacency:
     ----------
     stored
         ``indices`` on disk.
-    lookup
-        ``indptr, first, edge, value`` (see `oocgraph.kernels.rows`).
-    heads
-        ``planes, plane_offset, plane_length``.
+    lookup : RowLookup, or its like on a device
+    heads : Planes
     resident
         The first edges.
     files
@@ -42,7 +41,7 @@ class Adjacency:
 
     stored: StoredArray
     lookup: Any
-    heads: tuple[Array, Array, Array]
+    heads: Planes
     resident: Array
     files: EdgeFiles | None
     num_rows: int
@@ -51,7 +50,7 @@ class Adjacency:
     @property
     def num_planes(self) -> int:
         """Planes resident."""
-        return int(self.heads[2].size) - 1
+        return int(self.heads.length.size) - 1
 
     @property
     def num_edges(self) -> int:

@@ -15,6 +15,7 @@ from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import partition as kernels
+from oocgraph.kernels.rows import Planes, RowLookup, explicit_rows, no_planes
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.partition.dealing import Dealing, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
@@ -23,8 +24,6 @@ from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import Array
-
-Lookup = tuple[Array, Array, Array, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +54,13 @@ class ShardPlan:
         self.indices = [store.array(f"{group}/indices") for group in self.groups]
         self.sorted = store.attributes.vertex_order == "degree"
         self.num_owned = store.num_vertices if dealing is None else int(dealing.num_owned[partition])
-        self.lookup: Lookup | None = None
+        self.lookup: RowLookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
             self.lookup = whole.sorted_lookup(self.verified)
             if dealing is not None:
-                self.lookup = (self.lookup[0], *local_lookup(dealing, partition, *self.lookup[1:]))
-            self.lengths = plane_lengths(self.lookup[3], self.lookup[1], self.num_owned, store.attributes.num_planes)
+                self.lookup = RowLookup(self.lookup.indptr, *local_lookup(dealing, partition, *self.lookup[1:]))
+            self.lengths = plane_lengths(self.lookup.value, self.lookup.first, self.num_owned, store.attributes.num_planes)
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
@@ -69,7 +68,7 @@ class ShardPlan:
         if self.dealing is None:
             return of_graph
         n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
-        lookup_bytes = 24 * self.lookup[1].size if self.lookup is not None else 0
+        lookup_bytes = 24 * self.lookup.first.size if self.lookup is not None else 0
         explicit = (n + 1 if not self.sorted or self.store.attributes.directed else 0) + (0 if self.sorted else self.num_owned + 1)
         return GraphSizes(
             num_vertices=n,
@@ -155,12 +154,12 @@ class ShardPlan:
         elif group == "out" or self.dealing is None:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
-            lookup = (np.empty(0, np.int64), *(np.zeros(1, np.int64),) * 3)
-        heads = (np.empty(0, store.index_dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
+            lookup = explicit_rows(np.empty(0, np.int64))
+        heads = no_planes(store.index_dtype, n)
         if num_planes:
             lengths, offsets = self._plane_bounds(num_planes)
             planes = whole.read_parallel(self.verified.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
-            heads = planes, offsets, lengths
+            heads = Planes(planes, offsets, lengths)
         resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
@@ -190,13 +189,12 @@ class ShardPlan:
         else:
             first, stop, _ = dealing.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
-            indptr = rows.lookup[0]
+            indptr = rows.lookup.indptr
             own = indptr[v0 : v1 + 1] if indptr.size else self.verified.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
-            zero = np.zeros(1, np.int64)
-            lookup = (np.ascontiguousarray(own), zero, zero, zero)
+            lookup = explicit_rows(np.ascontiguousarray(own))
             if first.size > 1:
                 raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
-        return Adjacency(rows.stored, lookup, (planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
+        return Adjacency(rows.stored, lookup, Planes(planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
 
     def _take_planes(self, dealing: Dealing, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.kernels import cpu
+from oocgraph.kernels.rows import Marks, Tails
 from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.results.search import DeviceFigures, Iteration
@@ -164,7 +165,7 @@ class SearchState(SearchProgress):
         self.queued = True
         self.queues = pool.take(4 * QUEUE_CAPACITY * 8).view(np.int64).reshape(4, QUEUE_CAPACITY)
         self.kept = np.zeros(2, np.int64)
-        self.kept_entries = (
+        self.kept_entries = Tails(
             pool.take(num_kept // KEPT_EDGES * 8).view(np.int64),
             pool.take(num_kept // KEPT_EDGES * 16).view(np.int64).reshape(-1, 2),
             pool.take(num_kept * dtype.itemsize).view(dtype),
@@ -188,12 +189,12 @@ class SearchState(SearchProgress):
     @property
     def num_kept(self) -> int:
         """Entries of `kept_entries` in use."""
-        return min(int(self.kept[0]), self.kept_entries[0].size)
+        return min(int(self.kept[0]), self.kept_entries.vertex.size)
 
     @property
-    def marks(self) -> tuple[Array, Array, Array, bool, int]:
-        """``parent, level8, level32, wide, level`` of the vertices that this iteration finds."""
-        return self.parent, self.level8, self.level32, self.wide, self.level + 1
+    def marks(self) -> Marks:
+        """Where the vertices are noted that this iteration finds."""
+        return Marks(self.parent, self.level8, self.level32, self.wide, self.level + 1)
 
     @property
     def levels(self) -> Array:

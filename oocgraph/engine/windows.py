@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from oocgraph.engine.shard import Adjacency
 from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
+from oocgraph.kernels.rows import ChunkFiles, no_planes
 from oocgraph.types import Array
 
 WINDOW_BYTES = 1 << 20
@@ -27,28 +27,27 @@ def pull_windows(pull: Adjacency, state: SearchState, counts: Array) -> int:
     num_bytes = 0
     asked = state.undecided.copy()
     closed = ~asked  # to the kernel all but the undecided are visited
-    no_heads = (pull.heads[0][:0], np.zeros(1, np.int64), np.full(1, state.num_vertices, np.int64))
+    heads = no_planes(pull.heads.edges.dtype, state.num_vertices)
     for start, window in _windows(pull, counts):
         first = _vertex_of_edge(pull, start) >> 6
         last = _vertex_of_edge(pull, start + window.size - 1) >> 6
         cpu.pull_heads(
-            first, last + 1, state.num_vertices, *pull.lookup, *no_heads, window, start,
-            state.frontier, closed, state.undecided, *state.marks,
-        )  # fmt: skip
+            first, last + 1, state.num_vertices, pull.lookup, heads, window, start, state.frontier, closed, state.undecided, state.marks
+        )
         num_bytes += window.nbytes
     state.visited |= closed & asked
     return num_bytes
 
 
-def push_windows(push: Adjacency, state: SearchState, counts: Array, files: tuple[Any, ...]) -> int:
+def push_windows(push: Adjacency, state: SearchState, counts: Array, files: ChunkFiles) -> int:
     """Push the frontier's edges that are not resident."""
     num_bytes = 0
-    no_heads = (push.heads[0][:0], np.zeros(1, np.int64), np.full(1, state.num_vertices, np.int64))
+    heads = no_planes(push.heads.edges.dtype, state.num_vertices)
     nothing = np.empty(0, np.uint8)
     for start, window in _windows(push, counts):
         cpu.push_rows(
-            max(start, push.resident.size), start + window.size, *push.lookup, *no_heads, window, start, *files, 0,
-            nothing, nothing.view(window.dtype), state.frontier, state.closed, *state.owners, *state.marks,
+            max(start, push.resident.size), start + window.size, push.lookup, heads, window, start, files, 0,
+            nothing, nothing.view(window.dtype), state.frontier, state.closed, *state.owners, state.marks,
         )  # fmt: skip
         num_bytes += window.nbytes
     return num_bytes

@@ -40,7 +40,7 @@ def _replaced(kind: Any) -> Any:
     if isinstance(kind, types.BaseNamedTuple):
         if any(isinstance(t, types.Array) and (t.layout, t.ndim) != ("C", 1) for t in kind.types):
             raise TypingError(f"arrays of a {kind.instance_class.__name__} must be contiguous and one-dimensional")
-        members = [Borrowed(t) if isinstance(t, types.Array) else t for t in kind.types]
+        members = [Borrowed(t) if isinstance(t, types.Array) else _replaced(t) for t in kind.types]
         return types.NamedTuple(members, kind.instance_class)
     return kind
 
@@ -53,16 +53,7 @@ def borrowed(typing_context: Any, value: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if isinstance(value, types.Array):
             return _without_owner(context, builder, value, args[0])
-        members = []
-        for i, (old, new) in enumerate(zip(value.types, result.types, strict=True)):
-            member = builder.extract_value(args[0], i)
-            if isinstance(old, types.Array):
-                array = context.make_array(old)(context, builder, member)
-                view = cgutils.create_struct_proxy(new)(context, builder)
-                view.data, view.size = array.data, array.nitems
-                member = view._getvalue()
-            members.append(member)
-        return context.make_tuple(builder, result, members)
+        return _tuple_of_borrowed(context, builder, value, result, args[0])
 
     return result(value), codegen
 
@@ -75,6 +66,22 @@ def borrowed_to_read(typing_context: Any, value: Any) -> Any:
         return _without_owner(context, builder, value, args[0])
 
     return value.copy(readonly=True)(value), codegen
+
+
+def _tuple_of_borrowed(context: Any, builder: Any, old: Any, new: Any, value: Any) -> Any:
+    """Return a named tuple, and those in it, with a `Borrowed` in place of each array."""
+    members = []
+    for i, (old_member, new_member) in enumerate(zip(old.types, new.types, strict=True)):
+        member = builder.extract_value(value, i)
+        if isinstance(old_member, types.BaseNamedTuple):
+            member = _tuple_of_borrowed(context, builder, old_member, new_member, member)
+        elif isinstance(old_member, types.Array):
+            array = context.make_array(old_member)(context, builder, member)
+            view = cgutils.create_struct_proxy(new_member)(context, builder)
+            view.data, view.size = array.data, array.nitems
+            member = view._getvalue()
+        members.append(member)
+    return context.make_tuple(builder, new, members)
 
 
 def _without_owner(context: Any, builder: Any, kind: Any, value: Any) -> Any:

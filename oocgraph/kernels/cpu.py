@@ -16,7 +16,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import atomic_add, atomic_or, count_ones, nanoseconds, trailing_zeros
-from oocgraph.kernels.rows import find_class, read_pages, row_begin, row_end, vertex_of_edge
+from oocgraph.kernels.rows import find_class, next_class, read_pages, row_of, vertex_of_edge
 
 BATCH = 4096
 """Rows looked at together when reads are coalesced: 512 short rows do not fill a read of 128 KiB."""
@@ -27,9 +27,8 @@ STATUS_DONE, STATUS_GROWN, STATUS_LOG_FULL, STATUS_MISSES = 0, 1, 2, 3
 
 @nb.njit(nogil=True, cache=True)
 def pull_heads(
-    w0: Any, w1: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any,
-    planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
-    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+    w0: Any, w1: Any, num_vertices: Any, lookup: Any, planes: Any, resident: Any, base: Any, frontier: Any, visited: Any, undecided: Any,
+    marks: Any,
 ) -> Any:  # fmt: skip
     """Pull over what is in memory: planes first, then the resident part of each list.
 
@@ -39,9 +38,6 @@ def pull_heads(
 
     Parameters
     ----------
-    plane_offset, plane_length : (num_planes + 1,) int64
-        Where plane k starts in `planes` and how many vertices it covers; ``plane_length[num_planes]`` is the number
-        of vertices with a tail behind the planes.
     resident : index dtype
         Edges ``base .. base + resident.size - 1`` of ``indices``: the first ones (base 0), or a window that was just read.
 
@@ -49,12 +45,14 @@ def pull_heads(
     -------
     (num_found, num_undecided)
     """
+    plane_edges, plane_offset, plane_length = planes
+    parent, level8, level32, wide, level = marks
     one, every = np.uint64(1), ~np.uint64(0)
     num_planes = plane_length.size - 1
     num_tails = plane_length[num_planes]
     num_resident = base + resident.size
     found, left = 0, 0
-    c = find_class(first, w0 * 64)
+    c = find_class(lookup.first, w0 * 64)
     for w in range(w0, w1):
         v0 = w * 64
         open_bits = ~visited[w]
@@ -75,14 +73,14 @@ def pull_heads(
             at = plane_offset[k] + v0
             if asked == every:
                 for b in range(64):
-                    y = np.int64(planes[at + b])
+                    y = np.int64(plane_edges[at + b])
                     parent[v0 + b] = y
                     hits |= ((frontier[y >> 6] >> np.uint64(y & 63)) & one) << np.uint64(b)
             else:
                 while asked:
                     b = np.int64(trailing_zeros(asked))
                     asked &= asked - one
-                    y = np.int64(planes[at + b])
+                    y = np.int64(plane_edges[at + b])
                     parent[v0 + b] = y
                     hits |= ((frontier[y >> 6] >> np.uint64(y & 63)) & one) << np.uint64(b)
             rest &= ~hits
@@ -93,13 +91,8 @@ def pull_heads(
             b = trailing_zeros(bits)
             bits &= bits - one
             v = v0 + np.int64(b)
-            while c + 1 < first.size and v >= first[c + 1]:
-                c += 1
-            if indptr.size:
-                e, end = indptr[v], indptr[v + 1]
-            else:
-                e = edge[c] + (v - first[c]) * value[c]
-                end = e + value[c]
+            c = next_class(lookup, c, v)
+            e, end = row_of(lookup, c, v)
             e = max(e + num_planes, base)
             stop = min(end, num_resident)
             hit = False
@@ -135,16 +128,14 @@ def pull_heads(
 
 
 @nb.njit(nogil=True, cache=True)
-def sample_heads(
-    step: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any,
-    planes: Any, plane_offset: Any, plane_length: Any, resident: Any, frontier: Any, visited: Any,
-) -> Any:  # fmt: skip
+def sample_heads(step: Any, num_vertices: Any, lookup: Any, planes: Any, resident: Any, frontier: Any, visited: Any) -> Any:
     """Try what `pull_heads` would do for the unvisited vertices of every `step`-th word, changing nothing.
 
     Returns
     -------
     (num_sampled, num_probes, num_found, num_undecided): a probe is one neighbour looked up in `frontier`.
     """
+    plane_edges, plane_offset, plane_length = planes
     one = np.uint64(1)
     num_planes = plane_length.size - 1
     sampled, probes, found, left = 0, 0, 0, 0
@@ -161,17 +152,12 @@ def sample_heads(
             for k in range(num_planes):
                 if v >= plane_length[k] or hit:
                     break
-                y = np.int64(planes[plane_offset[k] + v])
+                y = np.int64(plane_edges[plane_offset[k] + v])
                 probes += 1
                 hit = ((frontier[y >> 6] >> np.uint64(y & 63)) & one) != 0
             if not hit and v < plane_length[num_planes]:
-                while c + 1 < first.size and v >= first[c + 1]:
-                    c += 1
-                if indptr.size:
-                    e, end = indptr[v], indptr[v + 1]
-                else:
-                    e = edge[c] + (v - first[c]) * value[c]
-                    end = e + value[c]
+                c = next_class(lookup, c, v)
+                e, end = row_of(lookup, c, v)
                 e += num_planes
                 stop = min(end, resident.size)
                 while e < stop and not hit:
@@ -186,8 +172,8 @@ def sample_heads(
 
 @nb.njit(nogil=True, cache=True)
 def count_rows(
-    cuts: Any, num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
-    page_shift: Any, rows: Any, first_pages_only: Any, out: Any,
+    cuts: Any, num_vertices: Any, lookup: Any, num_planes: Any, num_resident: Any, page_shift: Any, rows: Any, first_pages_only: Any,
+    out: Any,
 ) -> None:  # fmt: skip
     """Count, for each slice of words, what reading the tails of the vertices marked in `rows` takes.
 
@@ -198,20 +184,15 @@ def count_rows(
     for i in range(cuts.size - 1):
         num_rows, num_edges, num_pages, last = 0, 0, 0, np.int64(-1)
         v = cuts[i] * 64
-        c = find_class(first, v)
-        out[i, 3] = row_begin(indptr, first, edge, value, c, v) if v < num_vertices else 0
+        c = find_class(lookup.first, v)
+        out[i, 3] = row_of(lookup, c, v)[0] if v < num_vertices else 0
         for w in range(cuts[i], cuts[i + 1]):
             bits = rows[w]
             while bits:
                 v = w * 64 + np.int64(trailing_zeros(bits))
                 bits &= bits - np.uint64(1)
-                while c + 1 < first.size and v >= first[c + 1]:
-                    c += 1
-                if indptr.size:
-                    begin, end = indptr[v], indptr[v + 1]
-                else:
-                    begin = edge[c] + (v - first[c]) * value[c]
-                    end = begin + value[c]
+                c = next_class(lookup, c, v)
+                begin, end = row_of(lookup, c, v)
                 num_rows += 1
                 num_edges += end - begin
                 start = max(begin + num_planes, num_resident)
@@ -229,10 +210,8 @@ def count_rows(
 
 @nb.njit(nogil=True, cache=True)
 def pull_tails(
-    w0: Any, w1: Any, indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any,
-    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
-    kept_vertex: Any, kept_begin: Any, kept_edges: Any, kept: Any,
-    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+    w0: Any, w1: Any, lookup: Any, num_planes: Any, num_resident: Any, files: Any, gap_pages: Any, buffer: Any, indices: Any, tails: Any,
+    kept: Any, frontier: Any, visited: Any, undecided: Any, marks: Any,
 ) -> Any:  # fmt: skip
     """Pull over tails on disk: page by page, stopping at the first hit.
 
@@ -246,6 +225,9 @@ def pull_tails(
     -------
     (num_found, bytes_read, error): error is 0, or what `read_pages` returned.
     """
+    chunk_pages, page_shift = files.chunk_pages, files.page_shift
+    parent, level8, level32, wide, level = marks
+    kept_vertex, kept_begin, kept_edges = tails
     one = np.uint64(1)
     half_pages = buffer.size // 8192
     half_items = half_pages << page_shift
@@ -256,7 +238,7 @@ def pull_tails(
     w, bits = w0, np.uint64(0)
     if w0 < w1:
         bits = undecided[w0]
-    c = find_class(first, w0 * 64)
+    c = find_class(lookup.first, w0 * 64)
     low, high = np.int64(-1), np.int64(-1)  # pages in the first half of the buffer
     while w < w1:
         size = 0
@@ -268,13 +250,8 @@ def pull_tails(
                 continue
             v = w * 64 + np.int64(trailing_zeros(bits))
             bits &= bits - one
-            while c + 1 < first.size and v >= first[c + 1]:
-                c += 1
-            if indptr.size:
-                begin, end = indptr[v], indptr[v + 1]
-            else:
-                begin = edge[c] + (v - first[c]) * value[c]
-                end = begin + value[c]
+            c = next_class(lookup, c, v)
+            begin, end = row_of(lookup, c, v)
             batch_v[size] = v
             batch_start[size] = max(begin + num_planes, num_resident)
             batch_end[size] = end
@@ -292,7 +269,7 @@ def pull_tails(
                     if p - stop > gap_pages or p >= limit:
                         break
                     stop = p + 1
-                got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, extent)
+                got = read_pages(files, buffer, page, stop - page)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -322,7 +299,7 @@ def pull_tails(
                 page = e >> page_shift
                 last = min(page + min(ahead, half_pages), ((end - 1) >> page_shift) + 1)
                 last = min(last, (page // chunk_pages + 1) * chunk_pages)
-                got = read_pages(fds, chunk_pages, buffer[half_pages * 4096 :], page, last - page, checksums, extent)
+                got = read_pages(files, buffer[half_pages * 4096 :], page, last - page)
                 if got < 0:
                     return found, total, got
                 total += got
@@ -348,16 +325,15 @@ def pull_tails(
 
 
 @nb.njit(nogil=True, cache=True)
-def pull_kept(
-    kept_vertex: Any, kept_begin: Any, kept_edges: Any, entry0: Any, entry1: Any,
-    frontier: Any, visited: Any, undecided: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
-) -> Any:  # fmt: skip
+def pull_kept(tails: Any, entry0: Any, entry1: Any, frontier: Any, visited: Any, undecided: Any, marks: Any) -> Any:
     """Pull the undecided vertices whose tails `pull_tails` kept, entries ``entry0 .. entry1 - 1``; none is undecided after that.
 
     Returns
     -------
     num_decided
     """
+    parent, level8, level32, wide, level = marks
+    kept_vertex, kept_begin, kept_edges = tails
     one = np.uint64(1)
     decided = 0
     for i in range(entry0, entry1):
@@ -381,14 +357,12 @@ def pull_kept(
 
 
 @nb.njit(nogil=True, cache=True)
-def _push_stretch(
-    v: Any, edges: Any, start: Any, stop: Any, visited: Any, owned: Any, rank: Any,
-    parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
-) -> Any:  # fmt: skip
+def _push_stretch(v: Any, edges: Any, start: Any, stop: Any, visited: Any, owned: Any, rank: Any, marks: Any) -> Any:
     """Make `v` the parent of the unvisited vertices of ``edges[start:stop]``; returns how many.
 
     The loop is here, not in the callers: a call per edge passed four arrays and cost 20 ns (their reference counts), this 0.7 ns.
     """
+    parent, level8, level32, wide, level = marks
     found = 0
     for i in range(start, stop):
         x = np.int64(edges[i])
@@ -411,10 +385,8 @@ def _push_stretch(
 
 @nb.njit(nogil=True, cache=True)
 def push_rows(
-    e0: Any, e1: Any, indptr: Any, first: Any, edge: Any, value: Any,
-    planes: Any, plane_offset: Any, plane_length: Any, resident: Any, base: Any,
-    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, buffer: Any, indices: Any,
-    frontier: Any, visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
+    e0: Any, e1: Any, lookup: Any, planes: Any, resident: Any, base: Any, files: Any, gap_pages: Any, buffer: Any, indices: Any,
+    frontier: Any, visited: Any, owned: Any, rank: Any, marks: Any,
 ) -> Any:  # fmt: skip
     """Push the frontier's edges that lie in ``e0 .. e1 - 1`` of ``indices`` (a PartialCSR: cut anywhere in a row).
 
@@ -430,6 +402,8 @@ def push_rows(
     -------
     (num_found, bytes_read, error): error is 0, or what `read_pages` returned.
     """
+    plane_edges, plane_offset, plane_length = planes
+    chunk_pages, page_shift = files.chunk_pages, files.page_shift
     one = np.uint64(1)
     num_planes = plane_length.size - 1
     num_resident = base + resident.size
@@ -438,8 +412,8 @@ def push_rows(
     batch_start = np.empty(BATCH, np.int64)
     batch_end = np.empty(BATCH, np.int64)
     found, total = 0, 0
-    v = vertex_of_edge(indptr, first, edge, value, e0)
-    c = find_class(first, v)
+    v = vertex_of_edge(lookup, e0)
+    c = find_class(lookup.first, v)
     num_words = frontier.size
     w = v >> 6
     bits = frontier[w] & ~((one << np.uint64(v & 63)) - one)
@@ -454,13 +428,8 @@ def push_rows(
                 continue
             v = w * 64 + np.int64(trailing_zeros(bits))
             bits &= bits - one
-            while c + 1 < first.size and v >= first[c + 1]:
-                c += 1
-            if indptr.size:
-                begin, end = indptr[v], indptr[v + 1]
-            else:
-                begin = edge[c] + (v - first[c]) * value[c]
-                end = begin + value[c]
+            c = next_class(lookup, c, v)
+            begin, end = row_of(lookup, c, v)
             if begin >= e1:
                 w = num_words
                 break
@@ -468,14 +437,12 @@ def push_rows(
             start = max(begin, e0)
             head_stop = min(num_resident, stop)
             if start < head_stop:
-                found += _push_stretch(
-                    v, resident, start - base, head_stop - base, visited, owned, rank, parent, level8, level32, wide, level
-                )  # fmt: skip
+                found += _push_stretch(v, resident, start - base, head_stop - base, visited, owned, rank, marks)
                 start = head_stop
             head_stop = min(begin + num_planes, stop)
             while start < head_stop:
                 at = plane_offset[start - begin] + v
-                found += _push_stretch(v, planes, at, at + 1, visited, owned, rank, parent, level8, level32, wide, level)
+                found += _push_stretch(v, plane_edges, at, at + 1, visited, owned, rank, marks)
                 start += 1
             if start < stop:
                 batch_v[size] = v
@@ -494,26 +461,24 @@ def push_rows(
                         if p - stop > gap_pages or p >= limit:
                             break
                         stop = max(stop, min(limit, ((batch_end[j] - 1) >> page_shift) + 1))
-                    got = read_pages(fds, chunk_pages, buffer, page, stop - page, checksums, extent)
+                    got = read_pages(files, buffer, page, stop - page)
                     if got < 0:
                         return found, total, got
                     total += got
                     low, high = page, stop
                 stop_edge = min(end, high << page_shift)
                 low_edge = low << page_shift
-                found += _push_stretch(
-                    v, indices, e - low_edge, stop_edge - low_edge, visited, owned, rank, parent, level8, level32, wide, level
-                )  # fmt: skip
+                found += _push_stretch(v, indices, e - low_edge, stop_edge - low_edge, visited, owned, rank, marks)
                 e = stop_edge
     return found, total, 0
 
 
 @nb.njit(nogil=True, cache=True)
 def _queue_stretch(
-    v: Any, edges: Any, start: Any, stop: Any, queue: Any, size: Any, visited: Any, owned: Any, rank: Any,
-    parent: Any, level8: Any, level32: Any, wide: Any, level: Any,
-) -> Any:  # fmt: skip
+    v: Any, edges: Any, start: Any, stop: Any, queue: Any, size: Any, visited: Any, owned: Any, rank: Any, marks: Any, level: Any
+) -> Any:
     """`_push_stretch` for one thread, which also appends what it finds to `queue`; returns the queue's new size."""
+    parent, level8, level32, wide, _ = marks
     for i in range(start, stop):
         x = np.int64(edges[i])
         bit = np.uint64(1) << np.uint64(x & 63)
@@ -537,11 +502,8 @@ def _queue_stretch(
 
 @nb.njit(nogil=True, cache=True)
 def push_levels(
-    queues: Any, state: Any, limits: Any, indptr: Any, first: Any, edge: Any, value: Any,
-    planes: Any, plane_offset: Any, plane_length: Any, resident: Any,
-    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any,
-    cache_tag: Any, cache: Any, cache_indices: Any, missing: Any,
-    visited: Any, owned: Any, rank: Any, parent: Any, level8: Any, level32: Any, wide: Any, log: Any,
+    queues: Any, state: Any, limits: Any, lookup: Any, planes: Any, resident: Any, files: Any, cache_tag: Any, cache: Any,
+    cache_indices: Any, missing: Any, visited: Any, owned: Any, rank: Any, marks: Any, log: Any,
 ) -> Any:  # fmt: skip
     """Push many levels in one call, for frontiers so small that a call per level would cost more than its work.
 
@@ -566,6 +528,9 @@ def push_levels(
     -------
     (status, error)
     """
+    plane_edges, plane_offset, plane_length = planes
+    page_shift = files.page_shift
+    parent, level8, level32, wide, _ = marks
     one = np.uint64(1)
     num_planes = plane_length.size - 1
     num_resident = resident.size
@@ -575,7 +540,7 @@ def push_levels(
     began = nanoseconds(clock)
     miss_limit = limits[2]
     for i in range(state[0]):
-        queues[2 + state[6], i] = find_class(first, queues[state[6], i])
+        queues[2 + state[6], i] = find_class(lookup.first, queues[state[6], i])
     while True:
         count, edges, level = state[0], state[1], state[2]
         queue, next_queue = queues[state[6]], queues[1 - state[6]]
@@ -590,8 +555,8 @@ def push_levels(
             misses = 0
             for i in range(count):
                 v, c = queue[i], classes[i]
-                start = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident)
-                end = row_end(indptr, first, edge, value, c, v)
+                begin, end = row_of(lookup, c, v)
+                start = max(begin + num_planes, num_resident)
                 if start < end:
                     for page in range(start >> page_shift, ((end - 1) >> page_shift) + 1):
                         if cache_tag[page % slots] != page and misses < missing.size:
@@ -605,11 +570,7 @@ def push_levels(
         new_level = level + 1
         for i in range(count):
             v, c = queue[i], classes[i]
-            if indptr.size:
-                begin, end = indptr[v], indptr[v + 1]
-            else:
-                begin = edge[c] + (v - first[c]) * value[c]
-                end = begin + value[c]
+            begin, end = row_of(lookup, c, v)
             old_size = size
             e = begin
             if e < num_resident:
@@ -639,37 +600,28 @@ def push_levels(
             while e < end:
                 if e - begin < num_planes:
                     stop = e + 1
-                    stretch, begins = planes, plane_offset[e - begin] + v
+                    stretch, begins = plane_edges, plane_offset[e - begin] + v
                 else:
                     page = e >> page_shift
                     slot = page % slots
                     if cache_tag[slot] != page:
                         cache_tag[slot] = -1
-                        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], page, 1, checksums, extent)
+                        got = read_pages(files, cache[slot * 4096 :], page, 1)
                         if got < 0:
                             return STATUS_DONE, got
                         cache_tag[slot] = page
                         total += got
                     stop = min(end, (page + 1) << page_shift)
                     stretch, begins = cache_indices, slot * page_items + (e & (page_items - 1))
-                size = _queue_stretch(
-                    v, stretch, begins, begins + stop - e, next_queue, size, visited, owned, rank, parent, level8, level32, wide, new_level
-                )  # fmt: skip
+                size = _queue_stretch(v, stretch, begins, begins + stop - e, next_queue, size, visited, owned, rank, marks, new_level)
                 e = stop
             for j in range(old_size, size):
                 x = next_queue[j]
-                if indptr.size:
-                    next_edges += indptr[x + 1] - indptr[x]
+                if lookup.indptr.size:
+                    next_edges += lookup.indptr[x + 1] - lookup.indptr[x]
                 else:
-                    low, high = 0, first.size
-                    while high - low > 1:
-                        middle = (low + high) >> 1
-                        if first[middle] <= x:
-                            low = middle
-                        else:
-                            high = middle
-                    next_classes[j] = low
-                    next_edges += value[low]
+                    next_classes[j] = find_class(lookup.first, x)
+                    next_edges += lookup.value[next_classes[j]]
         ended = nanoseconds(clock)
         row = state[4]
         log[row, 0], log[row, 1], log[row, 2], log[row, 3] = count, edges, total, ended - began
@@ -681,15 +633,13 @@ def push_levels(
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_cache(
-    pages: Any, first_page: Any, last_page: Any, fds: Any, chunk_pages: Any, extent: Any, checksums: Any, cache_tag: Any, cache: Any
-) -> Any:
+def fill_cache(pages: Any, first_page: Any, last_page: Any, files: Any, cache_tag: Any, cache: Any) -> Any:
     """Read pages ``pages[first_page:last_page]`` into the direct-mapped cache. Returns (bytes_read, error)."""
     total = 0
     for i in range(first_page, last_page):
         slot = pages[i] % cache_tag.size
         cache_tag[slot] = -1
-        got = read_pages(fds, chunk_pages, cache[slot * 4096 :], pages[i], 1, checksums, extent)
+        got = read_pages(files, cache[slot * 4096 :], pages[i], 1)
         if got < 0:
             return total, got
         cache_tag[slot] = pages[i]
@@ -698,8 +648,9 @@ def fill_cache(
 
 
 @nb.njit(nogil=True, cache=True)
-def count_edges(w0: Any, w1: Any, indptr: Any, first: Any, value: Any, rows: Any) -> Any:
+def count_edges(w0: Any, w1: Any, lookup: Any, rows: Any) -> Any:
     """Vertices marked in words ``w0 .. w1 - 1`` of `rows`, and the sum of their degrees, exact: (num_rows, num_edges)."""
+    indptr, first, _, value = lookup
     num_rows, num_edges = 0, 0
     c = find_class(first, w0 * 64)
     for w in range(w0, w1):
@@ -707,8 +658,7 @@ def count_edges(w0: Any, w1: Any, indptr: Any, first: Any, value: Any, rows: Any
         if not bits:
             continue
         num_rows += np.int64(count_ones(bits))
-        while c + 1 < first.size and w * 64 >= first[c + 1]:
-            c += 1
+        c = next_class(lookup, c, w * 64)
         if indptr.size == 0 and (c + 1 == first.size or w * 64 + 63 < first[c + 1]):
             num_edges += np.int64(count_ones(bits)) * value[c]
             continue
@@ -718,8 +668,7 @@ def count_edges(w0: Any, w1: Any, indptr: Any, first: Any, value: Any, rows: Any
             if indptr.size:
                 num_edges += indptr[v + 1] - indptr[v]
             else:
-                while c + 1 < first.size and v >= first[c + 1]:
-                    c += 1
+                c = next_class(lookup, c, v)
                 num_edges += value[c]
     return num_rows, num_edges
 
@@ -769,8 +718,9 @@ def widen_levels(level8: Any, level32: Any, num_vertices: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def finish_search(w0: Any, w1: Any, num_vertices: Any, visited: Any, parent: Any, none: Any, level8: Any, level32: Any, wide: Any) -> None:
-    """Set parent and level of the unvisited vertices of words ``w0 .. w1 - 1`` to the sentinels."""
+def finish_search(w0: Any, w1: Any, num_vertices: Any, visited: Any, none: Any, marks: Any) -> None:
+    """Set parent and level of the unvisited vertices of words ``w0 .. w1 - 1`` to the sentinels, `none` and -1 (255 in one byte)."""
+    parent, level8, level32, wide, _ = marks
     for w in range(w0, w1):
         open_bits = ~visited[w]
         if w * 64 + 64 > num_vertices:
@@ -787,28 +737,27 @@ def finish_search(w0: Any, w1: Any, num_vertices: Any, visited: Any, parent: Any
 
 @nb.njit(nogil=True, cache=True)
 def touch_pages(
-    indptr: Any, first: Any, edge: Any, value: Any, num_planes: Any, num_resident: Any, window: Any, base: Any, page_shift: Any,
-    frontier: Any, undecided: Any, touched: Any,
+    lookup: Any, num_planes: Any, num_resident: Any, window: Any, base: Any, page_shift: Any, frontier: Any, undecided: Any,
+    touched: Any,
 ) -> None:  # fmt: skip
     """Mark in `touched` the pages of a window of ``indices`` that a progressive pull of the `undecided` vertices would read.
 
     Vertices that find a parent in the window are cleared from `undecided`.
     """
     last = base + window.size
-    v = vertex_of_edge(indptr, first, edge, value, base)
-    c = find_class(first, v)
+    v = vertex_of_edge(lookup, base)
+    c = find_class(lookup.first, v)
     w = v >> 6
     while w < undecided.size:
         bits = undecided[w]
         while bits:
             v = w * 64 + np.int64(trailing_zeros(bits))
             bits &= bits - np.uint64(1)
-            while c > 0 and v < first[c]:
+            while c > 0 and v < lookup.first[c]:
                 c -= 1
-            while c + 1 < first.size and v >= first[c + 1]:
-                c += 1
-            e = max(row_begin(indptr, first, edge, value, c, v) + num_planes, num_resident, base)
-            end = min(row_end(indptr, first, edge, value, c, v), last)
+            c = next_class(lookup, c, v)
+            begin, end = row_of(lookup, c, v)
+            e, end = max(begin + num_planes, num_resident, base), min(end, last)
             if e >= last:
                 return
             while e < end:

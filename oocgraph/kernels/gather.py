@@ -53,9 +53,8 @@ def cut_rows(offset: Any, e0: Any, e1: Any, row_edges: Any, cuts: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def gather_rows(
-    start: Any, offset: Any, i0: Any, i1: Any, e0: Any, e1: Any, resident: Any,
-    fds: Any, chunk_pages: Any, extent: Any, checksums: Any, page_shift: Any, gap_pages: Any, scratch: Any, scratch_indices: Any,
-    out: Any,
+    start: Any, offset: Any, i0: Any, i1: Any, e0: Any, e1: Any, resident: Any, files: Any, gap_pages: Any, scratch: Any,
+    scratch_indices: Any, out: Any,
 ) -> Any:  # fmt: skip
     """Copy the edges ``e0 .. e1 - 1`` of rows ``i0 .. i1 - 1``, which cover them, to `out`.
 
@@ -75,6 +74,7 @@ def gather_rows(
     -------
     (bytes_read, error): error is 0, or what `read_pages` returned.
     """
+    chunk_pages, page_shift = files.chunk_pages, files.page_shift
     num_resident, itemsize = resident.size, out.itemsize
     scratch_pages = scratch.size // 4096
     total = 0
@@ -100,7 +100,7 @@ def gather_rows(
                     if p < page or p - stop > gap_pages or p >= limit:
                         break
                     stop = max(stop, min(limit, ((z - 1) >> page_shift) + 1))
-                got = read_pages(fds, chunk_pages, scratch, page, stop - page, checksums, extent)
+                got = read_pages(files, scratch, page, stop - page)
                 if got < 0:
                     return total, got
                 total += got

@@ -68,8 +68,7 @@ def make_loops(
     ) -> Any:  # fmt: skip
         here = Prop(
             prop.num_vertices, prop.num_edges, prop.num_partitions, prop.directed,
-            prop.out_indptr, prop.out_first, prop.out_edge, prop.out_value, prop.in_indptr, prop.in_first, prop.in_edge, prop.in_value,
-            rows_are_dst, first_row, -1, row_indptr, indices[:0],
+            prop.out_rows, prop.in_rows, rows_are_dst, first_row, -1, row_indptr, indices[:0],
         )  # fmt: skip
         state = e_state
         if compiled:

@@ -23,28 +23,12 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from oocgraph.kernels.rows import find_class, row_begin, row_end
+from oocgraph.kernels.rows import RowLookup, find_class, row_of
 from oocgraph.types import Array
-
-
-class RowLookup(NamedTuple):
-    """Where rows begin: explicit (`indptr`), one entry per distinct degree (the others), or not brought along (all empty).
-
-    Attributes
-    ----------
-    indptr : (num_vertices + 1,) int64, or empty
-    first, edge, value : (num_distinct,) int64, or empty
-        First vertex, first edge and degree of each degree class.
-    """
-
-    indptr: Array
-    first: Array
-    edge: Array
-    value: Array
-
 
 _NONE = np.empty(0, np.int64)
 NO_LOOKUP = RowLookup(_NONE, _NONE, _NONE, _NONE)
+"""Of rows whose places are not brought along."""
 
 
 class Prop(NamedTuple):
@@ -56,8 +40,8 @@ class Prop(NamedTuple):
         Vertices that have an edge, stored entries (an undirected edge twice), partitions.
     directed : bool
         Whether in-edges differ from out-edges.
-    out_indptr, out_first, out_edge, out_value, in_indptr, in_first, in_edge, in_value : int64 arrays
-        Two `RowLookup`; of an undirected graph only the first is used.
+    out_rows, in_rows : RowLookup
+        Of an undirected graph only the first is used.
     rows_are_in : bool
         Whether the rows at hand are in-lists.
     first_row, begin : int
@@ -72,14 +56,8 @@ class Prop(NamedTuple):
     num_edges: int
     num_partitions: int
     directed: bool
-    out_indptr: Array
-    out_first: Array
-    out_edge: Array
-    out_value: Array
-    in_indptr: Array
-    in_first: Array
-    in_edge: Array
-    in_value: Array
+    out_rows: RowLookup
+    in_rows: RowLookup
     rows_are_in: bool
     first_row: int
     begin: int
@@ -91,7 +69,7 @@ class Prop(NamedTuple):
         r = v - self.first_row
         if 0 <= r < self.row_indptr.size - 1 and (not self.rows_are_in or not self.directed):
             return self.row_indptr[r + 1] - self.row_indptr[r]
-        return _degree(self.num_vertices, self.out_indptr, self.out_first, self.out_edge, self.out_value, v)
+        return _degree(self.num_vertices, self.out_rows, v)
 
     def in_degree(self, v: Any) -> Any:
         """Return the number of stored entries in the in-list of vertex `v`; of an undirected graph that is its out-degree."""
@@ -99,15 +77,15 @@ class Prop(NamedTuple):
         if 0 <= r < self.row_indptr.size - 1 and (self.rows_are_in or not self.directed):
             return self.row_indptr[r + 1] - self.row_indptr[r]
         if self.directed:
-            return _degree(self.num_vertices, self.in_indptr, self.in_first, self.in_edge, self.in_value, v)
-        return _degree(self.num_vertices, self.out_indptr, self.out_first, self.out_edge, self.out_value, v)
+            return _degree(self.num_vertices, self.in_rows, v)
+        return _degree(self.num_vertices, self.out_rows, v)
 
     def first_out_edge(self, v: Any) -> Any:
         """Return the position of vertex `v`'s first out-edge among all stored entries (where it would be, if it has none)."""
         r = v - self.first_row
         if 0 <= r < self.row_indptr.size - 1 and (not self.rows_are_in or not self.directed):
             return self.row_indptr[r]
-        return _begin(self.num_vertices, self.out_indptr, self.out_first, self.out_edge, self.out_value, v)
+        return _begin(self.num_vertices, self.out_rows, v)
 
     def neighbours(self, v: Any) -> Any:
         """Return the neighbours of the vertex that is being assigned, out of the lists that are read (``read="in"``: its in-neighbours).
@@ -163,32 +141,32 @@ def make_prop(
     array([0, 2], dtype=uint32)
     """
     counts = int(num_vertices), int(num_edges), int(num_partitions), bool(directed)
-    lookups = (np.ascontiguousarray(array, np.int64) for array in (*out_rows, *in_rows))
+    lookups = (RowLookup(*(np.ascontiguousarray(array, np.int64) for array in rows)) for rows in (out_rows, in_rows))
     return Prop._make((*counts, *lookups, False, 0, 0, np.empty(0, np.int64), np.empty(0, index_dtype)))
 
 
 @nb.njit(nogil=True, cache=True)
-def _check(num_vertices: Any, indptr: Any, first: Any, v: Any) -> None:
+def _check(num_vertices: Any, lookup: Any, v: Any) -> None:
     if v < 0 or v >= num_vertices:
         raise IndexError("a policy asked about a vertex that is not in the graph")
-    if indptr.size == 0 and first.size == 0:
+    if lookup.indptr.size == 0 and lookup.first.size == 0:
         raise LookupError("a policy asked for degrees or positions that were not brought along")
 
 
 @nb.njit(nogil=True, cache=True)
-def _degree(num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any, v: Any) -> Any:
+def _degree(num_vertices: Any, lookup: Any, v: Any) -> Any:
     """Length of row `v`."""
-    _check(num_vertices, indptr, first, v)
-    if indptr.size:
-        return row_end(indptr, first, edge, value, 0, v) - row_begin(indptr, first, edge, value, 0, v)
-    return value[find_class(first, v)]
+    _check(num_vertices, lookup, v)
+    if lookup.indptr.size:
+        return lookup.indptr[v + 1] - lookup.indptr[v]
+    return lookup.value[find_class(lookup.first, v)]
 
 
 @nb.njit(nogil=True, cache=True)
-def _begin(num_vertices: Any, indptr: Any, first: Any, edge: Any, value: Any, v: Any) -> Any:
+def _begin(num_vertices: Any, lookup: Any, v: Any) -> Any:
     """First entry of row `v`."""
-    _check(num_vertices, indptr, first, v)
-    return row_begin(indptr, first, edge, value, 0 if indptr.size else find_class(first, v), v)
+    _check(num_vertices, lookup, v)
+    return row_of(lookup, 0 if lookup.indptr.size else find_class(lookup.first, v), v)[0]
 
 
 def _compile_as(name: str, written: Any) -> None:

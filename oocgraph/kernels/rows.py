@@ -1,15 +1,12 @@
 """Where a row is, and reading its pages: what push and pull kernels share.
 
-A row lookup is four arrays. A degree-sorted store has one entry per distinct degree: ``value`` (the degree),
-``first`` (its first vertex), ``edge`` (the first edge of that vertex); rows of equal degree are evenly spaced.
-Otherwise ``indptr`` is explicit and ``first`` is ``[0]``. ``indptr`` has length 0 where it is not used.
-
-Edges before ``num_resident`` are in the array ``resident``; later ones are read from files, by pages.
+Kernels take what belongs together as one named tuple: a call from Python costs 1 to 2 us more than with its fields as arguments, compiling
+a tenth more. Edges before ``num_resident`` are in the array ``resident``; later ones are read from files, by pages.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -23,6 +20,121 @@ READ_FAILED = -1
 CHECKSUM_FAILED = -2
 RANGE_FAILED = -(1 << 48)
 """Errors of `read_pages`; the page that was wrong is taken from the last two."""
+
+
+class RowLookup(NamedTuple):
+    """Where each row begins.
+
+    A degree-sorted store has one entry per distinct degree, because rows of equal degree are evenly spaced. Otherwise `indptr` is explicit.
+
+    Attributes
+    ----------
+    indptr : (num_rows + 1,) int64
+        Length 0 where it is not used.
+    first, edge, value : (num_classes,) int64
+        First vertex of a degree, that vertex's first edge, the degree; of an explicit `indptr` one entry that is 0.
+    """
+
+    indptr: Array
+    first: Array
+    edge: Array
+    value: Array
+
+
+class Planes(NamedTuple):
+    """The resident jagged diagonals: plane k is the k-th neighbour of each of the first vertices.
+
+    Attributes
+    ----------
+    edges : index dtype
+        All planes, one after the other.
+    offset : (num_planes + 1,) int64
+        Where plane k begins.
+    length : (num_planes + 1,) int64
+        How many vertices plane k covers; ``length[num_planes]`` is the number of vertices with a tail behind the planes.
+    """
+
+    edges: Array
+    offset: Array
+    length: Array
+
+
+class ChunkFiles(NamedTuple):
+    """The chunk files of an array of edges.
+
+    Attributes
+    ----------
+    fds : (num_chunks,) int32
+        Open files.
+    chunk_pages : int
+        Pages of each.
+    extent : (3,) int64
+        As of `file_extent`.
+    checksums : uint32
+        Of each page; length 0 where they are not compared.
+    page_shift : int
+        Binary logarithm of the edges in a page.
+    """
+
+    fds: Array
+    chunk_pages: int
+    extent: Array
+    checksums: Array
+    page_shift: int
+
+
+class Marks(NamedTuple):
+    """Where a search notes what it finds.
+
+    Attributes
+    ----------
+    parent : (num_vertices,) index dtype
+    level8, level32 : (num_vertices,) uint8 and int32
+        Views of one buffer.
+    wide : bool
+        Whether `level32` is in use.
+    level : int
+        What is found now is at this level.
+    """
+
+    parent: Array
+    level8: Array
+    level32: Array
+    wide: bool
+    level: int
+
+
+class Tails(NamedTuple):
+    """Tails that a pull has read without a hit.
+
+    Attributes
+    ----------
+    vertex : (num_entries,) int64
+        Whose.
+    begin : (num_entries, 2) int64
+        Where it is in `edges`.
+    edges : index dtype
+    """
+
+    vertex: Array
+    begin: Array
+    edges: Array
+
+
+def explicit_rows(indptr: Array) -> RowLookup:
+    """Return the lookup of rows that begin where `indptr` says, (num_rows + 1,) int64; of none where it is empty."""
+    zero = np.zeros(1, np.int64)
+    return RowLookup(indptr, zero, zero, zero)
+
+
+def no_planes(dtype: Any, num_vertices: int) -> Planes:
+    """Return what stands for no planes: every vertex has a tail."""
+    return Planes(np.empty(0, dtype), np.zeros(1, np.int64), np.full(1, num_vertices, np.int64))
+
+
+def no_files(page_shift: int) -> ChunkFiles:
+    """Return what stands for files where nothing is read from them."""
+    return ChunkFiles(np.empty(0, np.int32), 1, file_extent(0, 0, 4), np.empty(0, np.uint32), page_shift)
 
 
 def file_extent(num_bytes: int, stop: int, itemsize: int) -> Array:
@@ -43,25 +155,29 @@ def find_class(first: Any, v: Any) -> Any:
     return low
 
 
-@nb.njit(nogil=True, cache=True)
-def row_begin(indptr: Any, first: Any, edge: Any, value: Any, c: Any, v: Any) -> Any:
-    """First edge of vertex `v`, which lies in degree class `c`."""
-    if indptr.size:
-        return indptr[v]
-    return edge[c] + (v - first[c]) * value[c]
+@nb.njit(nogil=True, cache=True, inline="always")
+def next_class(lookup: Any, c: Any, v: Any) -> Any:
+    """Degree class of vertex `v`, which is `c` or one after it."""
+    while c + 1 < lookup.first.size and v >= lookup.first[c + 1]:
+        c += 1
+    return c
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def row_of(lookup: Any, c: Any, v: Any) -> Any:
+    """First edge of vertex `v`, which lies in degree class `c`, and the edge after its last one."""
+    if lookup.indptr.size:
+        begin, end = lookup.indptr[v], lookup.indptr[v + 1]
+    else:
+        begin = lookup.edge[c] + (v - lookup.first[c]) * lookup.value[c]
+        end = begin + lookup.value[c]
+    return begin, end
 
 
 @nb.njit(nogil=True, cache=True)
-def row_end(indptr: Any, first: Any, edge: Any, value: Any, c: Any, v: Any) -> Any:
-    """Edge after the last one of vertex `v`, which lies in degree class `c`."""
-    if indptr.size:
-        return indptr[v + 1]
-    return edge[c] + (v - first[c] + 1) * value[c]
-
-
-@nb.njit(nogil=True, cache=True)
-def vertex_of_edge(indptr: Any, first: Any, edge: Any, value: Any, e: Any) -> Any:
+def vertex_of_edge(lookup: Any, e: Any) -> Any:
     """Vertex whose row holds edge `e`."""
+    indptr, first, edge, value = lookup
     if indptr.size:
         return find_class(indptr, e)
     c = find_class(edge, e)
@@ -71,12 +187,13 @@ def vertex_of_edge(indptr: Any, first: Any, edge: Any, value: Any, e: Any) -> An
 
 
 @nb.njit(nogil=True, cache=True)
-def read_pages(fds: Any, chunk_pages: Any, buffer: Any, page: Any, count: Any, checksums: Any, extent: Any) -> Any:
+def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
-    is not below the bound of `extent` (see `file_extent`). Checksums are compared when given.
+    is not below the bound of ``files.extent``. Checksums are compared when given.
     """
+    fds, chunk_pages, extent, checksums, _ = files
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, extent[0] - page * 4096)

@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.kernels import cpu, gather, partition
 from oocgraph.kernels.load import compile_elsewhere
-from oocgraph.kernels.rows import file_extent
+from oocgraph.kernels.rows import Marks, Tails, explicit_rows, no_files, no_planes
 from oocgraph.types import Progress, ignore_progress
 
 SEARCH_KERNELS = (
@@ -54,44 +54,44 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool =
     """Call every kernel of a search once on a graph of two vertices and one edge; if asked those of a partition, of a device."""
     dtype = np.dtype(index_dtype)
     n = 2
-    rows = (np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64))
-    heads = (np.empty(0, dtype), np.zeros(1, np.int64), np.full(1, n, np.int64))
+    rows = explicit_rows(np.empty(0, np.int64))._replace(value=np.ones(1, np.int64))
+    planes = no_planes(dtype, n)
     resident = np.array([1, 0], dtype)
-    files = (np.empty(0, np.int32), 1, file_extent(8, 0, 4), np.empty(0, np.uint32))
+    files = no_files(10)
     frontier, visited, undecided, before = np.ones(1, np.uint64), np.ones(1, np.uint64), np.zeros(1, np.uint64), np.ones(1, np.uint64)
     levels = np.zeros(4 * n, np.uint8)
-    marks = (np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)
+    marks = Marks(np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)
     buffer = np.zeros(8192, np.uint8)
-    cpu.sample_heads(1, n, *rows, *heads, resident, frontier, visited)
-    cpu.pull_heads(0, 1, n, *rows, *heads, resident, 0, frontier, visited, undecided, *marks)
-    cpu.count_rows(np.array([0, 1]), n, *rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
-    entries = (np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, dtype))
-    cpu.pull_kept(*entries, 0, 0, frontier, visited, undecided, *marks)
+    cpu.sample_heads(1, n, rows, planes, resident, frontier, visited)
+    cpu.pull_heads(0, 1, n, rows, planes, resident, 0, frontier, visited, undecided, marks)
+    cpu.count_rows(np.array([0, 1]), n, rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
+    tails = Tails(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, dtype))
+    cpu.pull_kept(tails, 0, 0, frontier, visited, undecided, marks)
     cpu.pull_tails(
-        0, 1, *rows, 0, 2, *files, 10, 0, buffer, buffer.view(dtype), *entries, np.zeros(2, np.int64), frontier, visited, undecided, *marks
+        0, 1, rows, 0, 2, files, 0, buffer, buffer.view(dtype), tails, np.zeros(2, np.int64), frontier, visited, undecided, marks
     )
     queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(6, np.int64)
     cache = np.zeros(4096, np.uint8)
     none = np.empty(0, np.int64)
     owners = (np.ones(1, np.uint64), np.zeros(1, np.uint32)) if parts else (None, None)
-    cpu.push_rows(0, 2, *rows, *heads, resident, 0, *files, 10, 0, buffer, buffer.view(dtype), frontier, visited, *owners, *marks)
+    cpu.push_rows(0, 2, rows, planes, resident, 0, files, 0, buffer, buffer.view(dtype), frontier, visited, *owners, marks)
     cpu.push_levels(
-        queues, state, limits, *rows, *heads, resident, *files, 10, none, cache, cache.view(dtype), none, visited, *owners,
-        *marks[:-1], np.zeros((1, 4), np.int64),
+        queues, state, limits, rows, planes, resident, files, none, cache, cache.view(dtype), none, visited, *owners, marks,
+        np.zeros((1, 4), np.int64),
     )  # fmt: skip
-    cpu.fill_cache(none, 0, 0, *files, none, cache)
-    cpu.count_edges(0, 1, rows[0], rows[1], rows[3], frontier)
+    cpu.fill_cache(none, 0, 0, files, none, cache)
+    cpu.count_edges(0, 1, rows, frontier)
     cpu.difference(0, 1, visited, before, undecided)
     cpu.list_vertices(frontier, queues[0])
     cpu.mark_vertices(queues[0], 1, frontier)
     cpu.widen_levels(levels[:n], levels.view(np.int32), n)
-    cpu.finish_search(0, 1, n, visited, marks[0], np.iinfo(dtype).max, levels[:n], levels.view(np.int32), False)
+    cpu.finish_search(0, 1, n, visited, np.iinfo(dtype).max, marks)
     if parts:
         _call_part_kernels(dtype)
     if device:
         offset, out = np.arange(3), np.empty(2, dtype)
         gather.cut_rows(offset, 0, 2, 0, np.empty((2, 2), np.int64))
-        gather.gather_rows(offset[:2], offset, 0, 2, 0, 2, resident, *files, 10, 0, buffer, buffer.view(dtype), out)
+        gather.gather_rows(offset[:2], offset, 0, 2, 0, 2, resident, files, 0, buffer, buffer.view(dtype), out)
         gather.copy_rows(offset[:2], offset, 0, 0, 0, 2, resident, resident, 0, out)
 
 

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from oocgraph.external_sort.workers import Scratch
-from oocgraph.kernels.prop import NO_LOOKUP, Prop, RowLookup, make_prop
+from oocgraph.kernels.prop import NO_LOOKUP, Prop, make_prop
+from oocgraph.kernels.rows import RowLookup
 from oocgraph.kernels.warm_cusp import load_cusp_kernels
 from oocgraph.memory import Budget, format_bytes, host_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES, DEGREES, CuspSpec, by_class, needs_lookup, stage_bytes

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, file_extent
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, ChunkFiles, file_extent
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
@@ -89,14 +89,14 @@ class EdgeFiles:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, wanted + 256), hard))
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """``fds, chunk_pages, extent, checksums, page_shift`` for kernels."""
-        return self.fds, self.chunk_pages, self._extent, self.checksums, self.page_shift
+    def arguments(self) -> ChunkFiles:
+        """What kernels take."""
+        return ChunkFiles(self.fds, self.chunk_pages, self._extent, self.checksums, self.page_shift)
 
     @property
-    def stream_arguments(self) -> tuple[Any, ...]:
+    def stream_arguments(self) -> ChunkFiles:
         """`arguments` for reads of most of the file."""
-        return self._stream_fds, *self.arguments[1:]
+        return self.arguments._replace(fds=self._stream_fds)
 
     def error(self, code: int) -> CorruptStoreError:
         """Return the message for what `read_pages` returned."""

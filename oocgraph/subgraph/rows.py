@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.kernels import gather
-from oocgraph.kernels.rows import file_extent
+from oocgraph.kernels.rows import no_files
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
@@ -124,12 +124,12 @@ class RowGatherer:
         row, begin, last_row, end = part
         files = self.source.files
         if files is None:
-            arguments = (_NO_FILES, 1, _NO_EXTENT, _NO_CHECKSUMS, (PAGE_BYTES // out.itemsize).bit_length() - 1)
+            arguments = no_files((PAGE_BYTES // out.itemsize).bit_length() - 1)
         else:
             arguments = files.stream_arguments if self.stream else files.arguments
         num_bytes, error = gather.gather_rows(
             self.start, self.offset, row, last_row + 1, begin, end, self.source.resident,
-            *arguments, self.gap_pages, scratch, scratch.view(out.dtype), out,
+            arguments, self.gap_pages, scratch, scratch.view(out.dtype), out,
         )  # fmt: skip
         return int(num_bytes), int(error)
 
@@ -146,6 +146,3 @@ class RowGatherer:
             base = int(self.start[row] + e - self.offset[row]) // size * size
             window = stored.read(base, min(base + size, stored.length)).astype(out.dtype, copy=False)
             num_bytes += window.nbytes
-
-
-_NO_FILES, _NO_EXTENT, _NO_CHECKSUMS = np.empty(0, np.int32), file_extent(0, 0, 4), np.empty(0, np.uint32)

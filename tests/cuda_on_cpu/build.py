@@ -57,7 +57,7 @@ def _compiler() -> str:
 
 def build(source: str, name: str, *, sanitize: bool, libraries: tuple[Path, ...] = ()) -> Path:
     """Compile C++ `source`, which may include this folder's headers; return the library."""
-    flags = [*FLAGS, *(SANITIZER_FLAGS if sanitize else []), f"-I{HERE}"]
+    flags = [*FLAGS, *(SANITIZER_FLAGS if sanitize else [])]
     headers = [path.read_bytes() for path in sorted(HERE.glob("*.h"))]
     key = hashlib.sha256(b"\0".join([source.encode(), repr((_compiler(), flags, libraries)).encode(), *headers])).hexdigest()[:20]
     library = cache_folder() / f"{name}-{key}.so"
@@ -66,7 +66,7 @@ def build(source: str, name: str, *, sanitize: bool, libraries: tuple[Path, ...]
     with open(library.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            _compile(source, library, flags, libraries)
+            _compile(source, library, [*flags, f"-I{HERE}"], libraries)
     return library
 
 

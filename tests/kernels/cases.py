@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from oocgraph.kernels.rows import Marks, Planes, RowLookup, explicit_rows
 from tests.oracles import search as reference
 
 
@@ -14,8 +15,8 @@ class Case:
     """A random degree-sorted (or explicit) CSR with some planes and some resident edges, and a random search state."""
 
     n: int
-    lookup: tuple
-    heads: tuple
+    lookup: RowLookup
+    heads: Planes
     resident: np.ndarray
     indices: np.ndarray
     frontier: np.ndarray
@@ -26,7 +27,7 @@ class Case:
     def marks(self):
         """Fresh parent and level arrays."""
         levels = np.full(4 * self.n, 255, np.uint8)
-        return np.full(self.n, 7, self.indices.dtype), levels[: self.n], levels.view(np.int32), self.wide, 3
+        return Marks(np.full(self.n, 7, self.indices.dtype), levels[: self.n], levels.view(np.int32), self.wide, 3)
 
 
 def make_case(seed: int) -> Case:
@@ -38,12 +39,11 @@ def make_case(seed: int) -> Case:
     indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     indices = np.concatenate([np.empty(0, np.int64), *[np.sort(rng.integers(0, n, d)) for d in degree]]).astype(dtype)
     if explicit:
-        zero = np.zeros(1, np.int64)
-        lookup = (indptr, zero, zero, zero)
+        lookup = explicit_rows(indptr)
         num_planes = 0
     else:
         value, first = np.unique(-degree, return_index=True)
-        lookup = (np.empty(0, np.int64), first.astype(np.int64), indptr[first], -value.astype(np.int64))
+        lookup = RowLookup(np.empty(0, np.int64), first.astype(np.int64), indptr[first], -value.astype(np.int64))
         num_planes = int(rng.integers(0, 5))
     lengths = np.array([np.count_nonzero(degree > k) for k in range(num_planes + 1)], np.int64)
     if explicit:
@@ -61,6 +61,6 @@ def make_case(seed: int) -> Case:
     frontier = bitmap(rng.random() ** 3)
     visited = bitmap(rng.random()) | frontier
     resident = indices[: rng.integers(0, indices.size + 1)].copy()
-    return Case(
-        n, lookup, (planes, offsets, lengths), resident, indices, frontier, visited, bitmap(rng.random()) & ~visited, bool(rng.integers(2))
-    )
+    undecided = bitmap(rng.random()) & ~visited
+    planes = Planes(planes, offsets, lengths)
+    return Case(n, lookup, planes, resident, indices, frontier, visited, undecided, bool(rng.integers(2)))

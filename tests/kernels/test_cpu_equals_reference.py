@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import file_extent
+from oocgraph.kernels.rows import ChunkFiles, Tails, file_extent
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference
 
@@ -28,7 +28,7 @@ def files(tmp_path):
             opened.append(os.open(path, os.O_RDONLY))
         fds = np.array(opened[len(opened) - -(-max(1, len(raw)) // size) :], np.int32)
         extent = file_extent(len(raw), 2**63, indices.dtype.itemsize)
-        return fds, chunk_pages, extent, np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1
+        return ChunkFiles(fds, chunk_pages, extent, np.empty(0, np.uint32), (4096 // indices.dtype.itemsize).bit_length() - 1)
 
     yield make
     for fd in opened:
@@ -43,7 +43,7 @@ def test_pull_heads(seed):
     for module in (reference, cpu):
         visited, undecided, marks = case.visited.copy(), case.undecided.copy(), case.marks()
         counts = module.pull_heads(
-            0, visited.size, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *marks
+            0, visited.size, case.n, case.lookup, case.heads, case.resident, 0, case.frontier, visited, undecided, marks
         )
         new = reference.vertices_of(visited & ~case.visited)
         outputs.append((counts, visited, undecided, marks[0][new], marks[1][new], marks[2][new]))
@@ -56,7 +56,7 @@ def test_pull_heads(seed):
 def test_sample_heads(seed, step):
     case = make_case(seed)
     a, b = (
-        module.sample_heads(step, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited)
+        module.sample_heads(step, case.n, case.lookup, case.heads, case.resident, case.frontier, case.visited)
         for module in (reference, cpu)
     )
     assert a == b
@@ -69,7 +69,9 @@ def test_count_rows(seed, first_pages_only):
     cuts = np.unique(np.random.default_rng(seed).integers(0, case.frontier.size + 1, 4))
     outs = [np.zeros((cuts.size - 1, 4), np.int64) for _ in range(2)]
     for module, out in zip((reference, cpu), outs, strict=True):
-        module.count_rows(cuts, case.n, *case.lookup, case.heads[1].size - 1, case.resident.size, 4, case.frontier, first_pages_only, out)
+        module.count_rows(
+            cuts, case.n, case.lookup, case.heads.offset.size - 1, case.resident.size, 4, case.frontier, first_pages_only, out
+        )
     np.testing.assert_array_equal(*outs)
 
 
@@ -81,15 +83,15 @@ def test_pull_tails(seed, files):
     buffer = np.empty(4096 * (2 + seed % 7), np.uint8)
     room = int(np.random.default_rng(seed).integers(0, 300))
     entries, kept = (
-        (np.empty(room // 4, np.int64), np.empty((room // 4, 2), np.int64), np.empty(room, case.indices.dtype)),
+        Tails(np.empty(room // 4, np.int64), np.empty((room // 4, 2), np.int64), np.empty(room, case.indices.dtype)),
         np.zeros(2, np.int64),
     )
     outputs = []
     for module in (reference, cpu):
         visited, marks = case.visited.copy(), case.marks()
         found, num_bytes, error = module.pull_tails(
-            0, visited.size, *case.lookup, case.heads[1].size - 1, case.resident.size, *arguments, seed % 3, buffer,
-            buffer.view(case.indices.dtype), *entries, kept, case.frontier, visited, case.undecided, *marks,
+            0, visited.size, case.lookup, case.heads.offset.size - 1, case.resident.size, arguments, seed % 3, buffer,
+            buffer.view(case.indices.dtype), entries, kept, case.frontier, visited, case.undecided, marks,
         )  # fmt: skip
         assert error == 0
         assert (num_bytes > 0) == case.undecided.any()
@@ -101,14 +103,14 @@ def test_pull_tails(seed, files):
     for module in (reference, cpu):
         state, marks = (visited.copy(), case.undecided & ~visited), case.marks()
         frontier = ~case.frontier
-        decided = module.pull_kept(*entries, 0, count, frontier, *state, *marks)
+        decided = module.pull_kept(entries, 0, count, frontier, *state, marks)
         again.append((decided, *state, *marks[:2]))
         assert decided == count
     for a, b in zip(*again, strict=True):
         np.testing.assert_array_equal(a, b)
     for v, (begin, end) in zip(entries[0][:count].tolist(), entries[1][:count].tolist(), strict=True):
-        row = reference.row_of(*case.lookup, v)
-        start = max(row[0] + case.heads[1].size - 1, case.resident.size)
+        row = reference.row_of(case.lookup, v)
+        start = max(row[0] + case.heads.offset.size - 1, case.resident.size)
         np.testing.assert_array_equal(entries[2][begin:end], case.indices[start : row[1]])
 
 
@@ -116,8 +118,8 @@ def undecided_by(case):
     """Bitmap of the vertices that have a tail on disk."""
     rows = np.zeros_like(case.visited)
     for v in range(case.n):
-        begin, end = reference.row_of(*case.lookup, v)
-        if max(begin + case.heads[1].size - 1, case.resident.size) < end:
+        begin, end = reference.row_of(case.lookup, v)
+        if max(begin + case.heads.offset.size - 1, case.resident.size) < end:
             reference.mark(rows, v)
     return rows
 
@@ -139,8 +141,8 @@ def test_push_rows(seed, part, files):
         before = visited.copy()
         for e0, e1 in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
             got, _, error = module.push_rows(
-                e0, e1, *case.lookup, *case.heads, case.resident, 0, *arguments, seed % 3, buffer, buffer.view(case.indices.dtype),
-                case.frontier, visited, owned, rank, *marks,
+                e0, e1, case.lookup, case.heads, case.resident, 0, arguments, seed % 3, buffer, buffer.view(case.indices.dtype),
+                case.frontier, visited, owned, rank, marks,
             )  # fmt: skip
             assert error == 0
             found += got
@@ -148,7 +150,7 @@ def test_push_rows(seed, part, files):
         new = reference.vertices_of(visited & ~before)
         for v in new.tolist():
             parent = int(marks[0][place[v]])
-            begin, end = reference.row_of(*case.lookup, parent)
+            begin, end = reference.row_of(case.lookup, parent)
             assert v in case.indices[begin:end]
             assert reference.is_marked(case.frontier, np.array([parent]))[0]
     for a, b in zip(*outputs, strict=True):
@@ -160,10 +162,7 @@ def test_push_rows(seed, part, files):
 def test_bitmap_kernels(seed):
     case = make_case(seed)
     size = case.frontier.size
-    indptr, first, _, value = case.lookup
-    assert cpu.count_edges(0, size, indptr, first, value, case.frontier) == reference.count_edges(
-        0, size, indptr, first, value, case.frontier
-    )
+    assert cpu.count_edges(0, size, case.lookup, case.frontier) == reference.count_edges(0, size, case.lookup, case.frontier)
     lists = [np.empty(case.n, np.int64) for _ in range(2)]
     counts = [module.list_vertices(case.frontier, out) for module, out in zip((reference, cpu), lists, strict=True)]
     np.testing.assert_array_equal(lists[0][: counts[0]], lists[1][: counts[1]])
@@ -177,11 +176,11 @@ def test_bitmap_kernels(seed):
     np.testing.assert_array_equal(outs[3], case.frontier)
     finished = []
     for module in (reference, cpu):
-        parent, level8, level32, wide, _ = case.marks()
-        level8[:] = 9
-        if wide:
-            module.widen_levels(level8, level32, case.n)
-        module.finish_search(0, size, case.n, case.visited, parent, 99, level8, level32, wide)
-        finished.append((parent, level32 if wide else level8))
+        marks = case.marks()
+        marks.level8[:] = 9
+        if marks.wide:
+            module.widen_levels(marks.level8, marks.level32, case.n)
+        module.finish_search(0, size, case.n, case.visited, 99, marks)
+        finished.append((marks.parent, marks.level32 if marks.wide else marks.level8))
     for a, b in zip(*finished, strict=True):
         np.testing.assert_array_equal(a, b)

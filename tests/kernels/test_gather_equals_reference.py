@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oocgraph.kernels import gather
 from oocgraph.kernels.crc32c import page_checksums
-from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, file_extent
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, ChunkFiles, file_extent
 from tests.oracles import gather as reference_gather
 
 SEEDS = st.integers(0, 2**32)
@@ -64,7 +64,8 @@ class Rows:
                     file.write(raw[at : min(at + chunk_pages * 4096, raw.size - cut_bytes)].tobytes())
                     file.flush()
                     fds.append(os.dup(file.fileno()))
-            yield np.array(fds, np.int32), chunk_pages, file_extent(raw.size, stop, self.indices.itemsize), checksums, self.page_shift
+            extent = file_extent(raw.size, stop, self.indices.itemsize)
+            yield ChunkFiles(np.array(fds, np.int32), chunk_pages, extent, checksums, self.page_shift)
         finally:
             for fd in fds:
                 os.close(fd)
@@ -72,7 +73,7 @@ class Rows:
     def gather(self, module, files, gap_pages, scratch_pages):
         scratch = np.empty(scratch_pages * 4096, np.uint8)
         out = np.full(self.e1 - self.e0, 7, self.indices.dtype)
-        return *module.gather_rows(*self.arguments, *files, gap_pages, scratch, scratch.view(out.dtype), out), out
+        return *module.gather_rows(*self.arguments, files, gap_pages, scratch, scratch.view(out.dtype), out), out
 
 
 @given(SEEDS, st.booleans(), st.integers(0, 3), st.integers(1, 6), st.booleans())

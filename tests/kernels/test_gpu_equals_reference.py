@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oocgraph.engine.device_graph import aligned_offsets
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.gpu import EVERY_EDGE, SCAN_TILE, Counter, Lookup, kernel_names, marks
+from oocgraph.kernels.rows import no_planes
 from oocgraph.subgraph.dependency import DependencySubgraph, num_tiles
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference
@@ -74,7 +75,7 @@ def test_pull_heads(gpu, seed):
     counts, new, noted = expected_marks(
         case,
         lambda visited, noted: reference.pull_heads(
-            0, visited.size, case.n, *case.lookup, *case.heads, case.resident, 0, case.frontier, visited, undecided, *noted
+            0, visited.size, case.n, case.lookup, case.heads, case.resident, 0, case.frontier, visited, undecided, noted
         ),
     )
     on = OnDevice(gpu, case)
@@ -93,9 +94,9 @@ def test_pull_heads(gpu, seed):
 
 def degree_zero(case):
     """Bitmap of the vertices whose lists end with the planes."""
-    ends = [reference.row_of(*case.lookup, v) for v in range(case.n)]
+    ends = [reference.row_of(case.lookup, v) for v in range(case.n)]
     rows = np.zeros_like(case.visited)
-    short = np.array([v for v, (begin, end) in enumerate(ends) if end - begin <= case.heads[2].size - 1], np.int64)
+    short = np.array([v for v, (begin, end) in enumerate(ends) if end - begin <= case.heads.length.size - 1], np.int64)
     reference.mark_vertices(short, short.size, rows)
     return rows
 
@@ -107,11 +108,11 @@ def test_pull_resident_takes_any_range_of_edges(gpu, seed, a, z):
     case = make_case(seed)
     a, z = sorted((min(a, case.indices.size), min(z, case.indices.size)))
     undecided = case.undecided.copy()
-    no_heads = (case.heads[0][:0], np.zeros(1, np.int64), np.full(1, case.n, np.int64))
     closed = ~case.undecided
     noted = case.marks()
+    planes = no_planes(case.indices.dtype, case.n)
     counts = reference.pull_heads(
-        0, closed.size, case.n, *case.lookup, *no_heads, case.indices[a:z], a, case.frontier, closed, undecided, *noted
+        0, closed.size, case.n, case.lookup, planes, case.indices[a:z], a, case.frontier, closed, undecided, noted
     )
     new = reference.vertices_of(closed & case.undecided)
     on = OnDevice(gpu, case)
@@ -126,7 +127,7 @@ def test_pull_resident_takes_any_range_of_edges(gpu, seed, a, z):
 
 
 def reaches_beyond(case, v, a, z):
-    begin, end = reference.row_of(*case.lookup, v)
+    begin, end = reference.row_of(case.lookup, v)
     return max(begin, a) < end and end > z
 
 
@@ -134,7 +135,7 @@ def reaches_beyond(case, v, a, z):
 @QUICK
 def test_sample_heads(gpu, seed, step):
     case = make_case(seed)
-    wanted = reference.sample_heads(step, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited)
+    wanted = reference.sample_heads(step, case.n, case.lookup, case.heads, case.resident, case.frontier, case.visited)
     on = OnDevice(gpu, case)
     on.kernels.sample_heads(step, case.n, on.lookup, *on.heads, on.resident, on.frontier, on.visited)
     assert on.counts(Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED) == wanted
@@ -147,7 +148,7 @@ def test_a_sample_gives_long_lists_up(gpu):
         on = OnDevice(gpu, case)
         on.kernels.sample_heads(1, case.n, on.lookup, *on.heads, on.resident, on.frontier, on.visited, most=1)
         sampled, probes, found, left = on.counts(Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED)
-        whole = reference.sample_heads(1, case.n, *case.lookup, *case.heads, case.resident, case.frontier, case.visited)
+        whole = reference.sample_heads(1, case.n, case.lookup, case.heads, case.resident, case.frontier, case.visited)
         assert sampled == whole[0]
         assert probes >= whole[1]
         assert found <= whole[2]
@@ -195,7 +196,7 @@ def test_masked_degrees(gpu, seed, skip, low, high, page_shift, behind, window):
     vertices = reference.vertices_of(case.visited)
     wanted = []
     for v in vertices.tolist():
-        begin, end = reference.row_of(*case.lookup, v)
+        begin, end = reference.row_of(case.lookup, v)
         edges = np.arange(max(begin + skip, low), min(end, high))
         first = max(begin + skip, low) >> page_shift
         pages = (edges >> page_shift) - first
@@ -226,10 +227,10 @@ def test_offsets_are_the_exclusive_sum_of_masked_degrees(gpu, count):
 def test_pages_of_a_batch(gpu, seed, first_only, page_shift):
     case = make_case(seed)
     on = OnDevice(gpu, case)
-    num_planes, num_resident = case.heads[2].size - 1, case.resident.size
+    num_planes, num_resident = case.heads.length.size - 1, case.resident.size
     out = np.empty((1, 4), np.int64)
     cuts = np.array([0, case.visited.size])
-    reference.count_rows(cuts, case.n, *case.lookup, num_planes, num_resident, page_shift, case.visited, first_only, out)
+    reference.count_rows(cuts, case.n, case.lookup, num_planes, num_resident, page_shift, case.visited, first_only, out)
     on.list_rows(on.visited)
     on.subgraph.ask(case.n, on.lookup, skip=num_planes, low=num_resident)
     on.kernels.count_pages(case.n, on.subgraph.start, on.subgraph.degree, page_shift, first_pages_only=first_only)
@@ -261,7 +262,7 @@ def test_pull_tails_in_pieces(gpu, seed, gathered, cuts):
     """Rows cut anywhere: found once, the first hit of the earliest piece; rows that end in the batch are decided."""
     case = make_case(seed)
     on = OnDevice(gpu, case)
-    num_planes = case.heads[2].size - 1
+    num_planes = case.heads.length.size - 1
     on.kernels.fill(on.found, 0)
     on.list_rows(on.undecided)
     on.subgraph.ask(case.n, on.lookup, skip=num_planes, low=case.resident.size)
@@ -302,7 +303,7 @@ def test_rows_that_go_on_stay_undecided(gpu, seed, page_shift):
     on.subgraph.ask(case.n, on.lookup, page_shift=page_shift, window=1)
     on.kernels.clear(Counter.UNDECIDED)
     on.kernels.close_rows(on.subgraph.vertex, case.n, on.subgraph.start, on.subgraph.degree, on.lookup, on.undecided)
-    spans = {v: reference.row_of(*case.lookup, v) for v in reference.vertices_of(case.undecided).tolist()}
+    spans = {v: reference.row_of(case.lookup, v) for v in reference.vertices_of(case.undecided).tolist()}
     goes_on = [v for v, (begin, end) in spans.items() if begin < end and (end - 1) >> page_shift != begin >> page_shift]
     assert reference.vertices_of(gpu.down(on.undecided)).tolist() == goes_on
     assert on.counts(Counter.UNDECIDED)[0] == len(goes_on)
@@ -320,10 +321,10 @@ def test_push_heads(gpu, seed, low):
     on.kernels.fill(on.found, 0)
     on.list_rows(on.frontier)
     on.kernels.push_heads(on.subgraph.vertex, case.n, on.lookup, low, *on.heads, on.visited, on.found, (None, None), on.marks)
-    num_planes = case.heads[2].size - 1
+    num_planes = case.heads.length.size - 1
     pushed = {}
     for v in reference.vertices_of(case.frontier).tolist():
-        begin, end = reference.row_of(*case.lookup, v)
+        begin, end = reference.row_of(case.lookup, v)
         for e in range(max(begin, low), min(end, begin + num_planes)):
             pushed.setdefault(int(case.indices[e]), set()).add(v)
     new = [y for y in sorted(pushed) if not reference.is_marked(case.visited, np.array([y]))[0]]
@@ -341,8 +342,7 @@ def test_count_edges(gpu, seed):
     case = make_case(seed)
     on = OnDevice(gpu, case)
     on.kernels.count_edges(on.lookup, on.visited, Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES)
-    indptr, first, _, value = case.lookup
-    wanted = reference.count_edges(0, case.visited.size, indptr, first, value, case.visited)
+    wanted = reference.count_edges(0, case.visited.size, case.lookup, case.visited)
     assert on.counts(Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES) == wanted
 
 

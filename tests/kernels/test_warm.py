@@ -56,17 +56,17 @@ GATHER_SCRIPT = """
 import json, sys
 import numpy as np
 from oocgraph.kernels import gather, warm
-from oocgraph.kernels.rows import file_extent
+from oocgraph.kernels.rows import ChunkFiles, file_extent
 cold = warm.cache_is_cold(device=True)
 warm.load_search_kernels("uint32", device=True)
 with open(sys.argv[1], "wb") as file:
     file.write(bytes(8192))
 with open(sys.argv[1], "rb") as file:
     scratch, out, none = np.empty(8192, np.uint8), np.empty(5, np.uint32), np.empty(0, np.uint32)
-    files = (np.array([file.fileno()], np.int32), 2, file_extent(8192, 1, 4), none, 10)
+    files = ChunkFiles(np.array([file.fileno()], np.int32), 2, file_extent(8192, 1, 4), none, 10)
     start, offset, cuts = np.array([7]), np.array([0, 5]), np.empty((3, 2), np.int64)
     gather.cut_rows(offset, 0, 5, 1024, cuts)
-    gather.gather_rows(start, offset, 0, 1, 0, 5, none, *files, 1, scratch, scratch.view(np.uint32), out)
+    gather.gather_rows(start, offset, 0, 1, 0, 5, none, files, 1, scratch, scratch.view(np.uint32), out)
     gather.copy_rows(start, offset, 0, 0, 0, 5, none, out, 7, out.copy())
 compiled = [name for name in warm.DEVICE_KERNELS if getattr(gather, name).stats.cache_misses]
 print(json.dumps({"cold": cold, "compiled": compiled}))

@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 from oocgraph.kernels.crc32c import page_checksums
-from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED
+from oocgraph.kernels.rows import CHECKSUM_FAILED, RANGE_FAILED, READ_FAILED, ChunkFiles
 from oocgraph.types import Array
 
 
@@ -35,11 +35,11 @@ def cut_rows(offset: Array, e0: int, e1: int, row_edges: int, cuts: Array) -> No
 
 
 def gather_rows(
-    start: Array, offset: Array, i0: int, i1: int, e0: int, e1: int, resident: Array,
-    fds: Array, chunk_pages: int, extent: Array, checksums: Array, page_shift: int, gap_pages: int, scratch: Array, scratch_indices: Array,
-    out: Array,
+    start: Array, offset: Array, i0: int, i1: int, e0: int, e1: int, resident: Array, files: ChunkFiles, gap_pages: int, scratch: Array,
+    scratch_indices: Array, out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """See `oocgraph.kernels.gather.gather_rows`; reads no page that no row wants, in the order in which rows want them."""
+    fds, chunk_pages, extent, checksums, page_shift = files
     edges = edge_numbers(start, offset, e0, e1)
     at_home = edges < resident.size
     out[at_home] = resident[edges[at_home]]
