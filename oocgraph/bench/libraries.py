@@ -91,6 +91,13 @@ def graphblas_bfs(matrix: Any, *, threads: int, **_: Any) -> Library:
     return Library(search, lambda levels: int(levels.nvals))
 
 
+def scipy_components(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """SciPy's ``connected_components``: one thread."""
+    from scipy.sparse.csgraph import connected_components
+
+    return Library(lambda _number: connected_components(matrix, directed=directed, connection="weak"), lambda result: int(result[0]))
+
+
 def scipy_pagerank(matrix: Any, **_: Any) -> Library:
     """Power iteration by SciPy's CSR product, transposed and divided beforehand: one thread."""
     strength = matrix.sum(axis=1)
@@ -149,6 +156,7 @@ def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
 
 LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
     "bfs": {"scipy": scipy_bfs, "networkit": networkit_bfs, "igraph": igraph_bfs, "graphblas": graphblas_bfs},
+    "components": {"scipy": scipy_components},
     "pagerank": {"scipy": scipy_pagerank, "networkx": networkx_pagerank},
     "partition": {"pymetis": pymetis_partition},
 }

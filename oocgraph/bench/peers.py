@@ -31,7 +31,7 @@ class PeerRun:
     seconds
         By the peer's own clock.
     count
-        Number of vertices reached, or of iterations made; None where the peer does not say.
+        Number of vertices reached, of components, or of iterations made; None where the peer does not say.
     """
 
     seconds: float
@@ -82,7 +82,7 @@ class GapbsProgram:
     arguments
         Behind the graph's file; ``{}`` stands for the number of the run.
     counted
-        Matches the number of vertices reached as its group; without a group, each iteration.
+        Matches the number of vertices reached, or of components, as its group; without a group, each iteration.
     """
 
     name: str
@@ -99,9 +99,11 @@ class GapbsProgram:
 
 GAPBS_PROGRAMS = {
     "bfs": GapbsProgram("bfs", "-r {} -n 3 -a", re.compile(r"^BFS Tree has ([0-9]+) nodes", re.MULTILINE)),
+    "components": GapbsProgram("cc", "-n 3 -a", re.compile(r"^There are ([0-9]+) components", re.MULTILINE)),
     "pagerank": GapbsProgram("pr", "-n 1 -i {} -t 0 -l", re.compile(r"^\s*[0-9]+\s+[0-9.eE+-]+\s*$", re.MULTILINE)),
 }
-"""Programs by algorithm. A search is made three times, and its median counts; of iterations each one's number and change are logged."""
+"""Programs by algorithm. What has no iterations is made three times, and the median counts; of iterations each one's number and change are
+logged."""
 
 _TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
 
@@ -143,7 +145,7 @@ def open_peers(algorithm: str, spec: str | None, store: CSRStore, *, threads: in
     Parameters
     ----------
     algorithm
-        ``bfs``, ``pagerank`` or ``partition``.
+        ``bfs``, ``components``, ``pagerank`` or ``partition``.
     spec
         A name in `LIBRARIES`, ``gapbs:PATH``, or None.
     threads

@@ -1,0 +1,93 @@
+"""Connected components beside a peer's on the same graph, and what was read for them.
+
+In: a store and how to measure. Out: a `Report`. Each round runs ours, from the store to the components in memory, then every peer on the
+graph that it holds; ratios are made inside a round and the median of the rounds counts. The last result is judged by `verify_components`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from oocgraph.algorithms.components import connected_components
+from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
+from oocgraph.bench.peers import PeerRun, open_peers
+from oocgraph.config import settings
+from oocgraph.errors import ValidationError
+from oocgraph.results.components import ComponentsResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Progress
+from oocgraph.verify_connectivity import verify_components
+
+
+def bench_components(
+    store: CSRStore,
+    *,
+    num_rounds: int,
+    progress: Progress,
+    memory_budget: str | int | None = None,
+    threads: int | None = None,
+    peer: str | None = None,
+    scratch: str | None = None,
+) -> Report:
+    """Measure connected components.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    num_rounds
+        Number of rounds.
+    progress
+        Called with runs done.
+    memory_budget, threads
+        As for `connected_components`; GAPBS gets as many threads.
+    peer
+        As for `open_peers`.
+    scratch
+        Folder for a peer's graph.
+
+    Raises
+    ------
+    OocGraphError
+        The peer cannot run; and all that `connected_components` raises.
+    """
+    threads = threads or settings().threads
+
+    def run(_number: int) -> ComponentsResult:
+        return connected_components(store, threads=threads, memory_budget=memory_budget)
+
+    with scratch_folder(scratch) as folder, open_peers("components", peer, store, threads=threads, folder=folder) as peers:
+        subjects: dict[str, Callable[[int], Any]] = {one.name: one.run for one in peers}
+        found = in_turn({"ours": run, **subjects}, range(num_rounds), progress, phase="running")
+    ours: list[ComponentsResult] = found["ours"]
+    result, seconds = ours[-1], [one.seconds for one in ours]
+    metrics: dict[str, Any] = {
+        "num_rounds": num_rounds,
+        "threads": threads,
+        "num_components": result.num_components,
+        "median_seconds": statistics.median(seconds),
+        "median_load_seconds": statistics.median(one.load_seconds for one in ours),
+        "edge_bytes": result.edge_bytes,
+        "plane_bytes": result.plane_bytes,
+        "list_fraction": (result.bytes_requested - result.plane_bytes) / max(1, result.edge_bytes),
+        "peak_host_bytes": max(one.peak_host_bytes for one in ours),
+        "memory_budget": result.memory_budget,
+    }
+    invalid = []
+    try:
+        verify_components(store, result)
+    except ValidationError as error:
+        invalid.append(str(error))
+    for i, one in enumerate(peers, 1):
+        runs: list[PeerRun] = found[one.name]
+        metrics |= {
+            f"peer_{i}": one.name,
+            f"peer_{i}_peak_bytes": one.peak_bytes,
+            f"peer_{i}_median_seconds": statistics.median(run.seconds for run in runs),
+            **paired_ratios(f"ratio_to_peer_{i}", seconds, [run.seconds for run in runs]),
+        }
+        if wrong := {run.count for run in runs} - {result.num_components if i == 1 else result.num_linked}:
+            invalid.append(f"{one.name} finds {wrong.pop()} components, not {result.num_components}")
+    return Report(title=repr(result), metrics=metrics, invalid=tuple(invalid))
