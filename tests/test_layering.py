@@ -17,7 +17,7 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"types", "errors", "text"},
+    {"closing", "types", "errors", "text"},
     {"config", "arrays", "arrow"},
     {"kernels"},
     {"memory", "allocator", "progress"},

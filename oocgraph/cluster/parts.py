@@ -13,11 +13,11 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.cluster import worker_members as members
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
@@ -46,7 +46,7 @@ def result_bytes(num_vertices: int, num_masters: int, itemsize: int) -> int:
     return num_vertices * (itemsize + LEVEL_BYTES) + num_masters * (2 * itemsize + LEVEL_BYTES)
 
 
-class PartitionedClusterRuntime:
+class PartitionedClusterRuntime(Closing):
     """The parts of a graph on the workers of a cluster. Use it in a ``with`` statement.
 
     Parameters
@@ -99,12 +99,6 @@ class PartitionedClusterRuntime:
             raise
         self.has_broadcast = any(part["has_broadcast"] for part in self.crew.parts)
         self.load_seconds = time.perf_counter() - began
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     @property
     def memory_budget(self) -> int:

@@ -14,11 +14,11 @@ import uuid
 from collections import Counter
 from contextlib import ExitStack
 from functools import cached_property
-from types import TracebackType
 from typing import Any, Self, get_args
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
@@ -43,7 +43,7 @@ from oocgraph.types import Array, DeviceKind, Direction, Progress, ignore_progre
 logger = logging.getLogger(__name__)
 
 
-class ClusterRuntime:
+class ClusterRuntime(Closing):
     """A graph on the workers of a cluster, ready for searches. Use `ClusterRuntime.open` in a ``with`` statement."""
 
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
@@ -141,12 +141,6 @@ class ClusterRuntime:
         """Load the graph on the workers."""
         self.crew.load(self._open.enter_context(Watch(self.client, self.session.lease)))
         self._check_device_is_used()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give back what the workers hold for this runtime."""

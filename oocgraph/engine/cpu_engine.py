@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.lifetime import Lifetime
@@ -70,7 +71,7 @@ COUNT_SHARE = 1 / 16
 """Frontiers above this share of the vertices are not counted before a decision: a push of one reads nearly all pages."""
 
 
-class Engine:
+class Engine(Closing):
     """A graph in memory, as far as it is, with the threads and caches that search it.
 
     Parameters

@@ -8,7 +8,6 @@ else.
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -112,12 +111,6 @@ class DeviceRuntime(DeviceEngine):
         runtime.budget, runtime.device_limit = budget, limit
         runtime.road, runtime.device_bytes = loaded.residency.road, loaded.residency.device_bytes
         return runtime
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     @property
     def memory_budget(self) -> int:

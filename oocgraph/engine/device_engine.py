@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.closing import Closing
 from oocgraph.config import Settings
 from oocgraph.engine.cpu_engine import COUNT_SHARE, SAMPLE_WORDS
 from oocgraph.engine.device_graph import LINE_BYTES, DeviceAdjacency
@@ -63,7 +64,7 @@ class OnDevice(Protocol):
         ...
 
 
-class DeviceEngine:
+class DeviceEngine(Closing):
     """A graph on a device, with the threads that gather what is not there.
 
     Parameters

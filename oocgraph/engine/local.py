@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from oocgraph.config import Settings, settings
@@ -100,12 +99,6 @@ class LocalRuntime(Engine):
             max_planes=max_planes,
             knobs=knobs,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     @property
     def memory_budget(self) -> int:

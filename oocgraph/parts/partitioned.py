@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.exchange.addresses import PartLike
 from oocgraph.exchange.messages import Message
@@ -53,7 +53,7 @@ def count_messages(kind: str, sent: Sequence[Mapping[int, Message]]) -> Exchange
     return Exchanged(kind, sum(message.num_bytes for message in every), len(every))
 
 
-class PartitionedRuntime:
+class PartitionedRuntime(Closing):
     """The parts of a graph ready for traversals in this process. Use it in a ``with`` statement.
 
     Parameters
@@ -87,12 +87,6 @@ class PartitionedRuntime:
         self.has_broadcast = any(member.addresses.num_copies for member in self.members)
         self.lifetime = Lifetime("a partitioned graph")
         self.load_seconds = time.perf_counter() - began
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the threads and close the files; closing again does nothing."""

@@ -16,9 +16,8 @@ import os
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from oocgraph.closing import Closing
 from oocgraph.errors import CorruptStoreError, OutputError
 from oocgraph.store.files import write_all
 from oocgraph.store.search_record import Bounds, Record, WrongRecordError, encode, read_record
@@ -26,7 +25,7 @@ from oocgraph.store.search_record import Bounds, Record, WrongRecordError, encod
 logger = logging.getLogger(__name__)
 
 
-class LogWriter:
+class LogWriter(Closing):
     """Appends records to a new file; may be used as a context manager.
 
     Parameters
@@ -93,12 +92,6 @@ class LogWriter:
         if fd is not None:
             with suppress(OSError):
                 os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def read_records(path: str | os.PathLike[str], bounds: Bounds, *, parents: bool = True) -> Generator[Record, None, None]:
