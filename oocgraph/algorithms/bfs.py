@@ -93,6 +93,7 @@ def bfs(
         On a cluster: new folder, which all workers see, where they write the result; by default a temporary one that goes with it.
     resume
         On a cluster: a `result_store` of the same search, which goes on from its last complete step; if it does not exist, it begins there.
+        With `partition` a search keeps no logs: one that has not ended begins again.
     partition
         Search top-down over partitions whose members tell each other what they find: ``1d`` or ``2d``, made now and removed afterwards
         (`oocgraph.partition.policies`), or what `oocgraph.partition_graph` made, or its path. In process, or with `client`.
@@ -135,10 +136,21 @@ def bfs(
     }  # fmt: skip
     with watched(progress) as shown:
         if partition is not None:
-            refused = {**of_clusters, **resources, "runtime": runtime, "direction": None if direction == "push" else direction}
-            return _over_partitions(
-                open_graph(graph, check_pages=check_pages), source, sources, refused, partition=partition, depth_limit=depth_limit,
-                progress=shown, client=client,
+            _check_over_partitions({**of_clusters, **resources, "runtime": runtime, "direction": direction}, client)
+            store = open_graph(graph, check_pages=check_pages)
+            wanted = {name: resources[name] for name in ("memory_budget", "threads")}
+            if client is None or not store.num_vertices:
+                from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
+
+                return bfs_over_partitions(
+                    store, source, sources, partition=partition, depth_limit=depth_limit, progress=shown, client=client,
+                    num_partitions=num_partitions, **wanted,
+                )  # fmt: skip
+            from oocgraph.algorithms.bfs_on_cluster import bfs_on_cluster
+
+            return bfs_on_cluster(
+                store, source, sources, client=client, runtime=None, direction="push", depth_limit=depth_limit, progress=shown,
+                partition=partition, **of_clusters, **wanted,
             )  # fmt: skip
         if client is None and (runtime is None or isinstance(runtime, LocalRuntime | DeviceEngine)):
             if any(given is not None for given in of_clusters.values()):
@@ -181,20 +193,24 @@ def _in_process(
     )
 
 
-def _over_partitions(store: CSRStore, source: Any, sources: list[Any], given: dict[str, Any], **options: Any) -> BFSResult:
-    """Search over partitions, which is top-down, on processors, and keeps no result store."""
-    taken = {name: given.pop(name) for name in ("num_partitions", "memory_budget", "threads")}
-    del given["check_pages"]  # the store is opened with it
-    device = given["device"] or settings().device
-    given |= {
-        "device": None if device in ("auto", "cpu") else device,
-        "direction": None if given["direction"] == "auto" else given["direction"],
-    }
-    if refused := [f"{name}={value!r}" for name, value in given.items() if value is not None]:
-        raise OocGraphError(f"a search over partitions takes no {refused[0]}; leave it out, or leave out partition")
-    from oocgraph.algorithms.partitioned_bfs import bfs_over_partitions
+NOT_OVER_PARTITIONS = {
+    "runtime": "it opens what it needs itself",
+    "device": "its members are searched by processors",
+    "device_memory_budget": "its members are searched by processors",
+    "direction": "a member knows the edges that leave its vertices: all searches are top-down (push)",
+    "result_store": "it is of searches on a cluster; pass client=",
+    "resume": "it is of searches on a cluster; pass client=",
+}
+"""What a search over partitions does not take, and why."""
 
-    return bfs_over_partitions(store, source, sources, **taken, **options)
+
+def _check_over_partitions(given: dict[str, Any], client: Any) -> None:
+    """Refuse what a search over partitions cannot heed."""
+    device, direction = given["device"] or settings().device, given["direction"]
+    given |= {"device": None if device in ("auto", "cpu") else device, "direction": None if direction in ("auto", "push") else direction}
+    for name, why in NOT_OVER_PARTITIONS.items():
+        if given[name] is not None and not (client is not None and name in ("result_store", "resume")):
+            raise OocGraphError(f"a search over partitions takes no {name}={given[name]!r}: {why}; leave it out, or leave out partition")
 
 
 def _as_list(source: Iterable[Any]) -> list[Any]:

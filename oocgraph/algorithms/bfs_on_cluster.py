@@ -1,7 +1,8 @@
 """A breadth-first search on a Dask cluster, from user ids to a result whose arrays stay with the workers.
 
 In: a graph, sources, a client, and where the result goes: a result store of the user's, one to go on with, or a temporary one. Out: a
-`DaskBFSResult`. The traversal is `oocgraph.engine.levels.iterate`, run by `oocgraph.cluster.searches`.
+`DaskBFSResult`. The traversal is `oocgraph.engine.levels.iterate`, run by `oocgraph.cluster.searches`; over partitions it is
+`oocgraph.parts.member`, run by `oocgraph.cluster.parts`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms.partitioned_bfs import PartitionedGraph, open_partitioned
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.cluster.specs import url_for_workers
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
+from oocgraph.partition.policies import DIMENSIONS
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
@@ -34,9 +38,10 @@ ALGORITHM = "bfs"
 def bfs_on_cluster(
     store: CSRStore, source: Any, sources: Sequence[Any], *, client: Any, runtime: Any, num_partitions: int | None,
     result_store: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None, direction: Direction, depth_limit: int | None,
-    progress: Progress, **resources: Any,
+    progress: Progress, partition: Any = None, **resources: Any,
 ) -> DaskBFSResult:  # fmt: skip
     """Search on the workers of `client`, or of a runtime that is open already; see `oocgraph.bfs`, which names the resources, too."""
+    is_made = isinstance(partition, str) and partition.lower() in DIMENSIONS
     ids = VertexIds(store)
     numbers = ids.vertices_of(sources)
     reached = np.unique(numbers[numbers >= 0])
@@ -47,30 +52,42 @@ def bfs_on_cluster(
         "sources": reached.tolist(),
         "isolated_sources": sorted(set(ids.parse(isolated).tolist())),
         "depth_limit": depth_limit,
+        "partition": partition.lower() if is_made else None if partition is None else "as given",
     }
     if runtime is not None and num_partitions not in (None, runtime.spec.num_partitions):
         raise OocGraphError(f"the runtime has {runtime.spec.num_partitions} partitions, not {num_partitions}; leave out num_partitions")
-    stored, path, keep = _result_place(store, asked, resume, result_store, num_partitions)
+    stored, path, keep = _result_place(store, asked, resume, result_store, num_partitions if partition is None else None)
+    result_folder = path.parent if keep is None else path.parent.parent
     with _removed_on_failure(keep), PeakSampler() as sampler:
-        opened = nullcontext(runtime) if runtime is not None else ClusterRuntime.open(
-            store, client=client, num_partitions=num_partitions if stored is None else int(stored.fields["num_partitions"]),
-            result_folder=path.parent if keep is None else path.parent.parent, **resources,
-        )  # fmt: skip
+        opened: Any = nullcontext(runtime)
+        if partition is not None:
+            opened = open_partitioned(
+                store, partition, num_partitions=num_partitions, client=client, result_folder=result_folder, progress=progress, **resources
+            )
+        elif runtime is None:
+            opened = ClusterRuntime.open(
+                store, client=client, num_partitions=num_partitions if stored is None else int(stored.fields["num_partitions"]),
+                result_folder=result_folder, **resources,
+            )  # fmt: skip
         with opened as loaded:
             if stored is None:
-                begun = {"graph": loaded.spec.url, "num_partitions": loaded.spec.num_partitions, "direction": direction, "epoch": -1}
+                begun = {
+                    "graph": url_for_workers(store),
+                    "num_partitions": loaded.dealing.num_partitions,
+                    "direction": direction,
+                    "epoch": -1,
+                }
                 stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
-            elif int(stored.fields["num_partitions"]) != loaded.spec.num_partitions:
+            elif int(stored.fields["num_partitions"]) != loaded.dealing.num_partitions:
                 raise OocGraphError(
-                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.spec.num_partitions}; "
+                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.dealing.num_partitions}; "
                     "open one with as many, or pass client="
                 )
             found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found, ids=ids, source=source, isolated_sources=isolated, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
-            load_seconds=loaded.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=loaded.memory_budget,
-            planes_resident=loaded.planes_resident, **loaded.device_figures, result_store=os.fspath(path), client=loaded.client,
-            cluster=cluster, owned=keep is not None,
+            peak_host_bytes=sampler.peak_bytes, memory_budget=loaded.memory_budget, **loaded.figures, result_store=os.fspath(path),
+            client=client or loaded.client, cluster=cluster, owned=keep is not None,
         )  # fmt: skip
 
 
@@ -102,17 +119,20 @@ def _removed_on_failure(keep: TemporaryStore | None) -> Iterator[None]:
 
 
 def _search(
-    runtime: ClusterRuntime, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
+    runtime: ClusterRuntime | PartitionedGraph, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
     progress: Progress,
 ) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
     """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
     outcome: Outcome | None = None
     if not stored.fields["complete"]:
-        outcome = runtime.search(sources, stored, direction=direction, depth_limit=depth_limit, progress=progress)
+        if isinstance(runtime, ClusterRuntime):
+            outcome = runtime.search(sources, stored, direction=direction, depth_limit=depth_limit, progress=progress)
+        else:
+            outcome = runtime.search_into(stored, sources, depth_limit=depth_limit, progress=progress)
         stored.finish(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
-    requested = outcome.figures.bytes_requested if outcome else 0
+    requested = outcome.bytes_requested if outcome else 0
     names = ["num_hops", "num_epochs", "num_moves", "resumed_after_step"]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
     found = Search(
@@ -124,8 +144,8 @@ def _search(
         depth=int(stored.field("depth")),
         seconds=float(stored.field("seconds")),
         bytes_requested=requested,
-        bytes_read=max(requested, outcome.figures.device_bytes if outcome else 0),
-        iterations=outcome.figures.iterations() if outcome else (),
+        bytes_read=max(requested, outcome.device_bytes if outcome else 0),
+        iterations=outcome.iterations if outcome else (),
     )
     return found, cluster
 

@@ -1,6 +1,7 @@
 """Breadth-first search over partitions of a graph: 1D, 2D, or any vertex cut; top-down, level by level.
 
-In: a graph, sources, and ``1d``, ``2d`` or partitions that were made before. Out: a `BFSResult` like any other, which also counts messages.
+In: a graph, sources, and ``1d``, ``2d`` or partitions that were made before. Out: a `BFSResult` like any other, which also counts messages;
+on a cluster (`oocgraph.algorithms.bfs_on_cluster`) one of Dask arrays.
 `oocgraph.parts.member` is the algorithm; it runs in this process (`oocgraph.parts.partitioned`) or on a Dask cluster
 (`oocgraph.cluster.parts`). Partitions of ``1d`` and ``2d`` are made first, beside the graph, and go with the search.
 
@@ -18,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +32,19 @@ from oocgraph.errors import OocGraphError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
+from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy
 from oocgraph.parts.member_sizes import most_search_bytes
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.search import Search
+from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.rows import BLOCK_ROWS
+from oocgraph.store.search_store import SearchStore
 from oocgraph.store.staging import Staging
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ignore_progress
@@ -48,7 +53,7 @@ IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PartitionedGraph:
     """A graph whose partitions are loaded, for many searches: see `open_partitioned`.
 
@@ -76,9 +81,29 @@ class PartitionedGraph:
     memory_budget: int
 
     def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
-        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none."""
-        found: Search = self.runtime.search(sources, depth_limit=depth_limit, progress=progress)
-        return replace(found, num_reached_edges=reached_edges(self.store, found, depth_limit))
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in this process."""
+        run = self.runtime.search if isinstance(self.runtime, PartitionedRuntime) else self.runtime.search_here
+        found: Search = run(sources, depth_limit=depth_limit, progress=progress)
+        return replace(found, num_reached_edges=reached_edges(self.store, found, found.level, depth_limit))
+
+    def search_into(self, result_store: SearchStore, sources: Array, *, depth_limit: int | None, progress: Progress) -> Any:
+        """Traverse on a cluster, with the result in a result store of one partition; see `oocgraph.cluster.parts`."""
+        found = self.runtime.search(sources, result_store, depth_limit=depth_limit, progress=progress)
+        level = StoreOrder(result_store, self.dealing, "level")
+        return replace(found, num_reached_edges=reached_edges(self.store, found, level, depth_limit))
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a result tells of the partitions."""
+        return {
+            "load_seconds": self.runtime.load_seconds, "partition": self.name, "num_partitions": self.num_partitions,
+            "setup_seconds": self.setup_seconds,
+        }  # fmt: skip
+
+    @cached_property
+    def dealing(self) -> Dealing:
+        """Where each vertex is in a result store: in store order."""
+        return deal(self.store, 1)
 
 
 @contextmanager
@@ -90,6 +115,7 @@ def open_partitioned(
     client: Any = None,
     memory_budget: str | int | None = None,
     threads: int | None = None,
+    result_folder: Path | None = None,
     progress: Progress = ignore_progress,
 ) -> Iterator[PartitionedGraph]:
     """Make partitions if need be, load them here or on a cluster, and give all back at the end.
@@ -106,6 +132,8 @@ def open_partitioned(
         A `distributed.Client`; None: in this process.
     memory_budget, threads
         Of this process, or of each worker.
+    result_folder
+        Where results of `search_into` are going to be, on a cluster; None: only `search` is used.
 
     Raises
     ------
@@ -133,7 +161,9 @@ def open_partitioned(
         else:
             from oocgraph.cluster.parts import PartitionedClusterRuntime
 
-            runtime = PartitionedClusterRuntime(found, store, client, memory_budget=memory_budget, threads=threads)
+            runtime = PartitionedClusterRuntime(
+                found, store, client, memory_budget=memory_budget, threads=threads, result_folder=result_folder
+            )
             limit = runtime.memory_budget
         with runtime:
             yield PartitionedGraph(
@@ -152,7 +182,7 @@ def bfs_over_partitions(
     progress: Progress,
     **options: Any,
 ) -> BFSResult:
-    """Search over partitions; see `oocgraph.bfs`. `options` are those of `open_partitioned`."""
+    """Search over partitions in this process; see `oocgraph.bfs`. `options` are those of `open_partitioned`."""
     ids = VertexIds(store)
     numbers = ids.vertices_of(sources)
     with PeakSampler() as sampler, open_partitioned(store, partition, progress=progress, **options) as opened:
@@ -160,8 +190,7 @@ def bfs_over_partitions(
     return BFSResult(
         search=found, ids=ids, source=source, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
-        load_seconds=opened.runtime.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=opened.memory_budget,
-        partition=opened.name, num_partitions=opened.num_partitions, setup_seconds=opened.setup_seconds,
+        peak_host_bytes=sampler.peak_bytes, memory_budget=opened.memory_budget, **opened.figures,
     )  # fmt: skip
 
 
@@ -228,12 +257,13 @@ def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | N
         )
 
 
-def reached_edges(store: CSRStore, found: Search, depth_limit: int | None) -> int:
+def reached_edges(store: CSRStore, found: Any, level: Any, depth_limit: int | None) -> int:
     """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once).
 
-    A search knows the entries of the rows that it expanded; the last level at a depth limit was not, and is counted here.
+    A search (`found`, with its levels in store order) knows the entries of the rows that it expanded; the last level at a depth limit was
+    not, and is counted here.
     """
-    level, entries = np.asarray(found.level), found.num_reached_edges
+    entries: int = found.num_reached_edges
     if depth_limit is not None and found.depth == depth_limit:
         entries += _entries_of(store, level, depth_limit)
     if store.attributes.directed:
@@ -241,7 +271,7 @@ def reached_edges(store: CSRStore, found: Search, depth_limit: int | None) -> in
     return (entries + store.count_self_loops(lambda vertices: level[vertices] >= 0)) // 2
 
 
-def _entries_of(store: CSRStore, level: Array, wanted: int) -> int:
+def _entries_of(store: CSRStore, level: Any, wanted: int) -> int:
     """Count the stored entries of the rows of all vertices at one level."""
     pointers, entries = store.array("out/indptr"), 0
     for first in range(0, store.num_vertices, BLOCK_ROWS):

@@ -57,7 +57,7 @@ def compared(
     ratio in an iteration, 0 when nothing was sent.
     """
     result, outcome = search.result.summary(), search.outcome
-    num_iterations, busy = max(1, len(result["iterations"])), outcome.figures.busy_seconds()
+    num_iterations, busy = max(1, len(result["iterations"])), outcome.busy_seconds
     sent = [sent_and_bound(one, owned, itemsize) for one in search.result.iterations]
     ours, other = result["seconds"], theirs["seconds"]
     return {
@@ -122,7 +122,7 @@ def worker_metrics(
     """
     busy: dict[str, float] = {part["worker"]: 0.0 for part in parts}
     for search in searches:
-        for worker, seconds in search.outcome.figures.busy_seconds().items():
+        for worker, seconds in search.outcome.busy_seconds.items():
             busy[worker] = busy.get(worker, 0.0) + seconds
     rows = []
     for address, busy_seconds in busy.items():

@@ -176,7 +176,7 @@ class Holdings(HeldParts):
             if not state.ended:  # nothing was found in the last step, which the driver has seen first
                 state.ended = True
                 runtime.finish(state)
-            SearchStore.open(running.spec.result_store).write_part(partition, state.levels, state.parent)
+            SearchStore.open(running.spec.result_store).write_part(partition, [(state.levels, state.parent)])
             reached = state.visited
             levels = state.levels
             none = 255 if levels.dtype == np.uint8 else -1

@@ -21,6 +21,7 @@ from oocgraph.cluster.supersteps import Program, Step, Task
 from oocgraph.engine.part import bounds_of
 from oocgraph.partition.dealing import Dealing
 from oocgraph.progress import LEVEL, REACHED
+from oocgraph.results.search import Iteration
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Progress
 
@@ -31,8 +32,10 @@ class Outcome:
 
     Attributes
     ----------
-    figures
-        Of all levels and workers.
+    iterations, busy_seconds
+        Figures of all levels; time that each worker, by address, spent on steps.
+    bytes_requested, device_bytes
+        Asked of the store's files; read from block devices.
     seconds
         From the sources to levels and parents of all partitions in their workers' memory.
     result_seconds
@@ -49,7 +52,10 @@ class Outcome:
         Last step that was in the logs already; None of a search that began here.
     """
 
-    figures: Figures
+    iterations: tuple[Iteration, ...]
+    busy_seconds: dict[str, float]
+    bytes_requested: int
+    device_bytes: int
     seconds: float
     result_seconds: float
     depth: int
@@ -120,7 +126,10 @@ class LoggedSearch(Program[Outcome]):
             futures[self._session.submit(address, tasks.finish, self.name, self._crew.graph, p, key=key)] = address
         parts = self._session.gather(futures)
         return Outcome(
-            figures=self.figures,
+            iterations=self.figures.iterations(),
+            busy_seconds=self.figures.busy_seconds(),
+            bytes_requested=self.figures.bytes_requested,
+            device_bytes=self.figures.device_bytes,
             seconds=seconds,
             result_seconds=time.perf_counter() - self._began - seconds,
             depth=max(part["depth"] for part in parts),

@@ -11,8 +11,9 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from oocgraph.closing import Closing
 from oocgraph.cluster import worker_members as members
 from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
@@ -31,19 +33,20 @@ from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.progress import LEVEL, REACHED
-from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search
+from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search, by_worker
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
+from oocgraph.store.search_store import SearchStore
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
-LEVEL_BYTES = 4
-"""Of a level in a result."""
+PIECE_VERTICES = 1 << 20
+"""Vertices whose parents and levels members are asked for at once."""
 
 
-def result_bytes(num_vertices: int, num_masters: int, itemsize: int) -> int:
-    """Bytes that a client holds of a result: parents and levels in store order, and what the member with most masters has sent."""
-    return num_vertices * (itemsize + LEVEL_BYTES) + num_masters * (2 * itemsize + LEVEL_BYTES)
+def piece_bytes(num_vertices: int, itemsize: int) -> int:
+    """Bytes that a client holds of the parents and levels of some vertices as they arrive and are put in order."""
+    return min(num_vertices, PIECE_VERTICES) * (3 * itemsize + 16)
 
 
 class PartitionedClusterRuntime(Closing):
@@ -59,6 +62,8 @@ class PartitionedClusterRuntime(Closing):
         A `distributed.Client`.
     memory_budget, threads
         Of each worker; by default as Dask gave them.
+    result_folder
+        Where results are going to be written; checked to be the same folder on every worker. None: only `search_here` is used.
 
     Raises
     ------
@@ -71,14 +76,15 @@ class PartitionedClusterRuntime(Closing):
     """
 
     def __init__(
-        self, partitions: Partitions, store: CSRStore, client: Any, *, memory_budget: str | int | None = None, threads: int | None = None
-    ) -> None:
+        self, partitions: Partitions, store: CSRStore, client: Any, *, memory_budget: str | int | None = None, threads: int | None = None,
+        result_folder: Path | None = None,
+    ) -> None:  # fmt: skip
         began = time.perf_counter()
         knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_vertices, store.index_dtype
         session = ClusterSession(client)
         self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
-        most = max(part.num_masters + part.num_isolated for part in partitions)
-        self.budget.reserve("result", result_bytes(store.num_vertices, most, store.index_dtype.itemsize))
+        held = 0 if result_folder is not None else store.num_vertices * (store.index_dtype.itemsize + 4)
+        self.budget.reserve("result", held + piece_bytes(store.num_vertices, store.index_dtype.itemsize))
         self.session, self._open = session, ExitStack()
         self._open.enter_context(session)
         fingerprint = graph_fingerprint(store)
@@ -91,7 +97,7 @@ class PartitionedClusterRuntime(Closing):
         self.searching = threading.Lock()
         try:
             with session.loss_told():
-                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint), members.acquire)
+                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint, result_folder), members.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.crew.load(self._watch)
         except BaseException:
@@ -109,17 +115,43 @@ class PartitionedClusterRuntime(Closing):
         """Give back what the workers hold."""
         self._open.close()
 
-    def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
-        """Traverse as `oocgraph.parts.partitioned.PartitionedRuntime.search`; the result is put together here.
+    def search(
+        self, sources: Array, result_store: SearchStore, *, depth_limit: int | None = None, progress: Progress = ignore_progress
+    ) -> Outcome:
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is written as one partition.
+
+        `Outcome.num_reached_edges` is the number of stored entries of the rows that were expanded: of all reached vertices but those at
+        a depth limit.
 
         Raises
         ------
         ClusterError
             The scheduler was lost, or workers again and again.
         """
+
+        def write(pieces: Iterable[tuple[Array, Array]]) -> None:
+            result_store.write_part(0, pieces)
+
+        return self._run(_Traversal(self, sources, write, depth_limit, progress))
+
+    def search_here(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
+        """Traverse as `search`; the result is put together in the memory of this process."""
+        parent, level = np.empty(self.num_vertices, self.dtype), np.empty(self.num_vertices, np.int32)
+
+        def keep(pieces: Iterable[tuple[Array, Array]]) -> None:
+            for first, (levels, parents) in zip(range(0, self.num_vertices, PIECE_VERTICES), pieces, strict=True):
+                level[first : first + levels.size], parent[first : first + levels.size] = levels, parents
+
+        done = self._run(_Traversal(self, sources, keep, depth_limit, progress))
+        return Search(
+            sources=sources, parent=parent, level=level, num_reached=done.num_reached, num_reached_edges=done.num_reached_edges,
+            depth=done.depth, seconds=done.seconds, bytes_requested=done.bytes_requested, bytes_read=done.bytes_requested,
+            iterations=done.iterations,
+        )  # fmt: skip
+
+    def _run(self, traversal: _Traversal) -> Outcome:
         check_client(self.client)
         self.session.check()
-        traversal = _Traversal(self, sources, depth_limit, progress)
         with self.searching, self.session.loss_told(), Watch(self.client, traversal.name) as watch:
             try:
                 return Supersteps(self.crew, watch).run(traversal)
@@ -127,13 +159,23 @@ class PartitionedClusterRuntime(Closing):
                 traversal.forget()
 
 
-class _Traversal(Program[Search]):
-    """One search over parts, whose steps are logged nowhere: when a worker is lost it begins again."""
+class _Traversal(Program[Outcome]):
+    """One search over parts, whose steps are logged nowhere: when a worker is lost it begins again.
+
+    Parameters
+    ----------
+    take
+        Called with levels and parents, in store order, in pieces of `PIECE_VERTICES`.
+    """
 
     title, label, idle_epochs = "the traversal", "bfs-hop", ATTEMPTS - 1
 
-    def __init__(self, runtime: PartitionedClusterRuntime, sources: Array, depth_limit: int | None, progress: Progress) -> None:
+    def __init__(
+        self, runtime: PartitionedClusterRuntime, sources: Array, take: Callable[[Iterable[tuple[Array, Array]]], None],
+        depth_limit: int | None, progress: Progress,
+    ) -> None:  # fmt: skip
         self._runtime, self._crew, self._session, self._sources, self._progress = runtime, runtime.crew, runtime.session, sources, progress
+        self._take, self._num_moves = take, runtime.crew.num_moves
         self._last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
         self.final_step = None if depth_limit is None else depth_limit * (2 if runtime.has_broadcast else 1)
         self.name, self.epoch = uuid.uuid4().hex, 0
@@ -148,7 +190,7 @@ class _Traversal(Program[Search]):
         self.forget()
         self.epoch += 1
         self._iterations: list[Iteration] = []
-        self._stored_edges = self._reached = self._frontier = 0
+        self._stored_edges = self._reached = self._frontier = self._num_hops = 0
         self._began = self._started = time.perf_counter()
         self._expanding, self._expanded, self._sent = 0.0, list[Told](), list[Told]()
         return Step(-1)
@@ -176,6 +218,7 @@ class _Traversal(Program[Search]):
     def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
         """Put together the figures of a level; True of the last."""
         told = [Told(*report["told"]) for report in reports]
+        self._num_hops += 1
         has_broadcast = self._runtime.has_broadcast
         if has_broadcast and step.number % 2:
             self._expanded, self._sent = told, self._expanded
@@ -193,15 +236,17 @@ class _Traversal(Program[Search]):
             self._progress(REACHED, self._reached, self._runtime.num_vertices)
         return not self._frontier or len(self._iterations) >= self._last_level
 
-    def finish(self) -> Search:
-        """Put the result together."""
+    def finish(self) -> Outcome:
+        """Have the members send what they have found."""
         seconds = time.perf_counter() - self._began
-        parent, level = self._collect()
-        requested = sum(one.bytes_read for one in self._iterations)
-        return Search(
-            sources=self._sources, parent=parent, level=level, num_reached=self._reached, num_reached_edges=self._stored_edges,
-            depth=max(0, len(self._iterations) - (not self._frontier)), seconds=seconds, bytes_requested=requested, bytes_read=requested,
-            iterations=tuple(self._iterations),
+        self._take(self._pieces())
+        busy = {worker: one.busy_seconds for worker, one in by_worker(self._iterations).items()}
+        return Outcome(
+            iterations=tuple(self._iterations), busy_seconds=busy,
+            bytes_requested=sum(one.bytes_read for one in self._iterations), device_bytes=0, seconds=seconds,
+            result_seconds=time.perf_counter() - self._began - seconds,
+            depth=max(0, len(self._iterations) - (not self._frontier)), num_reached=self._reached, num_reached_edges=self._stored_edges,
+            num_hops=self._num_hops, num_epochs=self.epoch, num_moves=self._crew.num_moves - self._num_moves, resumed_after_step=None,
         )  # fmt: skip
 
     def _iteration(self, applied: list[Told], seconds: float) -> Iteration:
@@ -219,16 +264,20 @@ class _Traversal(Program[Search]):
         level = len(self._iterations) + 1
         return Iteration(level, "push", reason, self._frontier, 0, seconds, read, parts=parts, exchanged=tuple(exchanged))
 
-    def _collect(self) -> tuple[Array, Array]:
-        """Fetch parents and levels, member by member, and put them in store order."""
+    def _pieces(self) -> Iterator[tuple[Array, Array]]:
+        """Fetch levels and parents of some vertices of all members at once, and put them in store order."""
         runtime = self._runtime
-        parent = np.full(runtime.num_vertices, no_parent(runtime.dtype), runtime.dtype)
-        level = np.full(runtime.num_vertices, UNREACHED, np.int32)
-        for p, address in enumerate(self._crew.placement):
-            future = self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease)
-            ((ids, parents, levels),) = self._session.gather({future: address})
-            parent[ids], level[ids] = parents, levels
-        return parent, level
+        for first in range(0, runtime.num_vertices, PIECE_VERTICES):
+            stop = min(runtime.num_vertices, first + PIECE_VERTICES)
+            level, parent = np.full(stop - first, UNREACHED, np.int32), np.full(stop - first, no_parent(runtime.dtype), runtime.dtype)
+            asked = {
+                self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease, first, stop): address
+                for p, address in enumerate(self._crew.placement)
+            }
+            for ids, parents, levels in self._session.gather(asked):
+                at = ids.astype(np.int64) - first
+                level[at], parent[at] = levels, parents
+            yield level, parent
 
 
 def _count(kind: str, told: Iterable[Told]) -> Exchanged:

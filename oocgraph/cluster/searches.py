@@ -182,6 +182,11 @@ class ClusterRuntime(Closing):
             "device_bytes": sum(part["device_bytes"] for part in parts),
         }
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What a result tells of the runtime."""
+        return {"load_seconds": self.load_seconds, "planes_resident": self.planes_resident, **self.device_figures}
+
     def _check_device_is_used(self) -> None:
         """Refuse a budget of device memory that no worker can heed."""
         if self.spec.device_memory_budget is not None and not any(part["device_bytes"] for part in self.parts):

@@ -236,11 +236,11 @@ def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[
     return num_edges, state.candidates()
 
 
-def collect(plugin: Any, p: int, search: str, lease: str) -> tuple[Array, Array, Array]:
-    """Return store number, parent and level of the masters of a member that were reached: (n,) index dtype twice, (n,) int32."""
+def collect(plugin: Any, p: int, search: str, lease: str, first: int, stop: int) -> tuple[Array, Array, Array]:
+    """Return what a member knows of the vertices ``first .. stop - 1``: `oocgraph.parts.member.MemberSearch.values_between`."""
     there = plugin.shares_of(lease, p)
     state = there.searches.get((search, p))
     if state is None:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
-    slots = state.order[: int(state.found[0])]
-    return state.member.ids_of(slots), state.parent[slots], state.levels(0, slots.size)
+    found: tuple[Array, Array, Array] = state.values_between(first, stop)
+    return found

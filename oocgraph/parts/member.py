@@ -26,13 +26,16 @@ from oocgraph.exchange.addresses import ALIGNMENT, Addresses, PartLike
 from oocgraph.exchange.messages import Message, pack_messages
 from oocgraph.kernels import cpu, traverse
 from oocgraph.parts.local_edges import LocalEdges, Staging
-from oocgraph.types import Array, no_parent
+from oocgraph.types import UNREACHED, Array, no_parent
 
 SORT_SHARE = 1 / 64
 """Share of the rows above which a frontier is put into order by a bitmap, below by sorting; in order it is expanded 3.6 times as fast."""
 
 MIN_RANGE_EDGES = 1 << 15
 """Edges of a range of rows that is worth a thread's while: handing one over takes 15 us, expanding these about 100 us."""
+
+PIECE_VERTICES = 1 << 16
+"""Vertices put in store order at once."""
 
 _NO_MESSAGES: dict[int, Message] = {}
 
@@ -91,6 +94,16 @@ class Member:
         ids[~has_row] = self.isolated[slots[~has_row] - self.num_masters]
         return ids
 
+    def slots_between(self, first: int, stop: int) -> Array:
+        """Return the slots of the masters numbered ``first .. stop - 1`` in the graph."""
+        bounds = [first, stop]
+        return np.concatenate(
+            [
+                np.arange(*np.searchsorted(self.global_id[: self.num_masters], bounds)),
+                self.num_masters + np.arange(*np.searchsorted(self.isolated, bounds)),
+            ]
+        )
+
     def slots_of(self, vertices: Array) -> Array:
         """Return the slots of those of some vertices (numbers in the graph) whose masters are here."""
         found = []
@@ -112,7 +125,7 @@ def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: in
     num_slots = part.num_masters + part.num_isolated
     num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_members, num_copies + ALIGNMENT * num_members
     bitmaps = (2 * part.num_vertices + part.num_isolated + num_places + num_cast_places) // 8 + 40
-    state = (itemsize + 4) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
+    state = (itemsize + 8) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
     messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * num_copies
     return bitmaps + state + messages
 
@@ -152,6 +165,7 @@ class MemberSearch:
         self._casts = np.empty(a.num_copies, np.uint32)
         self._rows, self._marked = np.empty(m.num_rows, np.uint32), np.zeros((m.num_rows + 63) >> 6, np.uint64)
         self._num_rows = self._sent = 0
+        self._level: Array | None = None
         slots = m.slots_of(sources)
         traverse.apply_list(
             np.arange(slots.size, dtype=np.uint32), m.ids_of(slots), slots.astype(np.uint32), *self._sizes, self.seen, self.parent,
@@ -232,6 +246,20 @@ class MemberSearch:
             apply(message.vertices, message.parents, slots, *self._sizes, self.seen, self.parent, self.order, self.found)
         self.level_ends.append(int(self.found[0]))
         return self.num_new
+
+    def values_between(self, first: int, stop: int) -> tuple[Array, Array, Array]:
+        """Return number, parent and level of the reached ones of the masters numbered ``first .. stop - 1`` in the graph.
+
+        Call it when the search has ended. Arrays are (n,), index dtype of the graph twice, and int32.
+        """
+        if self._level is None:
+            self._level = np.full(self.member.num_slots, UNREACHED, np.int32)
+            for start in range(0, num_found := int(self.found[0]), PIECE_VERTICES):
+                end = min(num_found, start + PIECE_VERTICES)
+                self._level[self.order[start:end]] = self.levels(start, end)
+        slots = self.member.slots_between(first, stop)
+        slots = slots[self._level[slots] != UNREACHED]
+        return self.member.ids_of(slots), self.parent[slots], self._level[slots]
 
     def levels(self, start: int, stop: int) -> Array:
         """Return the levels of masters in the order in which they were found, from one to before another: (stop - start,) int32."""

@@ -25,7 +25,7 @@ from oocgraph.exchange.addresses import PartLike
 from oocgraph.exchange.messages import Message
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
-from oocgraph.parts.member import MemberSearch
+from oocgraph.parts.member import PIECE_VERTICES, MemberSearch
 from oocgraph.parts.member_set import MemberSet
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, Search
@@ -34,8 +34,8 @@ from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_paren
 LEVEL_BYTES = 4
 """Of a vertex's level."""
 
-PIECE_VERTICES, PIECE_BYTES = 1 << 16, 64 << 16
-"""Vertices put in store order at once, and what that takes: positions, numbers, levels and what is made of them on the way."""
+PIECE_BYTES = 64 * PIECE_VERTICES
+"""What putting vertices in store order takes: positions, numbers, levels and what is made of them on the way."""
 
 
 def deliver(sent: Sequence[Mapping[int, Message]]) -> list[dict[int, Message]]:

@@ -24,7 +24,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from itertools import count
 from pathlib import Path
@@ -254,42 +254,46 @@ class SearchStore:
 
     # At its end.
 
-    def write_part(self, partition: int, level: Array, parent: Array) -> None:
+    def write_part(self, partition: int, pieces: Iterable[tuple[Array, Array]]) -> None:
         """Write level and parent of a partition's vertices, in local order; both appear at once, in place of those written before.
 
         Parameters
         ----------
-        level : (num_owned,) uint8 or int32
-            255 (uint8) or -1 (int32) where unreached.
-        parent : (num_owned,) uint32 or int64
-            Store numbers; the dtype's maximum where unreached.
+        pieces
+            Level and parent of consecutive vertices, one piece at least. Levels are uint8 (255 where unreached) or int32 (-1), parents are
+            store numbers, uint32 or int64 (the dtype's maximum where unreached); all pieces are alike.
 
         Raises
         ------
         OutputError
             The arrays cannot be written; those in place stay.
         ValueError
-            The arrays differ in length, or are of other dtypes.
+            Arrays differ in length, or are of other dtypes.
 
         Notes
         -----
         A store that is complete on disk is left alone: the caller was thought lost, and others have done its work.
         """
-        if level.dtype.name not in _DTYPES["level"] or parent.dtype.name not in _DTYPES["parent"] or level.shape != parent.shape:
-            raise ValueError(f"level is {level.dtype} {level.shape} and parent is {parent.dtype} {parent.shape}")
         staged = self.path / _UNFINISHED / f"{partition}-{uuid.uuid4().hex[:12]}"
         place = self.path / _PARTS / str(partition)
         try:
             staged.parent.mkdir(exist_ok=True)  # and no more: a store that has been removed must not come back
             staged.mkdir()
-            for name, values in (("level", level), ("parent", parent)):
-                writer = ArrayWriter(staged, name, values.dtype, "none")
-                writer.append(values)
+            writers: list[ArrayWriter] = []
+            for level, parent in pieces:
+                if level.dtype.name not in _DTYPES["level"] or parent.dtype.name not in _DTYPES["parent"] or level.shape != parent.shape:
+                    raise ValueError(f"level is {level.dtype} {level.shape} and parent is {parent.dtype} {parent.shape}")
+                writers = writers or [ArrayWriter(staged, *of, "none") for of in (("level", level.dtype), ("parent", parent.dtype))]
+                for writer, values in zip(writers, (level, parent), strict=True):
+                    writer.append(values)
+            for writer in writers:
                 writer.close()
             write_metadata(staged, group_metadata({}))
             if not SearchStore.open(self.path).complete:
                 _put_part(staged, place, durable=self._durable)
         except OSError as error:
+            if error.errno is None:  # Dask's, of a connection over which pieces come
+                raise
             raise search_write_error(error, place) from error
         finally:
             for folder in (staged, _aside(staged)):

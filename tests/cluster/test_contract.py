@@ -46,7 +46,7 @@ class TestTraversalOverParts(ClusterContract):
             oocgraph.partition_graph(store, 4, "2d", place)
         parts = oocgraph.open_partitions(place)
         with PartitionedClusterRuntime(parts, store, client) as runtime:
-            yield lambda: runtime.search(np.array([0]))
+            yield lambda: runtime.search_here(np.array([0]))
 
     def check(self, store, found):
         verify_search(store, found.sources, found.parent, found.level)

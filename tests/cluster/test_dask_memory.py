@@ -127,7 +127,7 @@ def everything(store, parts, client, memory_budget=None):
         PartitionedClusterRuntime(parts, store, client, memory_budget=memory_budget) as other,
     ):
         oocgraph.verify_bfs(store, oocgraph.bfs(store, 1, runtime=runtime, direction="alpha-beta"))
-        found = other.search(np.array([0]))
+        found = other.search_here(np.array([0]))
         verify_search(store, found.sources, found.parent, found.level)
         np.testing.assert_allclose(oocgraph.spmv(store, x, **where), oocgraph.spmv(store, x))
         np.testing.assert_allclose(oocgraph.pagerank(store, **where).rank, oocgraph.pagerank(store).rank, rtol=0, atol=1e-12)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph.algorithms.partition_graph import partition_graph
+from oocgraph.cluster import parts as cluster_parts
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import PLUGIN
-from oocgraph.errors import BudgetError
+from oocgraph.errors import BudgetError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.policies import named_policy
 from oocgraph.parts.partitioned import PartitionedRuntime
+from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_search
 
 QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
@@ -56,7 +60,7 @@ def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name
     sources = np.array([5, 77])
     with PartitionedClusterRuntime(partitions, store, threads_client) as runtime:
         for depth_limit in (None, 2, 0):
-            found = runtime.search(sources, depth_limit=depth_limit)
+            found = runtime.search_here(sources, depth_limit=depth_limit)
             here = in_process(store, partitions, sources, depth_limit)
             np.testing.assert_array_equal(found.level, here.level)
             verify_search(store, sources, found.parent, found.level, depth_limit=depth_limit)
@@ -72,7 +76,7 @@ def test_four_parts_on_four_worker_processes(kron, tmp_path):
     partitions = partitions_of(store, tmp_path, "2d", 4)
     with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
         with PartitionedClusterRuntime(partitions, store, client) as runtime:
-            found = runtime.search(np.array([0]))
+            found = runtime.search_here(np.array([0]))
             assert sorted(set(runtime.crew.placement)) == sorted(runtime.crew.placement)
         assert {part.worker for part in found.iterations[0].parts} == set(runtime.crew.placement)
         np.testing.assert_array_equal(found.level, in_process(store, partitions, np.array([0])).level)
@@ -93,8 +97,48 @@ def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition
     oocgraph.verify_bfs(store, found)
     assert (found.partition, found.num_partitions) == (partition, 2)
     assert set(found.workers) == set(workers_of(threads_client))
-    assert not list(Path(store.url).parent.glob(".*"))
     assert left(threads_client) == []
+    del found
+    gc.collect()
+    assert not list(Path(store.url).parent.glob(".*"))
+
+
+def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tmp_path, monkeypatch):
+    """Put together piece by piece; what has ended is taken over, what has not begins again, another search is refused."""
+    store, _ = kron
+    monkeypatch.setattr(cluster_parts, "PIECE_VERTICES", 10_000)
+    made = partitions_of(store, tmp_path, "2d", 4)
+    options = {"client": threads_client, "partition": made}
+    found = oocgraph.bfs(store, 5, **options, result_store=tmp_path / "result.zarr", depth_limit=3)
+    here = oocgraph.bfs(store, 5, depth_limit=3)
+    assert isinstance(found.level, da.Array)
+    np.testing.assert_array_equal(found.level, here.level)
+    oocgraph.verify_bfs(store, found)
+    facts = ("num_reached", "num_reached_edges", "depth")
+    assert [getattr(found, fact) for fact in facts] == [getattr(here, fact) for fact in facts]
+    assert found.summary()["num_hops"] > len(found.iterations)
+    again = oocgraph.bfs(store, 5, **options, resume=tmp_path / "result.zarr", depth_limit=3)
+    assert (again.iterations, again.num_reached) == ((), found.num_reached)
+    np.testing.assert_array_equal(again.level, here.level)
+    SearchStore.open(tmp_path / "result.zarr").update(complete=False)
+    again = oocgraph.bfs(store, 5, **options, resume=tmp_path / "result.zarr", depth_limit=3)
+    assert len(again.iterations) == len(found.iterations)
+    for other in ({"partition": "1d"}, {"partition": None}, {"depth_limit": 2}):
+        with pytest.raises(OocGraphError, match=r"holds another search: (partition|depth limit)"):
+            oocgraph.bfs(store, 5, **{**options, "depth_limit": 3, **other}, resume=tmp_path / "result.zarr")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"direction": "pull"}, "all searches are top-down"),
+        ({"device": "cuda"}, "searched by processors"),
+        ({"resume": "r"}, "pass client="),
+    ],
+)
+def test_what_is_not_taken_is_told_with_the_reason(kron, given, why):
+    with pytest.raises(OocGraphError, match=f"takes no {next(iter(given))}=.*{why}"):
+        oocgraph.bfs(kron[0], 5, partition="2d", **given)
 
 
 def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_client, tmp_path):

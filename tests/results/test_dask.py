@@ -48,7 +48,7 @@ def on_cluster(store, result, folder, *, num_partitions=3, **options):
     for partition in range(num_partitions):
         first, stop, _ = dealing.blocks_of(partition)
         own = np.concatenate([np.empty(0, np.int64), *(np.arange(a, z) for a, z in zip(first, stop, strict=True))])
-        search.write_part(partition, result.search.level[own], result.search.parent[own])
+        search.write_part(partition, [(result.search.level[own], result.search.parent[own])])
     search.finish()
     columns = {name: StoreOrder(search, dealing, name) for name in ("level", "parent")}
     figures = {name: getattr(result, name) for name in ("ids", "source", "isolated_sources", "edge_bytes")}

@@ -45,7 +45,7 @@ def write(path, dealing, level, parent):
     store = SearchStore.create(path, {"num_partitions": dealing.num_partitions})
     for p in range(dealing.num_partitions):
         own = own_vertices(dealing, p)
-        store.write_part(p, level[own], parent[own])
+        store.write_part(p, [(level[own], parent[own])])
     store.finish()
     return store
 
@@ -141,8 +141,8 @@ def test_partitions_without_vertices_and_graphs_without_edges(tmp_path):
 def test_levels_of_one_byte_beside_wide_ones_become_wide(tmp_path):
     dealing = dealt([2, 2], [0, 1], 2)
     store = SearchStore.create(tmp_path / "r", {"num_partitions": 2})
-    store.write_part(0, np.array([3, 255], np.uint8), np.zeros(2, np.uint32))
-    store.write_part(1, np.array([300, -1], np.int32), np.zeros(2, np.uint32))
+    store.write_part(0, [(np.array([3, 255], np.uint8), np.zeros(2, np.uint32))])
+    store.write_part(1, [(np.array([300, -1], np.int32), np.zeros(2, np.uint32))])
     level = StoreOrder(store, dealing, "level")
     assert level.dtype == np.int32
     assert level[:].tolist() == [3, -1, 300, -1]

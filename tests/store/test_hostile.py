@@ -74,7 +74,7 @@ def test_a_checkpoint_that_is_a_pipe_is_not_waited_for(store, tmp_path):
 
 def test_a_result_store_whose_metadata_are_pipes_is_not_waited_for(tmp_path):
     stored = SearchStore.create(tmp_path / "r.zarr", {"num_partitions": 1})
-    stored.write_part(0, np.zeros(3, np.uint8), np.zeros(3, np.uint32))
+    stored.write_part(0, [(np.zeros(3, np.uint8), np.zeros(3, np.uint32))])
     for file in (tmp_path / "r.zarr/parts/0/level/zarr.json", tmp_path / "r.zarr/zarr.json"):
         file.unlink()
         os.mkfifo(file)

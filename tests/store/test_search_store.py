@@ -47,7 +47,7 @@ def write_log(store, partition, epoch, steps):
 
 def write_parts(store, value=0):
     for p in range(store.num_partitions):
-        store.write_part(p, np.full(5, value, np.uint8), np.full(5, value, np.uint32))
+        store.write_part(p, [(np.full(5, value, np.uint8), np.full(5, value, np.uint32))])
 
 
 def told(records):
@@ -151,8 +151,8 @@ def test_strange_names_are_no_epochs(store):
 @pytest.mark.parametrize(("level", "parent"), [(np.uint8, np.uint32), (np.int32, np.int64)])
 @pytest.mark.parametrize("length", [0, 5])
 def test_parts_are_arrays_that_any_zarr_reader_opens(store, level, parent, length):
-    store.write_part(0, np.arange(length, dtype=level), np.arange(length, dtype=parent))
-    store.write_part(1, np.arange(1, dtype=level), np.arange(1, dtype=parent))
+    store.write_part(0, [(np.arange(length, dtype=level), np.arange(length, dtype=parent))])
+    store.write_part(1, [(np.arange(1, dtype=level), np.arange(1, dtype=parent))])
     store.finish(depth=3)
     group = zarr.open_group(str(store.path), mode="r")
     assert group.attrs["oocgraph_search"]["depth"] == 3
@@ -172,7 +172,7 @@ def test_finished_store_has_no_logs_left(store):
 
 
 def test_search_is_not_finished_before_each_part_is_there(store):
-    store.write_part(0, np.zeros(1, np.uint8), np.zeros(1, np.uint32))
+    store.write_part(0, [(np.zeros(1, np.uint8), np.zeros(1, np.uint32))])
     with pytest.raises(StoreError, match="partition 1 has no level and parent yet"):
         store.finish()
     with pytest.raises(StoreError, match=rf"not finished; go on with `oocgraph bfs /graphs/g.zarr --resume {store.path}`"):
@@ -195,7 +195,7 @@ def test_part_is_replaced_while_the_search_runs_and_not_after(store):
 def test_parts_that_do_not_agree_are_refused(store):
     for level, parent in [(np.zeros(2, np.uint8), np.zeros(3, np.uint32)), (np.zeros(2, np.int64), np.zeros(2, np.uint32))]:
         with pytest.raises(ValueError, match="level is"):
-            store.write_part(0, level, parent)
+            store.write_part(0, [(level, parent)])
 
 
 def test_full_disk_leaves_the_old_part_and_the_old_fields(store, monkeypatch):
