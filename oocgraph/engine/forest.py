@@ -8,8 +8,9 @@ Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice, pairwise
+import threading
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,14 @@ import numpy as np
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import components as kernels
 from oocgraph.memory import SLACK_BYTES, Budget
-from oocgraph.store.arrays import REMEDY, decoded_bytes
+from oocgraph.store.arrays import REMEDY, StoredArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER
-from oocgraph.store.rows import BLOCK_ROWS, map_bounded, offset_blocks
+from oocgraph.store.rows import BLOCK_ROWS, map_bounded
 from oocgraph.types import Array, Progress, ignore_progress, no_parent
 
 PIECE_BYTES = 1 << 20
-"""Neighbours that a thread reads at once."""
+"""What a thread reads at once."""
 
 GAP_BYTES = 32 << 10
 """Neighbours that are read, though not needed, to join two reads."""
@@ -44,7 +45,10 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
         (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
         (kernels.cut_rows, (vertices, 0, 0, numbers, 0, 0, 0, np.empty((0, 2), np.int64))),
         (kernels.compress, (vertices, 0, 0)),
-        (kernels.name_components, (vertices, numbers, vertices, 0)),
+        (kernels.count_entries, (vertices, 0, numbers, numbers, 0)),
+        (kernels.are_all_in, (vertices, 0, 0, 0)),
+        (kernels.name_components, (vertices, vertices, vertices, 0)),
+        (kernels.rename, (vertices, vertices, 0, 0, 0)),
     ]
 
 
@@ -81,6 +85,7 @@ class Forest:
 
     def __init__(self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1)) -> None:
         self.store, self.threads, self.progress, self.share = store, threads, progress, share
+        self._own = threading.local()
         self.parent = np.arange(store.num_vertices, dtype=store.index_dtype)
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
 
@@ -95,7 +100,7 @@ class Forest:
             step = PIECE_BYTES // array.dtype.itemsize
 
             def read(start: int, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
-                neighbours = array.read(first + start, first + min(size, start + step))
+                neighbours = self._read(array, first + start, first + min(size, start + step))
                 kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
                 return int(neighbours.nbytes)
 
@@ -115,7 +120,7 @@ class Forest:
 
             def read(piece: tuple[int, Array, int, int], array: Any = array, skip: int = skip) -> int:
                 first, offsets, begin, end = piece
-                entries = array.read(begin, end)
+                entries = self._read(array, begin, end)
                 kernels.link_rows(self.parent, self.giant, first, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
                 return int(entries.nbytes)
 
@@ -133,20 +138,25 @@ class Forest:
         none = no_parent(self.store.index_dtype)
         named, count = np.full(self.parent.size, none, self.parent.dtype), 0
         order = self.store.array(ORDER)  # store numbers by ascending id
-        blocks = [(start, min(start + BLOCK_ROWS, self.parent.size)) for start in range(0, self.parent.size, BLOCK_ROWS)]
+        step = PIECE_BYTES // order.dtype.itemsize
+        blocks = [(start, min(start + step, self.parent.size)) for start in range(0, self.parent.size, step)]
         for block in blocks:
-            count += int(kernels.name_components(self.parent, order.read(*block).astype(np.int64), named, int(none)))
-        for start, stop in blocks:
-            self.parent[start:stop] = named[self.parent[start:stop]]
-            if (self.parent[start:stop] == none).any():
-                raise CorruptStoreError(f"{self.store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
+            numbers = self._read(order, *block).astype(self.parent.dtype, copy=False)
+            count += int(kernels.name_components(self.parent, numbers, named, int(none)))
+        if not all(self._in_parts(lambda start, stop: kernels.rename(self.parent, named, int(none), start, stop))):
+            raise CorruptStoreError(f"{self.store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
         return self.parent, count
 
     def _ranges(self, group: str, skip: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
         """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""
-        ranges = np.empty((MAX_RANGES, 2), np.int64)
-        for first_row, all_offsets in islice(offset_blocks(self.store, group), self.share[0], None, self.share[1]):
-            first, offsets = first_row, all_offsets
+        ranges, store = np.empty((MAX_RANGES, 2), np.int64), self.store
+        has_planes = group == store.pull_group and store.attributes.vertex_order == "degree"
+        num_rows = self._num_longer(skip) if has_planes else store.num_vertices
+        for first_row in range(self.share[0] * BLOCK_ROWS, num_rows, self.share[1] * BLOCK_ROWS):
+            first, stop = first_row, min(num_rows, first_row + BLOCK_ROWS)
+            if kernels.are_all_in(self.parent, self.giant, first, stop):
+                continue
+            offsets = store.array(f"{group}/indptr").read(first, stop + 1)
             while offsets.size > 1:
                 rows, count = kernels.cut_rows(
                     self.parent, self.giant, first, offsets, skip, GAP_BYTES // itemsize, PIECE_BYTES // itemsize, ranges
@@ -157,10 +167,30 @@ class Forest:
                     yield first + low, offsets[low : high + 1], begin, end
                 first, offsets = first + rows, offsets[rows:]
 
+    def _read(self, array: StoredArray, start: int, stop: int) -> Array:
+        """Read elements; up to `PIECE_BYTES` into memory of the calling thread, which its next read takes again."""
+        if (stop - start) * array.dtype.itemsize > PIECE_BYTES:  # a part of a very long row
+            return array.read(start, stop)
+        piece: Array | None = getattr(self._own, "piece", None)
+        if piece is None:
+            piece = self._own.piece = np.empty(PIECE_BYTES, np.uint8)
+        values = piece.view(array.dtype)[: stop - start]
+        array.read_into(start, values)
+        return values
+
     def _compress(self) -> None:
+        self._in_parts(lambda start, stop: kernels.compress(self.parent, start, stop))
+
+    def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
+        """Call for ranges of all vertices, one for each thread."""
         cuts = np.linspace(0, self.parent.size, self.threads + 1).astype(np.int64).tolist()
-        for _ in map_bounded(lambda cut: kernels.compress(self.parent, *cut), pairwise(cuts), self.threads):
-            continue
+        return list(map_bounded(lambda cut: call(*cut), pairwise(cuts), self.threads))
+
+    def _num_longer(self, skip: int) -> int:
+        """Vertices of the degree-ordered group that have more than `skip` neighbours: the first ones."""
+        value, first = self.store.degrees
+        longer = int(np.count_nonzero(value > skip))
+        return int(first[longer]) if longer < first.size else self.store.num_vertices
 
     def _find_giant(self) -> None:
         """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
@@ -172,6 +202,5 @@ class Forest:
     def _entries_left(self) -> int:
         """Entries of the lists outside of the largest component that no plane had."""
         self._find_giant()
-        value, first = self.store.degrees
-        outside = np.add.reduceat(self.parent != self.giant, first, dtype=np.int64)
-        return int(np.dot(outside, np.maximum(value - self.num_planes, 0)))
+        value, first = (array.astype(np.int64, copy=False) for array in self.store.degrees)
+        return int(kernels.count_entries(self.parent, self.giant, first, value, self.num_planes))

@@ -94,6 +94,36 @@ def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, g
 
 
 @nb.njit(nogil=True, cache=True)
+def count_entries(parent: Any, giant: int, first: Any, value: Any, skip: int) -> int:
+    """Count the entries of the lists of vertices outside of `giant`, the first `skip` of each apart.
+
+    Parameters
+    ----------
+    first, value : (num_classes,) int64
+        First vertex of each degree, and the degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    """
+    total = 0
+    for c in range(first.size):
+        if value[c] <= skip:
+            break
+        stop = first[c + 1] if c + 1 < first.size else parent.size
+        count = 0
+        for v in range(first[c], stop):
+            count += np.int64(parent[v]) != giant
+        total += count * (value[c] - skip)
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def are_all_in(parent: Any, giant: int, start: int, stop: int) -> bool:
+    """Whether all of some vertices are known to be in the component `giant`."""
+    v = start
+    while v < stop and np.int64(parent[v]) == giant:
+        v += 1
+    return v == stop
+
+
+@nb.njit(nogil=True, cache=True)
 def compress(parent: Any, start: int, stop: int) -> None:
     """Have vertices name the roots of their trees; other threads may do so for other vertices."""
     for v in range(start, stop):
@@ -109,7 +139,7 @@ def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
 
     Parameters
     ----------
-    numbers : (n,) int64
+    numbers : (n,) integers
         Store numbers; negative where isolated.
     named : (num_vertices,) index dtype
         Of each root, the vertex that its component is named after; `none` where that is not known yet. Changed.
@@ -119,8 +149,19 @@ def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
     Components that were named.
     """
     count = 0
-    for v in numbers:
+    for number in numbers:
+        v = np.int64(number)
         if v >= 0 and np.int64(named[np.int64(parent[v])]) == none:
             named[np.int64(parent[v])] = v
             count += 1
     return count
+
+
+@nb.njit(nogil=True, cache=True)
+def rename(parent: Any, named: Any, none: int, start: int, stop: int) -> bool:
+    """Have vertices name what their components are named after; returns whether all of those have a name."""
+    are_named = True
+    for v in range(start, stop):
+        parent[v] = named[np.int64(parent[v])]
+        are_named = are_named and np.int64(parent[v]) != none
+    return are_named

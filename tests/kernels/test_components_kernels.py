@@ -45,3 +45,24 @@ def test_ranges_are_cut_where_there_is_no_more_room():
     assert few.tolist() == [[3, 4], [4, 8]]
     assert kernels.cut_rows(parent, 9, 0, offsets, 0, 100, 100, room) == (4, 1)
     assert room[0].tolist() == [0, 8]
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_what_is_left_outside_of_the_largest_component(dtype):
+    """Rows of 5, 5, 2, 1 and 1 entries, of which the first and the fourth are not in it."""
+    parent, first, value = np.array([0, 9, 9, 3, 9], dtype), np.array([0, 2, 3]), np.array([5, 2, 1])
+    assert [kernels.count_entries(parent, 9, first, value, skip) for skip in (0, 1, 4, 5)] == [6, 4, 1, 0]
+    assert kernels.count_entries(parent[:0], 9, first[:0], value[:0], 0) == 0
+    assert [kernels.are_all_in(parent, 9, *rows) for rows in ((1, 3), (0, 2), (2, 4), (4, 4))] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_components_are_named_after_the_first_vertex_by_id(dtype):
+    """Two trees; the vertices in the order of their ids; a tree of which no vertex comes has no name."""
+    parent, none = np.array([0, 0, 2, 2, 0], dtype), np.iinfo(dtype).max
+    named = np.full(5, none, dtype)
+    assert kernels.name_components(parent, np.array([4, 3, 0], dtype), named, int(none)) == 2
+    assert kernels.rename(parent, named, int(none), 0, 5)
+    assert parent.tolist() == [4, 4, 3, 3, 4]
+    parent, named = np.array([0, 1], dtype), np.array([0, none], dtype)
+    assert not kernels.rename(parent, named, int(none), 0, 2)
