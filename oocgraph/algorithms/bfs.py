@@ -198,8 +198,6 @@ NOT_OVER_PARTITIONS = {
     "device": "its members are searched by processors",
     "device_memory_budget": "its members are searched by processors",
     "direction": "a member knows the edges that leave its vertices: all searches are top-down (push)",
-    "result_store": "it is of searches on a cluster; pass client=",
-    "resume": "it is of searches on a cluster; pass client=",
 }
 """What a search over partitions does not take, and why."""
 
@@ -208,8 +206,10 @@ def _check_over_partitions(given: dict[str, Any], client: Any) -> None:
     """Refuse what a search over partitions cannot heed."""
     device, direction = given["device"] or settings().device, given["direction"]
     given |= {"device": None if device in ("auto", "cpu") else device, "direction": None if direction in ("auto", "push") else direction}
+    if client is None and (given["result_store"] is not None or given["resume"] is not None):
+        raise OocGraphError("result_store and resume are of searches on a cluster; pass client=")
     for name, why in NOT_OVER_PARTITIONS.items():
-        if given[name] is not None and not (client is not None and name in ("result_store", "resume")):
+        if given[name] is not None:
             raise OocGraphError(f"a search over partitions takes no {name}={given[name]!r}: {why}; leave it out, or leave out partition")
 
 

@@ -32,6 +32,7 @@ from oocgraph.cluster.worker_members import Hop, MembersSpec, Told
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
+from oocgraph.parts.member import ASKED_VERTICES
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search, by_worker
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -40,13 +41,10 @@ from oocgraph.store.partitions import Partitions
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
 
-PIECE_VERTICES = 1 << 20
-"""Vertices whose parents and levels members are asked for at once."""
-
 
 def piece_bytes(num_vertices: int, itemsize: int) -> int:
     """Bytes that a client holds of the parents and levels of some vertices as they arrive and are put in order."""
-    return min(num_vertices, PIECE_VERTICES) * (3 * itemsize + 16)
+    return min(num_vertices, ASKED_VERTICES) * (3 * itemsize + 16)
 
 
 class PartitionedClusterRuntime(Closing):
@@ -139,7 +137,7 @@ class PartitionedClusterRuntime(Closing):
         parent, level = np.empty(self.num_vertices, self.dtype), np.empty(self.num_vertices, np.int32)
 
         def keep(pieces: Iterable[tuple[Array, Array]]) -> None:
-            for first, (levels, parents) in zip(range(0, self.num_vertices, PIECE_VERTICES), pieces, strict=True):
+            for first, (levels, parents) in zip(range(0, self.num_vertices, ASKED_VERTICES), pieces, strict=True):
                 level[first : first + levels.size], parent[first : first + levels.size] = levels, parents
 
         done = self._run(_Traversal(self, sources, keep, depth_limit, progress))
@@ -165,7 +163,7 @@ class _Traversal(Program[Outcome]):
     Parameters
     ----------
     take
-        Called with levels and parents, in store order, in pieces of `PIECE_VERTICES`.
+        Called with levels and parents, in store order, in pieces of `ASKED_VERTICES`.
     """
 
     title, label, idle_epochs = "the traversal", "bfs-hop", ATTEMPTS - 1
@@ -267,8 +265,8 @@ class _Traversal(Program[Outcome]):
     def _pieces(self) -> Iterator[tuple[Array, Array]]:
         """Fetch levels and parents of some vertices of all members at once, and put them in store order."""
         runtime = self._runtime
-        for first in range(0, runtime.num_vertices, PIECE_VERTICES):
-            stop = min(runtime.num_vertices, first + PIECE_VERTICES)
+        for first in range(0, runtime.num_vertices, ASKED_VERTICES):
+            stop = min(runtime.num_vertices, first + ASKED_VERTICES)
             level, parent = np.full(stop - first, UNREACHED, np.int32), np.full(stop - first, no_parent(runtime.dtype), runtime.dtype)
             asked = {
                 self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease, first, stop): address

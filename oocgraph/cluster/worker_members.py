@@ -24,7 +24,7 @@ from oocgraph.errors import ClusterError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
-from oocgraph.parts.member import MemberSearch
+from oocgraph.parts.member import MemberSearch, answer_bytes
 from oocgraph.parts.member_set import MemberSet
 from oocgraph.store.partitions import open_partitions
 from oocgraph.types import Array
@@ -157,10 +157,12 @@ def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     dtype = np.dtype(spec.dtype)
+    parts = list(open_partitions(spec.partitions).checked(spec.check_pages))
     with plugin.ledger.opening(requested) as budget:
         held = MemberSet(
-            list(open_partitions(spec.partitions).checked(spec.check_pages)), numbers, dtype=dtype, budget=budget,
-            directed=spec.directed, threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
+            parts, numbers, dtype=dtype, budget=budget, directed=spec.directed,
+            threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
+            reserved_bytes=sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
         )  # fmt: skip
     return HeldMembers(spec, held, dtype, budget, plugin.ledger)
 

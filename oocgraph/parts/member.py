@@ -37,6 +37,9 @@ MIN_RANGE_EDGES = 1 << 15
 PIECE_VERTICES = 1 << 16
 """Vertices put in store order at once."""
 
+ASKED_VERTICES = 1 << 18
+"""Vertices of which all members are asked at once what they know: `MemberSearch.values_between`."""
+
 _NO_MESSAGES: dict[int, Message] = {}
 
 
@@ -125,9 +128,15 @@ def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: in
     num_slots = part.num_masters + part.num_isolated
     num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_members, num_copies + ALIGNMENT * num_members
     bitmaps = (2 * part.num_vertices + part.num_isolated + num_places + num_cast_places) // 8 + 40
-    state = (itemsize + 8) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
+    state = (itemsize + 4) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
     messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * num_copies
     return bitmaps + state + messages
+
+
+def answer_bytes(part: PartLike, itemsize: int) -> int:
+    """Bytes that `MemberSearch.values_between` takes besides: levels by slot, then slots, numbers, parents and levels of an answer."""
+    num_slots = part.num_masters + part.num_isolated
+    return 4 * num_slots + min(num_slots, ASKED_VERTICES) * (32 + 2 * itemsize)
 
 
 class MemberSearch:

@@ -106,7 +106,7 @@ def test_partitions_made_on_the_fly_on_a_cluster(kron, threads_client, partition
 def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tmp_path, monkeypatch):
     """Put together piece by piece; what has ended is taken over, what has not begins again, another search is refused."""
     store, _ = kron
-    monkeypatch.setattr(cluster_parts, "PIECE_VERTICES", 10_000)
+    monkeypatch.setattr(cluster_parts, "ASKED_VERTICES", 10_000)
     made = partitions_of(store, tmp_path, "2d", 4)
     options = {"client": threads_client, "partition": made}
     found = oocgraph.bfs(store, 5, **options, result_store=tmp_path / "result.zarr", depth_limit=3)
@@ -133,12 +133,16 @@ def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tm
     [
         ({"direction": "pull"}, "all searches are top-down"),
         ({"device": "cuda"}, "searched by processors"),
-        ({"resume": "r"}, "pass client="),
     ],
 )
 def test_what_is_not_taken_is_told_with_the_reason(kron, given, why):
     with pytest.raises(OocGraphError, match=f"takes no {next(iter(given))}=.*{why}"):
         oocgraph.bfs(kron[0], 5, partition="2d", **given)
+
+
+def test_a_result_store_needs_a_cluster(kron):
+    with pytest.raises(OocGraphError, match="result_store and resume are of searches on a cluster; pass client="):
+        oocgraph.bfs(kron[0], 5, partition="2d", resume="r")
 
 
 def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_client, tmp_path):
