@@ -168,8 +168,8 @@ def _check_same(stored: SearchStore, asked: dict[str, Any], num_partitions: int 
     differ = [name.replace("_", " ") for name, value in asked.items() if stored.fields.get(name) != value]
     if differ:
         raise OocGraphError(
-            f"{path} holds another search: {' and '.join(differ)} differ from what is asked for; resume with the same graph, sources and "
-            "depth limit, or name another result store"
+            f"{path} holds another search: {' and '.join(differ)} differ from what is asked for; resume with the same graph, sources, "
+            "depth limit and partition, or name another result store"
         )
     if num_partitions is not None and num_partitions != stored.fields["num_partitions"]:
         raise OocGraphError(

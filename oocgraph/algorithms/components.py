@@ -104,19 +104,19 @@ def find_components(
         load_kernels(kernel_calls(store.index_dtype))
         _charge(store, Budget(limit, following_bytes=following_bytes), threads or knobs.threads, num_vectors=2 if client is None else 3)
         began, device = perf_counter(), device_bytes_read()
-        forest = Forest(store, threads or knobs.threads, shown)
         on_workers = 0
-        if client is None:
-            forest.link_planes()
-            forest.link_lists()
-        else:
-            from oocgraph.algorithms.components_on_cluster import link_on_cluster
+        with Forest(store, threads or knobs.threads, shown) as forest:
+            if client is None:
+                forest.link_planes()
+                forest.link_lists()
+            else:
+                from oocgraph.algorithms.components_on_cluster import link_on_cluster
 
-            found = link_on_cluster(store, client, shown, memory_budget=budget_of_all, threads=threads)
-            forest.parent = found.parent.copy()  # what has come from a worker may not be changed
-            forest.num_bytes, forest.plane_bytes, on_workers = found.num_bytes, found.plane_bytes, found.device_bytes
-            del found
-        component, num_linked = forest.named()
+                found = link_on_cluster(store, client, shown, memory_budget=budget_of_all, threads=threads)
+                forest.parent = found.parent.copy()  # what has come from a worker may not be changed
+                forest.num_bytes, forest.plane_bytes, on_workers = found.num_bytes, found.plane_bytes, found.device_bytes
+                del found
+            component, num_linked = forest.named()
         seconds, device = perf_counter() - began, device_bytes_read() - device + on_workers
     return ComponentsResult(
         stored_component=component, num_linked=num_linked, ids=VertexIds(store), seconds=seconds,

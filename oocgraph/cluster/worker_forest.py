@@ -107,9 +107,9 @@ def link(plugin: Any, lease: str, spec: ForestSpec, before: Linked | None) -> Li
         The store cannot be read.
     """
     held = _held(plugin, lease, spec)
-    with held.lock:
+    with held.lock, Forest(held.store, held.threads, share=spec.share) as forest:
         plugin.at("compute", 0 if before is None else 1, spec.share[0])
-        forest, device = Forest(held.store, held.threads, share=spec.share), device_bytes_read()
+        device = device_bytes_read()
         if before is None:
             forest.link_planes(FIRST_PLANES)
         else:
@@ -125,8 +125,7 @@ def link(plugin: Any, lease: str, spec: ForestSpec, before: Linked | None) -> Li
 def join(plugin: Any, lease: str, spec: ForestSpec, one: Linked, other: Linked) -> Linked:
     """Join what two workers have found; neither is changed, Dask may send it again."""
     held = _held(plugin, lease, spec)
-    with held.lock:
-        forest = Forest(held.store, held.threads)
+    with held.lock, Forest(held.store, held.threads) as forest:
         forest.parent = one.parent.copy()
         forest.join(other.parent.copy())
         return Linked(forest.parent, one.num_planes, *(a + b for a, b in zip(one[2:], other[2:], strict=True)))

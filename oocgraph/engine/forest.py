@@ -9,19 +9,21 @@ Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from oocgraph.closing import Closing
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels import components as kernels
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.store.arrays import REMEDY, StoredArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER
-from oocgraph.store.rows import BLOCK_ROWS, map_bounded
+from oocgraph.store.rows import BLOCK_ROWS, map_ahead
 from oocgraph.types import Array, Progress, ignore_progress, no_parent
 
 PIECE_BYTES = 1 << 20
@@ -65,8 +67,8 @@ def _groups(store: CSRStore) -> list[str]:
     return ["out", "in"] if store.attributes.directed else ["out"]
 
 
-class Forest:
-    """The trees of one run, and what has been read.
+class Forest(Closing):
+    """The trees of one run, and what has been read. Use it in a ``with`` statement: it has threads.
 
     Parameters
     ----------
@@ -85,9 +87,13 @@ class Forest:
 
     def __init__(self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1)) -> None:
         self.store, self.threads, self.progress, self.share = store, threads, progress, share
-        self._own = threading.local()
+        self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
         self.parent = np.arange(store.num_vertices, dtype=store.index_dtype)
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown()
 
     def link_planes(self, most: int | None = None) -> None:
         """Link every vertex with its first neighbours, as long as a plane is less than what is left without it; or `most` of them."""
@@ -104,7 +110,7 @@ class Forest:
                 kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
                 return int(neighbours.nbytes)
 
-            self.plane_bytes += sum(map_bounded(read, range(0, size, step)[self.share[0] :: self.share[1]], self.threads))
+            self.plane_bytes += sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
             self.num_planes += 1
             self._compress()
             self.progress("planes", plane + 1, len(sizes))
@@ -124,7 +130,7 @@ class Forest:
                 kernels.link_rows(self.parent, self.giant, first, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
                 return int(entries.nbytes)
 
-            self.num_bytes += sum(map_bounded(read, self._ranges(group, skip, array.dtype.itemsize), self.threads))
+            self.num_bytes += sum(self._map(read, self._ranges(group, skip, array.dtype.itemsize)))
         self.progress("lists", len(groups), len(groups))
         self._compress()
 
@@ -184,7 +190,11 @@ class Forest:
     def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
         """Call for ranges of all vertices, one for each thread."""
         cuts = np.linspace(0, self.parent.size, self.threads + 1).astype(np.int64).tolist()
-        return list(map_bounded(lambda cut: call(*cut), pairwise(cuts), self.threads))
+        return list(self._map(lambda cut: call(*cut), pairwise(cuts)))
+
+    def _map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Call for each item with all threads."""
+        return map_ahead(self._pool, call, items, 2 * self.threads - 1)
 
     def _num_longer(self, skip: int) -> int:
         """Vertices of the degree-ordered group that have more than `skip` neighbours: the first ones."""
