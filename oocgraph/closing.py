@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
 from types import TracebackType
+from typing import Self
 
 
-class Closing(AbstractContextManager):  # type: ignore[type-arg]  # of itself, whose type is not known here
+class Closing(ABC):
     """Something with a `close`, which may be called again; a ``with`` statement calls it."""
 
+    @abstractmethod
     def close(self) -> None:
         """Give back what is held."""
-        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()

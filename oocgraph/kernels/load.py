@@ -74,7 +74,7 @@ def _one_at_a_time() -> Iterator[None]:
         return
     try:
         give_up = time.monotonic() + MOST_SECONDS
-        is_ours = os.fstat(lock).st_uid == os.getuid()  # whoever made another may hold it as long as he likes
+        is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
         while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
             time.sleep(0.05)
         yield
