@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <sys/mman.h>
+#include <vector>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -69,6 +71,43 @@ inline void switch_context(Context& from, Context& to) {
 #endif
 }
 
+// The memory of stacks. That of fibers that are gone is kept for the next: threads that launch a few kernels and end are many, and to map
+// and unmap hundreds of stacks costs more than the kernels.
+class Stacks {
+  public:
+    static char* take() {
+        {
+            std::lock_guard guard(mutex());
+            if (!idle().empty()) {
+                char* memory = idle().back();
+                idle().pop_back();
+                return memory;
+            }
+        }
+        void* pages = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (pages == MAP_FAILED) return nullptr;
+        mprotect(pages, guard_bytes, PROT_NONE);
+        return static_cast<char*>(pages);
+    }
+    static void give_back(char* memory) {
+#if defined(__SANITIZE_ADDRESS__)
+        __asan_unpoison_memory_region(memory + guard_bytes, stack_bytes);
+#endif
+        std::lock_guard guard(mutex());
+        idle().push_back(memory);
+    }
+
+  private: // never destroyed: threads may end after main
+    static std::mutex& mutex() {
+        static auto* one = new std::mutex;
+        return *one;
+    }
+    static std::vector<char*>& idle() {
+        static auto* all = new std::vector<char*>;
+        return *all;
+    }
+};
+
 // A stack on which `entry` starts when it is first switched to.
 struct Fiber {
     Context context;
@@ -76,10 +115,8 @@ struct Fiber {
 
     // Stacks begin at different places in their pages: they would all compete for the same few lines of the cache.
     Fiber(std::size_t number, void (*entry)()) {
-        void* pages = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (pages == MAP_FAILED) return;
-        memory = static_cast<char*>(pages);
-        mprotect(memory, guard_bytes, PROT_NONE);
+        memory = Stacks::take();
+        if (!memory) return;
         context.bottom = memory + guard_bytes;
         context.size = stack_bytes;
         void** top = reinterpret_cast<void**>(memory + guard_bytes + stack_bytes - number * 320 % 4096);
@@ -90,11 +127,7 @@ struct Fiber {
     }
     Fiber(const Fiber&) = delete;
     ~Fiber() {
-        if (!memory) return;
-#if defined(__SANITIZE_ADDRESS__)
-        __asan_unpoison_memory_region(context.bottom, context.size);
-#endif
-        munmap(memory, guard_bytes + stack_bytes);
+        if (memory) Stacks::give_back(memory);
     }
 };
 
