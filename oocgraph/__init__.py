@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oocgraph.errors import (
+    ArgumentError,
+    ArgumentTypeError,
     BudgetError,
     ClusterError,
     ConvergenceError,
@@ -18,8 +20,10 @@ from oocgraph.errors import (
     MissingDependencyError,
     OocGraphError,
     OutputError,
+    OutputExistsError,
     PolicyError,
     StoreError,
+    StoreNotFoundError,
     ValidationError,
     VertexNotFoundError,
 )
@@ -30,39 +34,51 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
+    from oocgraph.algorithms.runtimes import Runtime, open_runtime
     from oocgraph.algorithms.spmv import spmv
-    from oocgraph.engine.in_process import open_runtime
-    from oocgraph.export.files import export_graph
+    from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
+    from oocgraph.ingest.generators.grid import generate_grid
     from oocgraph.ingest.generators.kronecker import generate_kronecker
+    from oocgraph.ingest.generators.uniform import generate_uniform
     from oocgraph.partition.policy import Policy
+    from oocgraph.plan.forecast import BFSPlan
+    from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.components import ComponentsResult
+    from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
-    from oocgraph.store.check import check_store
+    from oocgraph.store.check import CheckReport, check_store
     from oocgraph.store.graph import CSRStore, open_graph
     from oocgraph.store.partitions import Partitions, open_partitions
-    from oocgraph.verify import verify_bfs
+    from oocgraph.verify import Validation, verify_bfs
     from oocgraph.verify_connectivity import verify_components
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BFSPlan",
     "BFSResult",
     "BudgetError",
     "CSRStore",
+    "CheckReport",
     "ClusterError",
     "ComponentsResult",
     "ConvergenceError",
     "CorruptStoreError",
+    "DaskBFSResult",
     "DeviceError",
     "DuplicateEdgeError",
+    "ExportReport",
     "InputError",
     "MissingDependencyError",
     "OocGraphError",
     "OutputError",
+    "OutputExistsError",
     "PageRankResult",
     "PartialCOO",
     "PartialCSC",
@@ -70,7 +86,11 @@ __all__ = [
     "Partitions",
     "Policy",
     "PolicyError",
+    "Resources",
+    "Runtime",
     "StoreError",
+    "StoreNotFoundError",
+    "Validation",
     "ValidationError",
     "VertexNotFoundError",
     "balanced_partition",
@@ -79,7 +99,9 @@ __all__ = [
     "check_store",
     "connected_components",
     "export_graph",
+    "generate_grid",
     "generate_kronecker",
+    "generate_uniform",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -92,27 +114,36 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BFSPlan": "oocgraph.plan.forecast",
     "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
+    "CheckReport": "oocgraph.store.check",
     "ComponentsResult": "oocgraph.results.components",
+    "DaskBFSResult": "oocgraph.results.dask",
+    "ExportReport": "oocgraph.export.files",
     "PageRankResult": "oocgraph.results.pagerank",
     "PartialCOO": "oocgraph.sparse.partial",
     "PartialCSC": "oocgraph.sparse.partial",
     "PartialCSR": "oocgraph.sparse.partial",
     "Partitions": "oocgraph.store.partitions",
     "Policy": "oocgraph.partition.policy",
+    "Resources": "oocgraph.resources",
+    "Runtime": "oocgraph.algorithms.runtimes",
+    "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
     "connected_components": "oocgraph.algorithms.components",
     "export_graph": "oocgraph.export.files",
+    "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
+    "generate_uniform": "oocgraph.ingest.generators.uniform",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
-    "open_runtime": "oocgraph.engine.in_process",
-    "partition_graph": "oocgraph.algorithms.partition_graph",
+    "open_runtime": "oocgraph.algorithms.runtimes",
     "pagerank": "oocgraph.algorithms.pagerank",
+    "partition_graph": "oocgraph.algorithms.partition_graph",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "spmv": "oocgraph.algorithms.spmv",
     "verify_bfs": "oocgraph.verify",

@@ -41,6 +41,7 @@ COMMANDS = {
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
     "components": "Find the connected components.",
+    "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
 }
 """Name and short help; a command's module is imported when it is called."""
@@ -50,7 +51,7 @@ class _BadInput(click.ClickException):
     exit_code = EXIT_BAD_INPUT
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message, if somebody reads stderr."""
+        """Print the message, if stderr has a reader."""
         try:
             super().show(file)
         except BrokenPipeError:
@@ -89,7 +90,7 @@ def _ending_with_the_reader() -> Iterator[None]:
 
 
 def _discard_broken_pipes() -> bool:
-    """Send what is still written to stdout and stderr nowhere, where nobody reads them; return whether that was so."""
+    """Send what is still written to stdout and stderr nowhere, where they have no reader; return whether that was so."""
     broken = [descriptor for descriptor in (1, 2) if _has_no_reader(descriptor)]
     for descriptor in broken:
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -150,7 +151,9 @@ class _Commands(click.Group):
             with _orderly_termination(), _ending_with_the_reader():
                 return super().invoke(ctx)
         except OocGraphError as error:
-            raise _BadInput(str(error)) from error
+            from oocgraph.commands.wording import in_options
+
+            raise _BadInput(in_options(str(error))) from error
         except MemoryError as error:
             raise _BadInput("out of memory; give a smaller --memory, or more memory to the process") from error
         except OSError as error:

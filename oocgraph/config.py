@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from oocgraph.errors import OocGraphError
-from oocgraph.types import DeviceKind
+from oocgraph.errors import ArgumentError, OocGraphError
+from oocgraph.types import Codec, DeviceKind, Precision, VertexOrder
 
 _DEFAULTS = Path(__file__).with_name("oocgraph.yaml")
 _PROC = Path("/proc/self/status")
@@ -46,6 +47,16 @@ class Settings:
         Folder of the result stores of searches on a cluster, which every worker must see; None: beside the graph.
     steps_ahead
         Iterations of a search on a cluster that are submitted before their predecessors end.
+    precision
+        Of what PageRank gathers along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
+        1.5e-7 * damping / (1 - damping) in all); ``auto``: single while a large graph's ranks still change by more than that and 1e-6 in
+        all, then double.
+    checkpoint_every
+        Iterations between two checkpoints of PageRank.
+    vertex_order
+        Of the stores that are built: ``degree``: vertices are numbered by descending degree; ``original``: by ascending id.
+    codec
+        Compression of the arrays of the stores that are built: ``none``, ``blosc`` or ``zstd``.
     dashboard_address
         Where a cluster that oocgraph starts serves Dask's dashboard, such as ``:8787``; None: nowhere.
     """
@@ -62,6 +73,10 @@ class Settings:
     result_folder: str | None
     steps_ahead: int
     dashboard_address: str | None
+    precision: Precision
+    checkpoint_every: int
+    vertex_order: VertexOrder
+    codec: Codec
 
 
 def settings() -> Settings:
@@ -69,7 +84,7 @@ def settings() -> Settings:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         A setting has a wrong type or value, or the key ``oocgraph`` holds a name that is no setting; or /proc is missing.
 
     Examples
@@ -83,7 +98,7 @@ def settings() -> Settings:
     stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
     names = {field.name for field in fields(Settings)}
     if unknown := sorted(set(stored) - names):
-        raise OocGraphError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")
+        raise ArgumentError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")
     return Settings(
         memory_budget=stored["memory_budget"],
         threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
@@ -97,7 +112,21 @@ def settings() -> Settings:
         result_folder=_text("result-folder", stored["result_folder"]),
         steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
+        precision=_one_of("precision", stored["precision"], get_args(Precision)),
+        checkpoint_every=_positive("checkpoint-every", stored["checkpoint_every"], int),
+        vertex_order=_one_of("vertex-order", stored["vertex_order"], get_args(VertexOrder)),
+        codec=_one_of("codec", stored["codec"], get_args(Codec)),
     )
+
+
+def setting(name: str, value: Any) -> AbstractContextManager[Any]:
+    """Return a context in which a setting, such as ``precision``, has another value."""
+    require_proc()
+    import dask.config
+
+    _defaults()
+    context: AbstractContextManager[Any] = dask.config.set({f"oocgraph.{name}": value})
+    return context
 
 
 def require_proc() -> None:
@@ -105,7 +134,7 @@ def require_proc() -> None:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         /proc is not mounted.
     """
     if not _PROC.exists():
@@ -124,11 +153,11 @@ def check_threads(threads: Any) -> None:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         It is not a whole number from 1 to `MAX_THREADS`.
     """
     if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MAX_THREADS):
-        raise OocGraphError(f"threads is {threads!r}; it must be 1 to {MAX_THREADS}, or None for all cores")
+        raise ArgumentError(f"threads is {threads!r}; it must be 1 to {MAX_THREADS}, or None for all cores")
 
 
 def num_cores() -> int:
@@ -149,13 +178,13 @@ def _defaults() -> dict[str, Any]:
 
 def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
-        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
     return kind(value)
 
 
 def _one_of(key: str, value: Any, known: tuple[str, ...]) -> Any:
     if value not in known:
-        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be one of {', '.join(known)}")
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be one of {', '.join(known)}")
     return value
 
 
@@ -163,7 +192,7 @@ def _size(key: str, value: Any) -> str | int | None:
     """Check all but the text, which is read where the size is used (`oocgraph.memory.parse_bytes`)."""
     good = (isinstance(value, int) and not isinstance(value, bool) and value > 0) or (isinstance(value, str) and value.strip())
     if value is not None and not good:
-        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a size such as 4G, or null")
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a size such as 4G, or null")
     return value  # type: ignore[no-any-return]
 
 
@@ -175,11 +204,11 @@ def _seconds(key: str, value: Any) -> float:
     except (TypeError, ValueError, KeyError, AttributeError):
         seconds = math.nan
     if isinstance(value, bool) or not 0 < seconds < math.inf:
-        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a duration such as 30s or 2 minutes")
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a duration such as 30s or 2 minutes")
     return seconds
 
 
 def _text(key: str, value: Any) -> str | None:
     if value is not None and (not isinstance(value, str | os.PathLike) or not os.fspath(value)):
-        raise OocGraphError(f"oocgraph.{key} is {value!r}; it must be a text, or null")
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a text, or null")
     return None if value is None else os.fspath(value)

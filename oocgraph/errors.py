@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OocGraphError(Exception):
-    """Base of all errors that oocgraph raises on purpose; the command line turns it into exit code 2."""
+    """Base of all errors that oocgraph raises on purpose; the command line turns it into exit code 2.
+
+    Subclasses also derive from the built-in exceptions that users catch: ValueError, TypeError, FileNotFoundError, MemoryError and others.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Made again from its arguments: the way of those built-ins (MemoryError, OSError) does not work for workers of a cluster."""
+        return type(self), self.args, self.__dict__
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class ArgumentError(OocGraphError, ValueError):
+    """An argument is invalid, or contradicts another; the message names it, its value and what is valid."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument has the wrong type, or there is no such parameter."""
 
 
 class InputError(OocGraphError):
@@ -12,15 +32,23 @@ class InputError(OocGraphError):
 
 
 class DuplicateEdgeError(InputError):
-    """An edge occurs more than once and the build was told ``duplicates="error"``."""
+    """An edge occurs more than once and the build has ``duplicates="error"``."""
 
 
 class OutputError(OocGraphError):
     """An output exists already, cannot be written, or the disk is full."""
 
 
+class OutputExistsError(OutputError, FileExistsError):
+    """An output exists already; the message says how to replace it."""
+
+
 class StoreError(OocGraphError):
     """A graph store cannot be opened: not a store, incomplete, or of a newer format."""
+
+
+class StoreNotFoundError(StoreError, FileNotFoundError):
+    """There is no graph store, and no partitions, at a path."""
 
 
 class CorruptStoreError(StoreError):
@@ -31,7 +59,7 @@ class PolicyError(OocGraphError):
     """A partitioning policy cannot be compiled, raises, or answers with what is no partition; the message shows where."""
 
 
-class BudgetError(OocGraphError):
+class BudgetError(OocGraphError, MemoryError):
     """The memory budget is too small; the message gives the smallest one that works."""
 
 
@@ -49,9 +77,6 @@ class ConvergenceError(OocGraphError):
 
 class VertexNotFoundError(OocGraphError, KeyError):
     """A vertex id does not occur in the graph's input."""
-
-    def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
 
 
 class MissingDependencyError(OocGraphError):

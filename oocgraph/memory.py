@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 
 from oocgraph.config import require_proc
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.errors import ArgumentError, BudgetError
 
 SAMPLE_SECONDS = 0.01
 """Interval of the peak sampler."""
@@ -37,13 +37,13 @@ SPARE_BYTES = 8 << 20
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def parse_bytes(text: str | int) -> int:
+def parse_bytes(text: str | int, name: str | None = None) -> int:
     """Return the number of bytes that `text` means: a number with an optional K, M, G or T (powers of 1024).
 
     Raises
     ------
-    OocGraphError
-        The text is not a size.
+    ArgumentError
+        The text is not a size; the message names the parameter `name`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def parse_bytes(text: str | int) -> int:
     """
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(I?B)?\s*", str(text).upper())
     if match is None or float(match[1]) <= 0:
-        raise OocGraphError(f"{text!r} is not a size in bytes; write for example 640M or 2G")
+        raise ArgumentError(f"{'' if name is None else f'{name}: '}{text!r} is not a size in bytes; write for example 640M or 2G")
     return int(float(match[1]) * _UNITS[match[2]])
 
 
@@ -157,9 +157,9 @@ def enough_memory(needed_bytes: int) -> str:
     Examples
     --------
     >>> enough_memory(59 << 20)
-    'set --memory (memory_budget) to at least 67M'
+    'set memory_budget to at least 67M'
     """
-    return f"set --memory (memory_budget) to at least {-(-(needed_bytes + SPARE_BYTES) >> 20)}M"
+    return f"set memory_budget to at least {-(-(needed_bytes + SPARE_BYTES) >> 20)}M"
 
 
 @dataclass(slots=True)
@@ -192,7 +192,7 @@ class Budget:
     reservations: dict[str, int] = field(default_factory=dict)
     alternatives: dict[str, int] = field(default_factory=dict)
     following_bytes: int = 0
-    _is_together: bool = field(default=False, init=False, repr=False)
+    _is_all_or_none: bool = field(default=False, init=False, repr=False)
 
     @property
     def reserved_bytes(self) -> int:
@@ -227,12 +227,12 @@ class Budget:
         BudgetError
             It does not fit; the message lists what is held and the smallest budget that works.
         """
-        if num_bytes > self.available_bytes and not self._is_together:
+        if num_bytes > self.available_bytes and not self._is_all_or_none:
             self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def all_or_none(self) -> Iterator[None]:
         """Refuse what is reserved inside as a whole, at the end, so that the message names all that is needed; make nothing of it before.
 
         Raises
@@ -243,18 +243,18 @@ class Budget:
         Examples
         --------
         >>> budget = Budget(50 << 20, baseline_bytes=20 << 20)
-        >>> with budget.together():
+        >>> with budget.all_or_none():
         ...     budget.reserve("planes", 40 << 20)
         ...     budget.reserve("ids", 7 << 20)
         Traceback (most recent call last):
         oocgraph.errors.BudgetError: planes 40.0 MiB, ids 7.0 MiB need 47.0 MiB but only 30.0 MiB of the memory budget 50.0 MiB are left \
-(interpreter and imports 20.0 MiB); set --memory (memory_budget) to at least 75M
+(interpreter and imports 20.0 MiB); set memory_budget to at least 75M
         """
-        before, self._is_together = dict(self.reservations), True
+        before, self._is_all_or_none = dict(self.reservations), True
         try:
             yield
         finally:
-            self._is_together = False
+            self._is_all_or_none = False
         if self.available_bytes < 0:
             more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
             self.reservations = before
@@ -292,17 +292,17 @@ class Budget:
         )
 
     def alternatively(self, name: str, num_bytes: int) -> None:
-        """Note what is held at another time, when the reservations are released; `together` refuses what does not fit.
+        """Note what is held at another time, when the reservations are released; `all_or_none` refuses what does not fit.
 
         Examples
         --------
         >>> budget = Budget(50 << 20, baseline_bytes=20 << 20)
         >>> budget.alternatively("writing the result", 40 << 20)
-        >>> with budget.together():
+        >>> with budget.all_or_none():
         ...     budget.reserve("planes", 10 << 20)
         Traceback (most recent call last):
         oocgraph.errors.BudgetError: writing the result needs 40.0 MiB beside the interpreter and imports 20.0 MiB, but the memory \
-budget is 50.0 MiB; set --memory (memory_budget) to at least 68M
+budget is 50.0 MiB; set memory_budget to at least 68M
         """
         self.alternatives[name] = num_bytes
 

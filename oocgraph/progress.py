@@ -1,4 +1,4 @@
-"""Bars for whoever watches: on a terminal (stderr), or in a notebook; nothing anywhere else.
+"""Progress bars: on a terminal (stderr), or in a notebook; nothing anywhere else.
 
 In: calls ``progress(phase, done, total)``, total 0 where it is not known. Out: one bar for each phase. The two phases of a
 search, `LEVEL` and `REACHED`, share a bar: it is as long as the vertices reached so far. A search of one of many components

@@ -23,6 +23,9 @@ VertexOrder = Literal["degree", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
 Direction = Literal["auto", "push", "pull", "half", "alpha-beta"]
 Codec = Literal["none", "blosc", "zstd"]
+Precision = Literal["auto", "single", "double"]
+"""Of what PageRank gathers: by the size of the graph and the change, float32, float64."""
+
 DeviceKind = Literal["auto", "cpu", "cuda"]
 """Where a search runs: on a GPU if one can be used, on the processor, on a GPU."""
 
@@ -50,4 +53,4 @@ def no_parent(dtype: np.dtype[Any]) -> int:
 
 
 def ignore_progress(phase: str, done: int, total: int) -> None:
-    """Accept progress and do nothing: the default where nobody watches."""
+    """Accept progress and do nothing: the default."""

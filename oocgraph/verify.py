@@ -28,11 +28,13 @@ from typing import Any
 import numpy as np
 
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.columns import distinct
@@ -46,7 +48,7 @@ BLOCK_BYTES = 4 << 20
 """Bytes of ``indices`` a thread holds: stays in a shared cache between the read and the scan."""
 
 FIXED_BYTES = 12 << 20
-"""Compiled rules, stacks of threads, ids of vertices that are told."""
+"""Compiled rules, stacks of threads, ids of vertices in messages."""
 
 _VERTICES = 1 << 18
 """Vertices of one task of the first pass."""
@@ -165,21 +167,23 @@ def _affordable(store: CSRStore, most: int, memory_budget: str | int | None) -> 
     return 1 + min(most - 1, budget.available_bytes // _thread_bytes(store))
 
 
+@known_keywords
 def verify_bfs(
-    graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, threads: int | None = None, memory_budget: str | int | None = None
-) -> Validation:
+    graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+) -> Validation:  # fmt: skip
     """Judge the result of `oocgraph.bfs`: its tree, its levels and what it counts.
 
     Parameters
     ----------
     graph
-        The store, or where it is.
+        A graph store or its path.
     result
         A search of that graph.
-    threads
-        At most so many; all usable processors when not given.
+    resources
+        Threads, at the most, and memory; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the whole process may hold, the result included; by default most of what the machine leaves.
+        Bytes that the process may hold, the result included; the same as in `resources`.
 
     Returns
     -------
@@ -196,6 +200,7 @@ def verify_bfs(
     -----
     Peak host bytes and speed: see `verify_search`.
     """
+    asked = resources_of("verify_bfs", resources, memory_budget=memory_budget)
     store = open_graph(graph)
     ids = VertexIds(store)
     given, search = ids.parse(result.source), result.search
@@ -205,12 +210,13 @@ def verify_bfs(
     if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
         raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
     validation = verify_search(
-        store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=threads, memory_budget=memory_budget
-    )
+        store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=asked.threads,
+        memory_budget=asked.memory_budget,
+    )  # fmt: skip
     for name in ("num_reached", "depth", "num_reached_edges"):
-        told, counted = getattr(search, name), getattr(validation, name)
-        if told != counted:
-            raise ValidationError(f"the search says {name} {told}, but the tree has {counted}")
+        claimed, counted = getattr(search, name), getattr(validation, name)
+        if claimed != counted:
+            raise ValidationError(f"the search says {name} {claimed}, but the tree has {counted}")
     return validation
 
 
@@ -303,16 +309,16 @@ class _Tree:
         return num_edges, num_loops
 
     def _broken_vertex(self, rule: int, vertex: int) -> str:
-        told, parent = self._tell(vertex), int(self.parent[vertex])
+        name, parent = self._tell(vertex), int(self.parent[vertex])
         if rule == rules.SENTINELS_DIFFER:
-            return f"a vertex has a level if and only if it has a parent, but {told} is at odds"
+            return f"a vertex has a level if and only if it has a parent, but {name} is at odds"
         if rule == rules.PARENT_RANGE:
-            return f"a parent is a vertex, 0 to {self.level.size - 1}, but not that of {told}"
+            return f"a parent is a vertex, 0 to {self.level.size - 1}, but not that of {name}"
         if rule == rules.SOURCE_PARENT:
-            return f"a vertex at level 0 is a source and its own parent, but {told} is not"
+            return f"a vertex at level 0 is a source and its own parent, but {name} is not"
         if rule == rules.BEYOND_LIMIT:
-            return f"the depth limit is {self.limit}, but {told} lies deeper"
-        return f"a vertex is one level below its parent, but {told} is the child of {self._tell(parent)}"
+            return f"the depth limit is {self.limit}, but {name} lies deeper"
+        return f"a vertex is one level below its parent, but {name} is the child of {self._tell(parent)}"
 
     def _tell(self, vertex: Any) -> str:
         """Name a vertex by its store number and user id, with its level and parent."""

@@ -15,11 +15,12 @@ import os
 import numpy as np
 
 from oocgraph.allocator import returned_memory
-from oocgraph.config import settings
+from oocgraph.arguments import known_keywords
 from oocgraph.errors import ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget
+from oocgraph.resources import Resources, resources_of
 from oocgraph.results.components import ComponentsResult
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore, open_graph
@@ -32,9 +33,11 @@ BLOCK_BYTES = 4 << 20
 """Bytes of ``indices`` that are held."""
 
 
+@known_keywords
 def verify_components(
-    graph: CSRStore | str | os.PathLike[str], result: ComponentsResult | Array, *, memory_budget: str | int | None = None
-) -> None:
+    graph: CSRStore | str | os.PathLike[str], result: ComponentsResult | Array, *, resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+) -> None:  # fmt: skip
     """Check that a result names the connected components of a graph; of a directed one, the weakly connected ones.
 
     Parameters
@@ -43,8 +46,10 @@ def verify_components(
         A graph store or its path.
     result
         Of `oocgraph.connected_components`, or (num_vertices,) store numbers in store order.
+    resources
+        Memory; see `oocgraph.Resources`. One thread works.
     memory_budget
-        Bytes that the whole process may hold, the result included; by default most of what the machine leaves.
+        Bytes that the process may hold, the result included; the same as in `resources`.
 
     Raises
     ------
@@ -55,6 +60,7 @@ def verify_components(
     CorruptStoreError
         The store cannot be read.
     """
+    asked = resources_of("verify_components", resources, memory_budget=memory_budget)
     store = open_graph(graph)
     component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
     if component.shape != (store.num_vertices,) or component.dtype.kind not in "iu":
@@ -64,10 +70,10 @@ def verify_components(
     load_libraries(store)
     joined, indices = np.empty(0, np.int64), store.array("out/indices")
     load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, np.empty(0, store.index_dtype)))])
-    knobs, count = settings(), BLOCK_BYTES // store.index_dtype.itemsize
+    count = BLOCK_BYTES // store.index_dtype.itemsize
     with returned_memory():
-        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
-        with budget.together():
+        budget = Budget(asked.limit_bytes)
+        with budget.all_or_none():
             for name, num_bytes in _charges(store).items():
                 budget.reserve(name, num_bytes)
         joined, buffer = np.arange(store.num_vertices), np.empty(count, store.index_dtype)

@@ -27,7 +27,9 @@ from pathlib import Path
 import dask
 import numpy as np
 
+from oocgraph import Resources
 from oocgraph.memory import CGROUP_SHARE, host_bytes
+from tests import every_knob
 from tests.capped import memory_group
 from tests.processes import program
 
@@ -98,15 +100,15 @@ class Draws:
         build_store(KroneckerEdges(scale, edge_factor=16, seed=3), str(graphs / "kron"))
         build_store(GridEdges(side, side), str(graphs / "road"))
         columns = {"weight_column": "weight", "edge_columns": ["length", "kind"]}
-        build_csr(self.folder / "columns.parquet", graphs / "columns", directed=True, **columns)
+        every_knob.build(self.folder / "columns.parquet", graphs / "columns", directed=True, **columns)
         build_csr(self.folder / "names.parquet", graphs / "names", directed=False)
-        build_csr(self.folder / "names.parquet", graphs / "coded", directed=True, codec=codec)
-        build_csr(self.folder / "plain.csv", graphs / "original", directed=False, vertex_order="original")
-        from oocgraph import open_graph, partition_graph
+        every_knob.build(self.folder / "names.parquet", graphs / "coded", directed=True, codec=codec)
+        every_knob.build(self.folder / "plain.csv", graphs / "original", directed=False, vertex_order="original")
+        from oocgraph import open_graph
         from oocgraph.store.vertices import VertexIds
 
-        partition_graph(open_graph(graphs / "kron"), 3, "CVC", self.folder / "kron-parts")
-        partition_graph(open_graph(graphs / "columns"), 3, "EEC", self.folder / "columns-parts", transpose=True)
+        every_knob.partition(open_graph(graphs / "kron"), 3, "CVC", self.folder / "kron-parts")
+        every_knob.partition(open_graph(graphs / "columns"), 3, "EEC", self.folder / "columns-parts", transpose=True)
         self.scale = scale
         self.graphs = {path.name: str(path) for path in sorted(graphs.iterdir())}
         self.sources = {
@@ -188,7 +190,7 @@ class Draws:
     def _partition(self, graph, out):
         options = [*self._maybe("--check"), *self._maybe("--report"), *self._maybe("--transpose", share=0.3), *self._threads()]
         policy = self._one(["CVC", "EEC", "HVC", "FEC", "SVC", "GVC", "1D-vertex"])
-        return ["partition", self.graphs[graph], out, "--parts", self._one([2, 4, 7]), "--policy", policy, *options], out
+        return ["partition", self.graphs[graph], out, "--partitions", self._one([2, 4, 7]), "--policy", policy, *options], out
 
     def _check(self, graph, _out):
         path = self._one([self.graphs[graph]] * 3 + [self.folder / "kron-parts", self.folder / "columns-parts"])
@@ -325,7 +327,7 @@ def _spmv(arguments):
     graph = open_graph(given.graph)
     x = np.ones(graph.attributes.num_input_vertices)
     try:
-        spmv(graph, x, transpose=given.transpose, threads=given.threads, memory_budget=given.memory, device="cpu")
+        spmv(graph, x, transpose=given.transpose, resources=Resources(threads=given.threads, device="cpu"), memory_budget=given.memory)
     except OocGraphError as error:
         print(error)
         return 2

@@ -17,10 +17,12 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"closing", "types", "errors", "text"},
+    {"errors", "types", "closing", "text"},
+    {"arguments"},
     {"config", "arrays", "arrow"},
     {"kernels"},
     {"memory", "allocator", "progress"},
+    {"resources"},
     {"store"},
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},

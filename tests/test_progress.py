@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph import progress
+from oocgraph import Resources, progress
 from oocgraph.ingest.generators.edge_file import write_edges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.progress import LEVEL, REACHED, Bar, Bars, progress_bars, watched
 from oocgraph.types import ignore_progress
+from tests import every_knob
 from tests.processes import PATIENCE_SECONDS, on_terminal
 
 ROOT = Path(__file__).parents[1]
@@ -152,12 +153,12 @@ def test_every_function_that_takes_progress_draws_when_it_is_true(tmp_path, draw
     assert "read edges" in phases_of(lambda: oocgraph.generate_kronecker(5, tmp_path / "k.zarr", progress=True))
     assert phases_of(lambda: oocgraph.export_graph(path, tmp_path / "g.parquet", progress=True)) == {"export"}
     assert phases_of(lambda: oocgraph.check_store(path, progress=True)) == {"checksums", "structure"}
-    assert LEVEL in phases_of(lambda: oocgraph.bfs(path, 0, progress=True, device="cpu", direction="pull"))
+    assert LEVEL in phases_of(lambda: oocgraph.bfs(path, 0, progress=True, resources=Resources(device="cpu"), direction="pull"))
     assert "iterations" in phases_of(lambda: oocgraph.pagerank(path, progress=True))
     assert phases_of(lambda: oocgraph.plan_bfs(path, [2], progress=True))
-    assert phases_of(lambda: oocgraph.partition_graph(path, 2, "EEC", tmp_path / "p", progress=True))
+    assert phases_of(lambda: every_knob.partition(path, 2, "EEC", tmp_path / "p", progress=True))
     assert "writing edges" in phases_of(lambda: write_edges(KroneckerEdges(5, edge_factor=4, seed=1), tmp_path / "k.npy", progress=True))
-    oocgraph.open_runtime(path, device="cpu", progress=True).close()
+    oocgraph.open_runtime(path, progress=True, resources=Resources(device="cpu")).close()
 
 
 def test_silence_is_none_or_false(tmp_path, drawn):

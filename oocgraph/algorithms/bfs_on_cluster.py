@@ -10,19 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oocgraph.algorithms.partitioned_bfs import PartitionedGraph, open_partitioned
+from oocgraph.algorithms.partitioned_bfs import check_top_down, label_of
+from oocgraph.algorithms.runtimes import open_where
 from oocgraph.cluster.logged_search import Outcome
-from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.config import settings
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.memory import PeakSampler
-from oocgraph.partition.policies import DIMENSIONS
+from oocgraph.resources import Resources
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
@@ -36,12 +37,13 @@ ALGORITHM = "bfs"
 
 
 def bfs_on_cluster(
-    store: CSRStore, source: Any, sources: Sequence[Any], *, client: Any, runtime: Any, num_partitions: int | None,
+    store: CSRStore, source: Any, sources: Sequence[Any], *, resources: Resources, runtime: Any, partition: Any,
     result_store: str | os.PathLike[str] | None, resume: str | os.PathLike[str] | None, direction: Direction, depth_limit: int | None,
-    progress: Progress, partition: Any = None, **resources: Any,
+    progress: Progress,
 ) -> DaskBFSResult:  # fmt: skip
-    """Search on the workers of `client`, or of a runtime that is open already; see `oocgraph.bfs`, which names the resources, too."""
-    is_made = isinstance(partition, str) and partition.lower() in DIMENSIONS
+    """Search on the workers of the client of `resources`, or of a runtime that is open already; see `oocgraph.bfs`."""
+    if partition is not None:
+        check_top_down(direction)
     ids = VertexIds(store)
     numbers = ids.vertices_of(sources)
     reached = np.unique(numbers[numbers >= 0])
@@ -52,42 +54,35 @@ def bfs_on_cluster(
         "sources": reached.tolist(),
         "isolated_sources": sorted(set(ids.parse(isolated).tolist())),
         "depth_limit": depth_limit,
-        "partition": partition.lower() if is_made else None if partition is None else "as given",
+        "partition": label_of(partition) if runtime is None else getattr(runtime, "label", None),
     }
-    if runtime is not None and num_partitions not in (None, runtime.spec.num_partitions):
-        raise OocGraphError(f"the runtime has {runtime.spec.num_partitions} partitions, not {num_partitions}; leave out num_partitions")
-    stored, path, keep = _result_place(store, asked, resume, result_store, num_partitions if partition is None else None)
+    stored, path, keep = _result_place(store, asked, resume, result_store, resources.num_partitions if partition is None else None)
     result_folder = path.parent if keep is None else path.parent.parent
     with _removed_on_failure(keep), PeakSampler() as sampler:
         opened: Any = nullcontext(runtime)
-        if partition is not None:
-            opened = open_partitioned(
-                store, partition, num_partitions=num_partitions, client=client, result_folder=result_folder, progress=progress, **resources
-            )
-        elif runtime is None:
-            opened = ClusterRuntime.open(
-                store, client=client, num_partitions=num_partitions if stored is None else int(stored.fields["num_partitions"]),
-                result_folder=result_folder, **resources,
-            )  # fmt: skip
+        if runtime is None:
+            if stored is not None and partition is None:
+                resources = replace(resources, num_partitions=int(stored.fields["num_partitions"]))
+            opened = open_where(store, resources, partition=partition, result_folder=result_folder, progress=progress)
         with opened as loaded:
             if stored is None:
                 begun = {
                     "graph": url_for_workers(store),
-                    "num_partitions": loaded.dealing.num_partitions,
+                    "num_partitions": loaded.vertex_partition.num_partitions,
                     "direction": direction,
                     "epoch": -1,
                 }
                 stored = SearchStore.create(path, {**asked, **begun, "temporary": keep is not None})
-            elif int(stored.fields["num_partitions"]) != loaded.dealing.num_partitions:
-                raise OocGraphError(
-                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.dealing.num_partitions}; "
+            elif int(stored.fields["num_partitions"]) != loaded.vertex_partition.num_partitions:
+                raise ArgumentError(
+                    f"{path} is of {stored.fields['num_partitions']} partitions, the runtime of {loaded.vertex_partition.num_partitions}; "
                     "open one with as many, or pass client="
                 )
             found, cluster = _search(loaded, stored, reached, direction, depth_limit, progress)
         return DaskBFSResult(
             search=found, ids=ids, source=source, isolated_sources=isolated, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
-            peak_host_bytes=sampler.peak_bytes, memory_budget=loaded.memory_budget, **loaded.figures, result_store=os.fspath(path),
-            client=client or loaded.client, cluster=cluster, owned=keep is not None,
+            peak_host_bytes=sampler.peak_bytes, **loaded.metrics, result_store=os.fspath(path), client=loaded.client, cluster=cluster,
+            owned=keep is not None,
         )  # fmt: skip
 
 
@@ -101,7 +96,7 @@ def _result_place(
         stored = SearchStore.open(resume)
         _check_same(stored, asked, num_partitions, os.fspath(resume))
     if resume is not None and result_store is not None and os.path.abspath(resume) != os.path.abspath(result_store):
-        raise OocGraphError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
+        raise ArgumentError(f"resume is {os.fspath(resume)} and result_store {os.fspath(result_store)}; give one of them")
     if stored is not None:
         return stored, stored.path, None
     return None, *_place(store, resume if resume is not None else result_store)
@@ -119,16 +114,13 @@ def _removed_on_failure(keep: TemporaryStore | None) -> Iterator[None]:
 
 
 def _search(
-    runtime: ClusterRuntime | PartitionedGraph, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
+    runtime: Any, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
     progress: Progress,
 ) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
     """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
     outcome: Outcome | None = None
     if not stored.fields["complete"]:
-        if isinstance(runtime, ClusterRuntime):
-            outcome = runtime.search(sources, stored, direction=direction, depth_limit=depth_limit, progress=progress)
-        else:
-            outcome = runtime.search_into(stored, sources, depth_limit=depth_limit, progress=progress)
+        outcome = runtime.search_into(stored, sources, direction=direction, depth_limit=depth_limit, progress=progress)
         stored.finish(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
@@ -137,8 +129,8 @@ def _search(
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
     found = Search(
         sources=sources,
-        parent=StoreOrder(stored, runtime.dealing, "parent"),
-        level=StoreOrder(stored, runtime.dealing, "level"),
+        parent=StoreOrder(stored, runtime.vertex_partition, "parent"),
+        level=StoreOrder(stored, runtime.vertex_partition, "level"),
         num_reached=int(stored.field("num_reached")),
         num_reached_edges=int(stored.field("num_reached_edges")),
         depth=int(stored.field("depth")),
@@ -156,9 +148,7 @@ def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, 
         return SearchStore.new_place(path), None
     folder = settings().result_folder
     if folder is None and "://" in store.url:
-        raise OocGraphError(
-            f"{store.url} is remote: name a folder that workers can write to, by result_store (--result-store) or oocgraph.result-folder"
-        )
+        raise ArgumentError(f"{store.url} is remote: name a folder that workers can write to, by result_store or oocgraph.result-folder")
     keep = TemporaryStore.make(Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder)))
     return Path(keep.path), keep
 
@@ -167,11 +157,11 @@ def _check_same(stored: SearchStore, asked: dict[str, Any], num_partitions: int 
     """Refuse to go on with another search than the one asked for."""
     differ = [name.replace("_", " ") for name, value in asked.items() if stored.fields.get(name) != value]
     if differ:
-        raise OocGraphError(
+        raise ArgumentError(
             f"{path} holds another search: {' and '.join(differ)} differ from what is asked for; resume with the same graph, sources, "
             "depth limit and partition, or name another result store"
         )
     if num_partitions is not None and num_partitions != stored.fields["num_partitions"]:
-        raise OocGraphError(
-            f"{path} was begun with {stored.fields['num_partitions']} partitions, not {num_partitions}; leave out --partitions"
+        raise ArgumentError(
+            f"{path} was begun with {stored.fields['num_partitions']} partitions, not {num_partitions}; leave out num_partitions"
         )

@@ -30,6 +30,7 @@ from oocgraph.ingest.generators.kronecker import generate_kronecker
 from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.plan.forecast import iteration_load, shape_of
 from oocgraph.plan.timing import STORED, Constants, busiest, fit, fit_hops
+from oocgraph.resources import Resources
 from oocgraph.types import Array, Progress, ignore_progress
 
 NUM_WORKERS = 2
@@ -96,10 +97,11 @@ class Calibration:
             folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="oocgraph-calibrate-")))
             path = build_csr((np.arange(PATH_VERTICES - 1), np.arange(1, PATH_VERTICES)), folder / "path.zarr")
             self._paths = [
-                self._open.enter_context(open_partitioned(path, "1d", num_partitions=number, client=client)) for number in NUM_MEMBERS
+                self._open.enter_context(open_partitioned(path, "1d", Resources(num_partitions=number, client=client)))
+                for number in NUM_MEMBERS
             ]
             kron = generate_kronecker(scale, folder / "kron.zarr")
-            self._kron = self._open.enter_context(open_partitioned(kron, "1d", num_partitions=NUM_WORKERS, client=client))
+            self._kron = self._open.enter_context(open_partitioned(kron, "1d", Resources(num_partitions=NUM_WORKERS, client=client)))
             self._terms = self._work_terms()
             for one in self._paths:
                 one.search(np.array([0]))  # connections are made

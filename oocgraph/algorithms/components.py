@@ -13,30 +13,39 @@ paper in: neighbours are taken hub first, planes are read in order from disk, an
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
-from oocgraph.config import check_threads, settings
+from oocgraph.arguments import known_keywords
+from oocgraph.config import settings
 from oocgraph.engine.forest import Forest, charge_forest, kernel_calls
+from oocgraph.engine.opened import Unopened
 from oocgraph.kernels.load import load_kernels
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
 from oocgraph.results.components import ComponentsResult
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import ProgressOption
+from oocgraph.types import Array, ProgressOption
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
+@known_keywords
 def connected_components(
     graph: CSRStore | str | os.PathLike[str],
     *,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
     memory_budget: str | int | None = None,
-    threads: int | None = None,
-    client: Any = None,
-    check_pages: bool = False,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> ComponentsResult:
     """Find the connected components of a graph; of a directed one, the weakly connected ones.
@@ -45,14 +54,14 @@ def connected_components(
     ----------
     graph
         A graph store or its path.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`): what it has in memory is not read again. It has its own resources.
+    resources
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the whole process may hold (text such as ``"640M"``); by default most of what the machine leaves.
-    threads
-        Compute threads; by default the cores this process may use.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
-        A `distributed.Client`: its workers share the edges, and `memory_budget` and `threads` are of each of them.
-    check_pages
-        Compare what is read of the store with its checksums.
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one.
     progress
         Called with ("planes" or "lists", done, all); True draws a bar.
 
@@ -62,7 +71,7 @@ def connected_components(
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         An argument is invalid.
     BudgetError
         The budget is too small; the message names the smallest that works.
@@ -85,49 +94,69 @@ def connected_components(
     ...     result.vertices.tolist(), result.component.tolist(), result.num_components
     ([1, 3, 5, 7, 9], [1, 1, 1, 7, 7], 2)
     """
-    return find_components(
-        open_graph(graph, check_pages=check_pages), memory_budget=memory_budget, threads=threads, progress=progress, client=client
-    )  # fmt: skip
+    asked = resources_of("connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime)
+    if runtime is None:
+        return find_components(open_graph(graph), asked, progress=progress)
+    check_runtime(runtime, graph)
+    return find_components(runtime.store, replace(runtime.resources, client=runtime.client), progress=progress, runtime=runtime)
 
 
 def find_components(
-    store: CSRStore, *, memory_budget: str | int | None, threads: int | None, progress: ProgressOption, client: Any = None,
-    following_bytes: int = 0,
+    store: CSRStore, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> ComponentsResult:  # fmt: skip
     """Find the components of a graph; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
-    check_threads(threads)
-    knobs, started = settings(), perf_counter()
-    budget_of_all = memory_budget if memory_budget is not None else knobs.memory_budget
-    limit = effective_budget_bytes(budget_of_all if client is None else knobs.memory_budget)
+    started, client, threads = perf_counter(), resources.client or None, resources.num_threads
+    limit = resources.limit_bytes if client is None else Resources().limit_bytes  # of this process, in which workers put their trees
+    opened = Unopened(limit, following_bytes) if client is not None or runtime is None else opened_of(runtime, store, resources)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         load_kernels(kernel_calls(store.index_dtype))
-        _charge(store, Budget(limit, following_bytes=following_bytes), threads or knobs.threads, num_vectors=2 if client is None else 3)
-        began, device = perf_counter(), device_bytes_read()
-        on_workers = 0
-        with Forest(store, threads or knobs.threads, shown) as forest:
-            if client is None:
-                forest.link_planes()
-                forest.link_lists()
-            else:
-                from oocgraph.algorithms.components_on_cluster import link_on_cluster
 
-                found = link_on_cluster(store, client, shown, memory_budget=budget_of_all, threads=threads)
-                forest.parent = found.parent.copy()  # what has come from a worker may not be changed
-                forest.num_bytes, forest.plane_bytes, on_workers = found.num_bytes, found.plane_bytes, found.device_bytes
-                del found
-            component, num_linked = forest.named()
-        seconds, device = perf_counter() - began, device_bytes_read() - device + on_workers
+        def found_within(budget: Budget) -> _Found:
+            _charge(store, budget, threads, num_vectors=2 if client is None else 3)
+            began, device = perf_counter(), device_bytes_read()
+            with Forest(store, threads, shown, resident=opened.resident) as forest:
+                on_workers = _link(forest, resources)
+                component, num_linked = forest.named()
+            read = max(forest.num_bytes, device_bytes_read() - device + on_workers)
+            return _Found(component, num_linked, forest.num_bytes, forest.plane_bytes, read, began - started, perf_counter() - began)
+
+        found = opened.within(found_within)
     return ComponentsResult(
-        stored_component=component, num_linked=num_linked, ids=VertexIds(store), seconds=seconds,
-        bytes_requested=forest.num_bytes, bytes_read=max(forest.num_bytes, device), plane_bytes=forest.plane_bytes,
-        edge_bytes=store.edge_bytes, load_seconds=began - started, peak_host_bytes=sampler.peak_bytes, memory_budget=limit,
+        stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store), seconds=found.seconds,
+        bytes_requested=found.num_bytes, bytes_read=found.bytes_read, plane_bytes=found.plane_bytes, edge_bytes=store.edge_bytes,
+        load_seconds=found.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=limit,
     )  # fmt: skip
+
+
+class _Found(NamedTuple):
+    component: Array
+    num_linked: int
+    num_bytes: int
+    plane_bytes: int
+    bytes_read: int
+    load_seconds: float
+    seconds: float
+
+
+def _link(forest: Forest, resources: Resources) -> int:
+    """Link all edges, here or on workers; returns what these have read from block devices."""
+    if not resources.client:
+        forest.link_planes()
+        forest.link_lists()
+        return 0
+    from oocgraph.algorithms.components_on_cluster import link_on_cluster
+
+    budget = resources.memory_budget or settings().memory_budget
+    found = link_on_cluster(forest.store, resources.client, forest.progress, memory_budget=budget, threads=resources.threads)
+    forest.parent = found.parent.copy()  # what has come from a worker may not be changed
+    forest.num_bytes, forest.plane_bytes = found.num_bytes, found.plane_bytes
+    return int(found.device_bytes)
 
 
 def _charge(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:
     """Reserve all that is held; the result is written when the trees are gone."""
     vertex_bytes = store.num_vertices * store.index_dtype.itemsize
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
-    with budget.together():
+    with budget.all_or_none():
         charge_forest(store, budget, threads, num_vectors=num_vectors)

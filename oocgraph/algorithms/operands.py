@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product_checks import check_values_dtype, checked_vector, compute_dtype, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
@@ -32,7 +32,7 @@ class GraphOperand:
     column : str or None
         Edge column of the values; None: all are one, or do not matter.
     transpose : bool
-        Whether its transpose is meant.
+        Whether the transpose is multiplied.
     semiring
         How products are made and added.
     x : (num_input_vertices,)
@@ -90,7 +90,7 @@ class MatrixOperand:
     matrix
         In CSR, CSC or sorted COO.
     transpose : bool
-        Whether its transpose is meant.
+        Whether the transpose is multiplied.
     semiring
         How products are made and added.
     x : (num_columns,)
@@ -121,7 +121,7 @@ class MatrixOperand:
 
     def parts(self, num_parts: int, numa: Any = None) -> list[Any]:
         """Cut the matrix; see `oocgraph.balanced_partition`."""
-        parts: list[Any] = list(balanced_partition(self.matrix, num_parts, numa))
+        parts: list[Any] = list(balanced_partition(self.matrix, num_parts, numa=numa))
         return [part.transposed() for part in parts] if self.transpose else parts
 
 
@@ -129,7 +129,7 @@ def matrix_operand(matrix: Any, given: Any, semiring: Semiring, *, transpose: bo
     """Check a matrix in host memory and its vector; see `oocgraph.spmv`."""
     balanced_partition(matrix, 1)  # which refuses what cannot be cut
     if not isinstance(matrix.data, np.ndarray):
-        raise OocGraphError(f"the matrix holds arrays of {type(matrix.data).__module__}; only those of NumPy and CuPy are multiplied")
+        raise ArgumentError(f"the matrix holds arrays of {type(matrix.data).__module__}; only those of NumPy and CuPy are multiplied")
     values_dtype = matrix.data.dtype if semiring.uses_values else None
     num_columns = int(matrix.shape[0 if transpose else 1])
     why = f"the matrix has {num_columns:,} columns" + (" when transposed" if transpose else "")

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 import numpy as np
 
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, result_bytes
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
+from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ConvergenceError
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
-from oocgraph.products.personalization import Wanted, charge_wanted, wanted_of
-from oocgraph.products.ranking import Precision, Ranking, RankState, charge_ranking, load_kernels, single_floor
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.products.personalization import Personalization, charge_personalization, personalization_of
+from oocgraph.products.ranking import Ranking, RankState, charge_ranking, load_kernels, single_floor
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
 from oocgraph.results.pagerank import PageRankResult, RankIteration
 from oocgraph.store.fingerprint import column_fingerprint, graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
@@ -31,10 +36,14 @@ from oocgraph.store.rank_checkpoint import RankCheckpoint
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress, ProgressOption
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
 
 
+@known_keywords
 def pagerank(
     graph: CSRStore | str | os.PathLike[str],
     *,
@@ -42,14 +51,12 @@ def pagerank(
     tol: float = 1e-6,
     max_iter: int = 100,
     personalization: Mapping[Any, float] | Sequence[float] | Array | None = None,
-    weights: str | bool | None = None,
-    precision: Precision = "auto",
-    threads: int | None = None,
-    memory_budget: str | int | None = None,
-    client: Any = None,
+    weight: str | bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 5,
-    check_pages: bool = False,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> PageRankResult:
     """Rank of every vertex: where a walk that follows edges, and now and then starts again, is found in the long run.
@@ -68,25 +75,21 @@ def pagerank(
     personalization
         How likely each vertex is to be started at: a dictionary from ids to numbers (others get 0), or a number for each input id,
         ascending, isolated ones included. By default all alike.
-    weights
+    weight
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
-    precision
-        Of what is gathered along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
-        1.5e-7 * damping / (1 - damping) in all); by default single while a large graph's ranks still change by more than that and 1e-6
-        in all, then double.
-    threads
-        Compute threads; by default the cores this process may use.
-    memory_budget
-        Bytes that the whole process may hold (text such as ``"640M"``); by default most of what the machine leaves.
-    client
-        A `distributed.Client`: its workers share the iterations, each with the in-edges of a range of vertices. `threads` and
-        `memory_budget` are then of each worker (by default as Dask gave them), and a lost worker costs the iteration that it was in, or
-        two. The ranks differ from those of one process by rounding.
     checkpoint
-        Folder for the state of the run, written every `checkpoint_every` iterations and at the end. If it has one, the run goes on from
-        it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
-    check_pages
-        Compare what is read of the store with its checksums.
+        Folder for the state of the run, written every few iterations (setting ``oocgraph.checkpoint-every``) and at the end. If it holds
+        a state, the run continues from it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), for many runs; it has its own resources. In process it keeps edges between runs.
+    resources
+        Threads, memory and cluster; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client`: its workers share the iterations, each with the in-edges of a range of vertices; the same as in
+        `resources`. By default the current client, if there is one. A lost worker costs the iteration that it was in, or two. The ranks
+        differ from those of one process by rounding.
     progress
         Called with ("iterations", done, most); True draws a bar.
 
@@ -98,8 +101,8 @@ def pagerank(
     ------
     ConvergenceError
         The ranks still change by more than N * tol after `max_iter` iterations.
-    OocGraphError
-        An argument cannot be meant, or a weight is negative, NaN or infinite.
+    ArgumentError
+        An argument is invalid, or a weight is negative, NaN or infinite.
     VertexNotFoundError
         An id of `personalization` does not occur in the graph's input.
     BudgetError
@@ -126,24 +129,32 @@ def pagerank(
     ...     result.rank.round(3).tolist()
     [0.464, 0.05, 0.486]
     """
-    check_arguments(damping, tol, max_iter, weights, precision, threads, checkpoint_every)
-    store = open_graph(graph, check_pages=check_pages)
-    column = chosen_column(store, weights)
+    check_arguments(damping, tol, max_iter, weight)
+    asked, knobs = resources_of("pagerank", resources, memory_budget=memory_budget, client=client, runtime=runtime), settings()
+    if runtime is not None:
+        check_runtime(runtime, graph)
+        asked = replace(runtime.resources, client=runtime.client)
+    store = open_graph(graph) if runtime is None else runtime.store
+    column = chosen_column(store, weight)
     options = RankOptions(
-        store=store, damping=float(damping), column=column, personalization=personalization, precision=precision, threads=threads,
-        memory_budget=memory_budget if memory_budget is not None else settings().memory_budget,
+        store=store, damping=float(damping), column=column, personalization=personalization, precision=knobs.precision, resources=asked,
     )  # fmt: skip
     load_libraries(store)
+    load_kernels(store, column, personalized=personalization is not None, precision=knobs.precision)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
-        run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, checkpoint_every, shown)
-        found = _in_process(options, run) if client is None else _on_cluster(options, run, client)
+        run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, knobs.checkpoint_every, shown)
+        if asked.client:
+            found = _on_cluster(options, run, asked.client)
+        else:
+            opened = opened_of(runtime, graph, asked)
+            found = opened.within(lambda budget: _in_process(options, run, opened, budget))
         run.check_converged(found.state)
     state = found.state
     return PageRankResult(
         stored_rank=state.rank,
         ids=VertexIds(store),
         isolated_scale=1.0 if np.isnan(state.isolated_scale) else state.isolated_scale,
-        wanted=run.wanted.by_id,
+        personalization=run.wanted.by_id,
         damping=damping,
         tol=tol,
         weights=column,
@@ -182,7 +193,7 @@ class _Run:
 
     def begin(self) -> None:
         """Read the personalization, and open the checkpoint."""
-        self.wanted = wanted_of(self._options.store, self._options.personalization)
+        self.wanted = personalization_of(self._options.store, self._options.personalization)
         if self._folder is not None:
             self._saved = _open_checkpoint(self._folder, self._options, self.wanted)
 
@@ -216,31 +227,29 @@ class _Run:
         kept = "; the checkpoint goes on from here" if self._saved is not None else ""
         floor = single_floor(self._options.damping)
         circling = state.single and self.enough < floor
-        other = f", or choose precision='double': float32 may go round with changes up to {floor:.2g}" if circling else ""
+        other = f", or set oocgraph.precision to double: float32 may go round with changes up to {floor:.2g}" if circling else ""
         raise ConvergenceError(
             f"PageRank has not converged: after {state.iteration} iterations ranks still change by {state.change:.3g}, and "
-            f"tol asks for less than {self.enough:.3g} (N * tol); raise max_iter (--max-iter) or tol (--tol){other}{kept}"
+            f"tol asks for less than {self.enough:.3g} (N * tol); raise max_iter or tol{other}{kept}"
         )
 
 
-def _in_process(options: RankOptions, run: _Run) -> Ranked:
+def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, budget: Budget) -> Ranked:
     """Rank with the threads of this process."""
-    start, store, column = perf_counter(), options.store, options.column
-    threads, limit_bytes = options.threads or settings().threads, effective_budget_bytes(options.memory_budget)
-    load_kernels(store, column, personalized=options.personalization is not None, precision=options.precision)
-    budget = Budget(limit_bytes)
-    trial = Budget(limit_bytes, budget.baseline_bytes)
+    start, store, column, threads = perf_counter(), options.store, options.column, options.resources.num_threads
+    trial = Budget(budget.limit_bytes, budget.baseline_bytes)
     trial.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
-    with trial.together():
+    with trial.all_or_none():
         trial.reserve("threads and compiled code", SLACK_BYTES)
-        charge_wanted(store, options.personalization, trial)
+        charge_personalization(store, options.personalization, trial)
         charge_ranking(store, trial, column=column, threads=threads)
     budget.reserve("threads and compiled code", SLACK_BYTES)
-    charge_wanted(store, options.personalization, budget)
+    charge_personalization(store, options.personalization, budget)
     run.begin()
     ranking = Ranking(
-        store, budget, damping=options.damping, column=column, wanted=run.wanted, threads=threads, precision=options.precision
-    )
+        store, budget, damping=options.damping, column=column, wanted=run.wanted, threads=threads, precision=options.precision,
+        open_edges=opened.edges,
+    )  # fmt: skip
     ranking.begin(run.resumed())
     load_seconds = perf_counter() - start
     while not run.is_done(ranking.state):
@@ -252,7 +261,7 @@ def _in_process(options: RankOptions, run: _Run) -> Ranked:
         edge_bytes=sum(part.entry_bytes for part in edges.parts),
         kept_bytes=sum(part.entry_bytes for part in edges.parts[: edges.num_kept]),
         load_seconds=load_seconds,
-        memory_budget=limit_bytes,
+        memory_budget=budget.limit_bytes,
     )
 
 
@@ -279,7 +288,7 @@ def _measured_step(ranking: Ranking) -> RankIteration:
     )
 
 
-def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, wanted: Wanted) -> RankCheckpoint:
+def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, wanted: Personalization) -> RankCheckpoint:
     """Return the checkpoint of this run: what the ranks of an iteration depend on tells it from others."""
     store, column = options.store, options.column
     personalization = None if wanted.by_id is None else format(google_crc32c.extend(0, wanted.by_id.view(np.uint8)), "08x")

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import Any
 
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
-from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.ranks import PowerIteration, RankRun
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
@@ -20,7 +20,7 @@ from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
-from oocgraph.products.personalization import charge_wanted
+from oocgraph.products.personalization import charge_personalization
 from oocgraph.store.fingerprint import graph_fingerprint
 
 CLIENT_VECTORS = 2
@@ -28,15 +28,15 @@ CLIENT_VECTORS = 2
 
 
 def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
-    """Rank on the workers of `client`; see `oocgraph.pagerank`. `threads` and `memory_budget` of `options` are each worker's."""
+    """Rank on the workers of `client`; see `oocgraph.pagerank`. threads and memory of its resources are each worker's."""
     start, store, knobs = perf_counter(), options.store, settings()
     budget = Budget(effective_budget_bytes(knobs.memory_budget))
     budget.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
-        charge_wanted(store, options.personalization, budget)
+        charge_personalization(store, options.personalization, budget)
         budget.reserve("ranks", CLIENT_VECTORS * 8 * store.num_vertices)
-    with ClusterSession(client) as session, session.loss_told():
+    with ClusterSession(client) as session, session.loss_reported():
         run.begin()
         state = run.resumed()
         if state is not None and run.is_done(state):
@@ -46,19 +46,20 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
         workers = session.find_workers(store.url, fingerprint)
         spec = RanksSpec(
             url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_vertices, len(workers))),
-            settings=knobs, memory_budget=options.memory_budget, threads=options.threads, check_pages=store.check_pages, device="cpu",
+            settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
+            check_pages=store.check_pages, device="cpu",
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
         )  # fmt: skip
         name = uuid.uuid4().hex
         with Watch(client, name) as watch:
-            crew = Crew(session, spec, workers, acquire)
-            crew.load(watch)
+            placement = Placement(session, spec, workers, acquire)
+            placement.load(watch)
             load_seconds = perf_counter() - start
-            state = Supersteps(crew, watch).run(PowerIteration(crew, name, run))
+            state = Supersteps(placement, watch).run(PowerIteration(placement, name, run))
         return Ranked(
             state=state,
-            edge_bytes=sum(part["edge_bytes"] for part in crew.parts),
-            kept_bytes=sum(part["kept_bytes"] for part in crew.parts),
+            edge_bytes=sum(part["edge_bytes"] for part in placement.parts),
+            kept_bytes=sum(part["kept_bytes"] for part in placement.parts),
             load_seconds=load_seconds,
             memory_budget=budget.limit_bytes,
         )

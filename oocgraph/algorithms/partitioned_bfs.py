@@ -1,7 +1,7 @@
 """Breadth-first search over partitions of a graph: 1D, 2D, or any vertex cut; top-down, level by level.
 
-In: a graph, sources, and ``1d``, ``2d`` or partitions that were made before. Out: a `BFSResult` like any other, which also counts messages;
-on a cluster (`oocgraph.algorithms.bfs_on_cluster`) one of Dask arrays.
+In: a graph, and ``1d``, ``2d`` or partitions that were made before. Out: a `PartitionedGraph`, a runtime like others, whose searches also
+count messages.
 `oocgraph.parts.member` is the algorithm; it runs in this process (`oocgraph.parts.partitioned`) or on a Dask cluster
 (`oocgraph.cluster.parts`). Partitions of ``1d`` and ``2d`` are made first, beside the graph, and go with the search.
 
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,36 +26,36 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
+from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.errors import OocGraphError, StoreError
+from oocgraph.errors import ArgumentError, StoreError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
-from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
+from oocgraph.memory import Budget
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
-from oocgraph.partition.dealing import Dealing, deal
 from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy
+from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.parts.member_sizes import most_search_bytes
 from oocgraph.parts.partitioned import PartitionedRuntime
-from oocgraph.results.bfs import BFSResult
+from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.search_store import SearchStore
-from oocgraph.store.staging import Staging
-from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PartitionedGraph:
-    """A graph whose partitions are loaded, for many searches: see `open_partitioned`.
+class PartitionedGraph(Closing):
+    """A graph whose partitions are loaded, for many searches: see `open_partitioned`. Use it in a ``with`` statement.
 
     Attributes
     ----------
@@ -71,6 +71,12 @@ class PartitionedGraph:
         Making partitions, and loading them.
     memory_budget
         Bytes allowed: of this process, or of all workers together.
+    client
+        The Dask client on whose workers the partitions are; None: they are in this process.
+    resources
+        What it was opened with.
+    label
+        As of `label_of`.
     """
 
     store: CSRStore
@@ -79,127 +85,152 @@ class PartitionedGraph:
     num_partitions: int
     setup_seconds: float
     memory_budget: int
+    client: Any
+    resources: Resources
+    label: str | None
+    _open: ExitStack
 
-    def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
+    def close(self) -> None:
+        """Give back what is loaded, and remove partitions that were made for this."""
+        self._open.close()
+
+    def search(
+        self, sources: Array, *, direction: Direction = "push", depth_limit: int | None = None, progress: Progress = ignore_progress
+    ) -> Search:
         """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in this process."""
+        check_top_down(direction)
         run = self.runtime.search if isinstance(self.runtime, PartitionedRuntime) else self.runtime.search_here
         found: Search = run(sources, depth_limit=depth_limit, progress=progress)
         return replace(found, num_reached_edges=reached_edges(self.store, found, found.level, depth_limit))
 
-    def search_into(self, result_store: SearchStore, sources: Array, *, depth_limit: int | None, progress: Progress) -> Any:
+    def search_into(
+        self, result_store: SearchStore, sources: Array, *, direction: Direction, depth_limit: int | None, progress: Progress
+    ) -> Any:
         """Traverse on a cluster, with the result in a result store of one partition; see `oocgraph.cluster.parts`."""
+        check_top_down(direction)
         found = self.runtime.search(sources, result_store, depth_limit=depth_limit, progress=progress)
-        level = StoreOrder(result_store, self.dealing, "level")
+        level = StoreOrder(result_store, self.vertex_partition, "level")
         return replace(found, num_reached_edges=reached_edges(self.store, found, level, depth_limit))
 
+    only_searches = True
+    """Whether `oocgraph.bfs` alone takes it."""
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        self.runtime.check()
+
     @property
-    def figures(self) -> dict[str, Any]:
-        """What a result tells of the partitions."""
+    def metrics(self) -> dict[str, Any]:
+        """What a result says of the partitions: fields of `oocgraph.BFSResult`."""
         return {
             "load_seconds": self.runtime.load_seconds, "partition": self.name, "num_partitions": self.num_partitions,
-            "setup_seconds": self.setup_seconds,
+            "setup_seconds": self.setup_seconds, "memory_budget": self.memory_budget,
         }  # fmt: skip
 
     @cached_property
-    def dealing(self) -> Dealing:
+    def vertex_partition(self) -> VertexPartition:
         """Where each vertex is in a result store: in store order."""
-        return deal(self.store, 1)
+        return partition_vertices(self.store, 1)
 
 
-@contextmanager
 def open_partitioned(
     store: CSRStore,
     partition: Dimension | Partitions | str | os.PathLike[str],
+    resources: Resources,
     *,
-    num_partitions: int | None = None,
-    client: Any = None,
-    memory_budget: str | int | None = None,
-    threads: int | None = None,
     result_folder: Path | None = None,
     progress: Progress = ignore_progress,
-) -> Iterator[PartitionedGraph]:
-    """Make partitions if need be, load them here or on a cluster, and give all back at the end.
+) -> PartitionedGraph:
+    """Make partitions if need be, and load them: in this process, or on the workers of the client that the resources name.
 
     Parameters
     ----------
     store
         The graph.
     partition
-        ``1d`` or ``2d``: made now, and removed afterwards. Or partitions, or where they are.
-    num_partitions
-        Of ``1d`` and ``2d``; by default one for each worker, in process `IN_PROCESS_PARTITIONS`.
-    client
-        A `distributed.Client`; None: in this process.
-    memory_budget, threads
-        Of this process, or of each worker.
+        ``1d`` or ``2d``: made now, and removed at the end. Or partitions, or where they are.
+    resources
+        Its `num_partitions` are those of ``1d`` and ``2d``; by default one for each worker, in process `IN_PROCESS_PARTITIONS`.
     result_folder
-        Where results of `search_into` are going to be, on a cluster; None: only `search` is used.
+        Where results of `PartitionedGraph.search_into` are going to be, on a cluster; None: only `search` is used.
 
     Raises
     ------
+    ArgumentError
+        A GPU is asked for.
     StoreError
         Partitions cannot be opened, or are of another graph.
     BudgetError
         The budget is too small; the message names the smallest that works.
     """
-    began = time.perf_counter()
-    with _partitions(store, partition, num_partitions, client, memory_budget, threads, progress) as found:
-        name = "none" if found is None else found.policy
+    for name, value in {"device": resources.device, "device_memory_budget": resources.device_memory_budget}.items():
+        if value not in (None, "auto", "cpu"):
+            raise ArgumentError(
+                f"{name} is {value!r}, but searches over partitions run on processors; leave it out, or leave out partition"
+            )  # fmt: skip
+    began, client = time.perf_counter(), resources.client
+    with ExitStack() as opened:
+        found = opened.enter_context(_partitions(store, partition, resources, progress))
         if client is None or found is None:
             load_libraries(store)
             load_traverse_kernels(store.index_dtype.name, store.index_dtype.name, progress)  # before the budget looks at the process
-            requested = memory_budget if memory_budget is not None else settings().memory_budget
-            budget = Budget(effective_budget_bytes(requested))
+            budget = Budget(resources.limit_bytes)
             allow_for_result(budget, store)
             budget.check_alternatives()
             runtime: Any = PartitionedRuntime(
                 [] if found is None else list(found), num_vertices=store.num_vertices, dtype=store.index_dtype,
-                directed=store.attributes.directed, budget=budget,
-                threads=threads or settings().threads, io_threads=settings().io_threads,
+                directed=store.attributes.directed, budget=budget, threads=resources.num_threads, io_threads=settings().io_threads,
             )  # fmt: skip
             limit = runtime.budget.limit_bytes
         else:
             from oocgraph.cluster.parts import PartitionedClusterRuntime
 
             runtime = PartitionedClusterRuntime(
-                found, store, client, memory_budget=memory_budget, threads=threads, result_folder=result_folder
+                found, store, client, memory_budget=resources.memory_budget, threads=resources.threads, result_folder=result_folder
             )
             limit = runtime.memory_budget
-        with runtime:
-            yield PartitionedGraph(
-                store=store, runtime=runtime, name=name, num_partitions=0 if found is None else len(found), memory_budget=limit,
-                setup_seconds=time.perf_counter() - began,
-            )  # fmt: skip
+        opened.enter_context(runtime)
+        graph = PartitionedGraph(
+            store=store, runtime=runtime, name="none" if found is None else found.policy, memory_budget=limit,
+            num_partitions=0 if found is None else len(found), setup_seconds=time.perf_counter() - began,
+            client=None if found is None else client, resources=resources, label=label_of(partition), _open=opened.pop_all(),
+        )  # fmt: skip
+    return graph
 
 
-def bfs_over_partitions(
-    store: CSRStore,
-    source: Any,
-    sources: Sequence[Any],
-    *,
-    partition: Dimension | Partitions | str | os.PathLike[str],
-    depth_limit: int | None,
-    progress: Progress,
-    **options: Any,
-) -> BFSResult:
-    """Search over partitions in this process; see `oocgraph.bfs`. `options` are those of `open_partitioned`."""
-    ids = VertexIds(store)
-    numbers = ids.vertices_of(sources)
-    with PeakSampler() as sampler, open_partitioned(store, partition, progress=progress, **options) as opened:
-        found = opened.search(np.unique(numbers[numbers >= 0]), depth_limit=depth_limit, progress=progress)
-    return BFSResult(
-        search=found, ids=ids, source=source, depth_limit=depth_limit, edge_bytes=store.edge_bytes,
-        isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
-        peak_host_bytes=sampler.peak_bytes, memory_budget=opened.memory_budget, **opened.figures,
-    )  # fmt: skip
+def label_of(partition: Any) -> str | None:
+    """Return what a result store records of `partition`: searches of which it differs are not resumed.
+
+    Examples
+    --------
+    >>> label_of("2D"), label_of("graph.parts"), label_of(None)
+    ('2d', 'as given', None)
+    """
+    if partition is None:
+        return None
+    return partition.lower() if isinstance(partition, str) and partition.lower() in DIMENSIONS else "as given"
+
+
+def check_top_down(direction: Direction) -> None:
+    """Refuse a direction that a search over partitions cannot take.
+
+    Raises
+    ------
+    ArgumentError
+        It is not ``auto`` or ``push``.
+    """
+    if direction not in ("auto", "push"):
+        raise ArgumentError(
+            f"direction is {direction!r}, but a partition holds the edges that leave its vertices, so searches over partitions are "
+            "top-down (push); leave it out, or leave out partition"
+        )
 
 
 @contextmanager
-def _partitions(
-    store: CSRStore, partition: Any, num_partitions: int | None, client: Any, memory_budget: Any, threads: int | None, progress: Progress
-) -> Iterator[Partitions | None]:
+def _partitions(store: CSRStore, partition: Any, resources: Resources, progress: Progress) -> Iterator[Partitions | None]:
     """Open partitions that are there, or make some for as long as they are needed; None of a graph without edges."""
-    if not (isinstance(partition, str) and partition.lower() in DIMENSIONS):
+    num_partitions, client, threads = resources.num_partitions, resources.client, resources.threads
+    if label_of(partition) not in DIMENSIONS:
         found = partition if isinstance(partition, Partitions) else open_partitions(partition)
         _check_same(found, store, num_partitions)
         yield found.checked(store.check_pages or found.check_pages)
@@ -209,10 +240,10 @@ def _partitions(
         return
     if num_partitions is None:
         num_partitions = min(store.num_vertices, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
-    with Staging(_folder(store) / f".{partition.lower()}") as staged:
+    with AtomicOutput(_folder(store) / f".{partition.lower()}") as staged:
         policy = named_policy(partition, vertex_order=store.attributes.vertex_order)
         options = partition_options(
-            store, num_partitions, policy, columns=(), threads=threads, memory_budget=memory_budget,
+            store, num_partitions, policy, columns=(), threads=threads, memory_budget=resources.memory_budget,
             following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),
         )  # fmt: skip
         parts, _ = partition_with_report(store, staged.folder / "parts", options, client, durable=False, progress=progress)
@@ -226,8 +257,8 @@ def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -
 
 
 def _num_workers(client: Any) -> int:
+    from oocgraph.cluster.preflight import check_client, wait_for_worker
     from oocgraph.cluster.scheduler import workers_of
-    from oocgraph.cluster.survey import check_client, wait_for_worker
 
     check_client(client)
     wait_for_worker(client, settings().worker_timeout)
@@ -238,7 +269,7 @@ def _folder(store: CSRStore) -> Path:
     """Where partitions are made that go with the search: as results of searches on a cluster, every worker must see it."""
     folder = settings().result_folder
     if folder is None and "://" in store.url:
-        raise OocGraphError(
+        raise ArgumentError(
             f"{store.url} is remote: pass the folder of partitions that oocgraph partition made as partition, or set oocgraph.result-folder"
         )
     return Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder))
@@ -252,9 +283,7 @@ def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | N
             f"than {store.url} ({store.num_vertices:,} vertices), or of one that was built again since; partition it again"
         )
     if num_partitions not in (None, partitions.num_partitions):
-        raise OocGraphError(
-            f"{partitions.url} has {partitions.num_partitions} partitions, not {num_partitions}; leave num_partitions (--partitions) out"
-        )
+        raise ArgumentError(f"{partitions.url} has {partitions.num_partitions} partitions, not {num_partitions}; leave num_partitions out")
 
 
 def reached_edges(store: CSRStore, found: Any, level: Any, depth_limit: int | None) -> int:

@@ -20,18 +20,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
-from oocgraph.engine.in_process import open_runtime
+from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.levels import search
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
 from oocgraph.partition.policies import DIMENSIONS, Dimension, grid_columns
 from oocgraph.parts.member_sizes import worker_bytes
 from oocgraph.parts.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
-from oocgraph.plan.fitting import judge
+from oocgraph.plan.fitting import check_fit
 from oocgraph.plan.forecast import BFSPlan, PlannedBFS, iteration_load, plan_case, shape_of
 from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.rows import longest_row
 from oocgraph.store.vertices import VertexIds
@@ -59,14 +61,15 @@ SEARCH_LEAVES_BYTES = 24 << 20
 """What the search leaves behind in the process before the counts begin: levels, kernels, decoded chunks in the allocator (14 MiB)."""
 
 
+@known_keywords
 def plan_bfs(
     graph: CSRStore | str | os.PathLike[str],
     workers: int | Iterable[int],
     *,
     source: Any = None,
-    memory: str | int | None = None,
-    threads: int = 1,
     constants: Constants = STORED,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
     progress: ProgressOption = None,
 ) -> BFSPlan:
     """Predict bytes, messages, time and memory of breadth-first searches over 1D and 2D partitions.
@@ -79,12 +82,12 @@ def plan_bfs(
         Numbers of workers, each with one partition.
     source
         User id; by default the vertex that has most edges.
-    memory
-        Bytes that each worker may hold (text such as ``"16G"``); by default what a process of this machine may.
-    threads
-        Of each worker.
     constants
         By default those measured on the project's machine; `oocgraph.algorithms.calibrate.calibrate` measures this one.
+    resources
+        Threads and memory of each worker; by default one thread, and what a process of this machine may hold.
+    memory_budget
+        Bytes that each worker may hold (text such as ``"16G"``); the same as in `resources`.
     progress
         Called with ("planning", cases done, cases); True draws a bar.
 
@@ -94,7 +97,7 @@ def plan_bfs(
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         A number of workers is not a whole one from 1 to the number of vertices, or the graph has no edges.
     VertexNotFoundError
         The source does not occur in the graph's input.
@@ -109,14 +112,14 @@ def plan_bfs(
 
     Examples
     --------
-    >>> plan = plan_bfs("graph.zarr", [4, 16], memory="2G")  # doctest: +SKIP
+    >>> plan = plan_bfs("graph.zarr", [4, 16], memory_budget="2G")  # doctest: +SKIP
     >>> [(case.dimension, case.num_workers, case.num_bytes) for case in plan.cases]  # doctest: +SKIP
     """
     store = open_graph(graph)
     numbers = _checked_workers(workers, store)
-    memory_bytes = effective_budget_bytes(None) if memory is None else parse_bytes(memory)
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise OocGraphError(f"threads is {threads!r}; it must be a whole number, 1 or more")
+    asked = resources_of("plan_bfs", resources, memory_budget=memory_budget)
+    memory_bytes = effective_budget_bytes(None) if asked.memory_budget is None else parse_bytes(asked.memory_budget)
+    threads = asked.threads or 1
     source, vertex = _source(store, source)
     with watched(progress) as shown:
         following_bytes = SEARCH_LEAVES_BYTES + sum(_charges(store, numbers).values()) + _count_bytes(numbers, USUAL_LEVELS)
@@ -160,7 +163,7 @@ def _reserve(store: CSRStore, numbers: Sequence[int], num_levels: int) -> None:
     """Refuse what does not fit this process, before anything is counted."""
     charges, needed = _charges(store, numbers), _count_bytes(numbers, num_levels)
     budget = Budget(effective_budget_bytes(settings().memory_budget), following_bytes=sum(charges.values()) + needed)
-    with budget.together():
+    with budget.all_or_none():
         for name, num_bytes in charges.items():
             budget.reserve(name, num_bytes)
     if needed > budget.available_bytes:
@@ -222,25 +225,25 @@ def _case(
 ) -> PlannedBFS:
     """Predict one case, and compare its memory with that of the others of its dimension."""
     others = {other.shape.num_members: other.needed for other in found if other.dimension == one.dimension}
-    verdict = judge(memory_bytes, *one.needed, others)
+    verdict = check_fit(memory_bytes, *one.needed, others)
     return plan_case(
         one.dimension, one.shape, one.load, level_vertices, constants=constants, threads=threads, needed=one.needed, verdict=verdict
     )
 
 
 def _checked_workers(workers: int | Iterable[int], store: CSRStore) -> list[int]:
-    """Refuse numbers of workers that cannot be meant."""
+    """Validate the numbers of workers."""
     given = list(workers) if isinstance(workers, Iterable) else [workers]
     n = store.num_vertices
     if not n:
-        raise OocGraphError(f"{store.url} has no edges, so there is nothing to partition")
+        raise ArgumentError(f"{store.url} has no edges, so there is nothing to partition")
     if not given:
-        raise OocGraphError("no number of workers was given; name at least one, such as 4")
+        raise ArgumentError("no number of workers was given; name at least one, such as 4")
     most = min(n, MAX_WORKERS)
     for one in given:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or not 1 <= one <= most:
             limit = f"{store.url} has {n:,} vertices with edges" if n <= MAX_WORKERS else f"{MAX_WORKERS:,} is the most that is planned for"
-            raise OocGraphError(f"a number of workers is {one!r}; {limit}: give whole numbers from 1 to {most:,}")
+            raise ArgumentError(f"a number of workers is {one!r}; {limit}: give whole numbers from 1 to {most:,}")
     return sorted({int(one) for one in given})
 
 
@@ -250,7 +253,7 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
     if source is not None:
         (vertex,) = ids.vertices_of([source]).tolist()
         if vertex < 0:
-            raise OocGraphError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
+            raise ArgumentError(f"source {source!r} has no edge, so its search sends nothing; choose another, or leave source out")
         return source, vertex
     best, _ = longest_row(store, "out")
     (name,) = ids.ids_of(np.array([best])).tolist()
@@ -259,6 +262,6 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
 
 def _levels(store: CSRStore, vertex: int, following_bytes: int, progress: Progress) -> tuple[Array, int, int]:
     """Search: levels in store order, vertices reached, depth."""
-    with open_runtime(store, device="cpu", following_bytes=following_bytes, progress=progress) as runtime:
+    with open_in_process(store, Resources(device="cpu"), following_bytes=following_bytes, progress=progress) as runtime:
         found = search(runtime, np.array([vertex]), progress=progress)
         return np.array(found.level), found.num_reached, found.depth

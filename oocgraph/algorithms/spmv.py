@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.arrays import devices_choice
-from oocgraph.cluster.survey import current_client
-from oocgraph.config import check_threads, settings
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.config import settings
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
-from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
+from oocgraph.resources import Resources, resources_of
 from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
@@ -35,25 +39,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@known_keywords
 def spmv(
-    graph_or_matrix: Any,
+    graph: Any,
     x: Any,
     *,
     transpose: bool = False,
     semiring: SemiringName = "plus_times",
     weight: str | None = None,
-    threads: int | None = None,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
     memory_budget: str | int | None = None,
     client: Client | None = None,
-    device: DeviceKind | None = None,
-    device_memory_budget: str | int | None = None,
-    check_pages: bool = False,
 ) -> Array:
     """Multiply a matrix and a vector: ``y_i = plus over j of times(A_ij, x_j)``.
 
     Parameters
     ----------
-    graph_or_matrix
+    graph
         A graph store or its path: A has an entry for each stored edge from i to j, an undirected edge both ways. Or a SciPy sparse
         matrix or array in CSR, CSC, or COO sorted by row or by column. Or one of CuPy, which is multiplied where it is.
     x : (num_columns,) bools or real numbers
@@ -65,21 +68,18 @@ def spmv(
         elements of x, whatever the values). Entries of a graph without weights are 1.
     weight
         Edge column that holds a graph's values; by default its weight.
-    threads
-        Compute threads; by default the cores this process may use.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. In process it keeps edges between
+        products, as many as fit, and multiplies on the processor.
+    resources
+        Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
+        (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Workers of a cluster multiply on their processors.
     memory_budget
-        Bytes that the whole process may hold (text such as ``"640M"``); by default most of what the machine leaves.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
-        A `distributed.Client`: each of its workers multiplies a part with as many nonzeros; `memory_budget` and `threads` are of each
-        worker. A graph's part is streamed from the store, which all workers see; a matrix's is sent. By default of a graph the current
-        client, if there is one; a matrix in memory is multiplied where it is.
-    device
-        ``cuda``: on all GPUs that this process sees (CUDA_VISIBLE_DEVICES), or an error that says why not. ``cpu``: on the processor.
-        ``auto``: on GPUs if they can be used. By default as configured (``auto``). Workers of a cluster multiply on their processors.
-    device_memory_budget
-        Bytes of memory that may be held of each GPU; by default most of what is free. What is multiplied may be larger: it is streamed.
-    check_pages
-        Compare what is read of the store with its checksums.
+        A `distributed.Client`: each of its workers multiplies a part with as many nonzeros; the same as in `resources`. A graph's part is
+        streamed from the store, which all workers see; a matrix's is sent. By default the current client for a graph, if there is one; a
+        matrix in memory is multiplied where it is.
 
     Returns
     -------
@@ -89,8 +89,8 @@ def spmv(
 
     Raises
     ------
-    OocGraphError
-        `x` has the wrong length or dtype, `x` or a weight is NaN, or an argument cannot be meant.
+    ArgumentError
+        `x` has the wrong length or dtype, `x` or a weight is NaN, or an argument is invalid.
     BudgetError
         The budget is too small; the message names the smallest that works, and the worker.
     DeviceError
@@ -102,8 +102,8 @@ def spmv(
 
     Notes
     -----
-    Edges of a graph are streamed, each read once, even if they would fit: for many products of one graph use
-    `oocgraph.sparse.edge_stream.EdgeStream`, which keeps them. Host bytes of a graph: x in store order, y in both, and a few
+    Edges of a graph are streamed, each read once, even if they would fit: for many products of one graph pass `runtime`, which keeps
+    them. Host bytes of a graph: x in store order, y in both, and a few
     pieces of 2 MiB of neighbours (of a compressed or remote store a few chunks); of a matrix: y, and by column a vector like it for each
     thread but one. All is charged before the run.
 
@@ -114,36 +114,43 @@ def spmv(
     [21.0, 400.0]
     """
     ring = semiring_of(semiring)
-    check_threads(threads)
-    if isinstance(graph_or_matrix, str | os.PathLike | CSRStore):
-        graph_or_matrix = open_graph(graph_or_matrix, check_pages=check_pages)
-    is_graph = isinstance(graph_or_matrix, CSRStore)
+    if isinstance(graph, str | os.PathLike | CSRStore):
+        graph = open_graph(graph)
+    is_graph = isinstance(graph, CSRStore)
+    asked = resources_of("spmv", resources, memory_budget=memory_budget, client=client, runtime=runtime, take_current=is_graph)
+    if runtime is not None:
+        if not is_graph:
+            raise ArgumentError("the runtime has loaded a graph, not this matrix; leave runtime out")
+        check_runtime(runtime, graph)
     if weight is not None and not is_graph:
-        raise OocGraphError(f"weight={weight!r} names an edge column of a graph; a matrix has values of its own")
-    if is_on_device(graph_or_matrix):
-        there: Array = _of_cupy(graph_or_matrix, x, ring, transpose, client, device, device_memory_budget)
+        raise ArgumentError(f"weight is {weight!r}, which names an edge column of a graph; a matrix has values of its own")
+    if is_on_device(graph):
+        there: Array = _of_cupy(graph, x, ring, transpose, asked)
         return there
-    client = client or (current_client() if is_graph else None)
     operand: GraphOperand | MatrixOperand
     if is_graph:
-        operand = graph_operand(graph_or_matrix, x, ring, transpose=transpose, weight=weight)
+        operand = graph_operand(graph, x, ring, transpose=transpose, weight=weight)
     else:
-        operand = matrix_operand(graph_or_matrix, x, ring, transpose=transpose)
-    if client is not None:
-        if device == "cuda" or device_memory_budget is not None:
-            raise OocGraphError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
+        operand = matrix_operand(graph, x, ring, transpose=transpose)
+    if runtime is not None and runtime.client is not None:
+        asked = replace(runtime.resources, device=None, device_memory_budget=None)
+    if asked.client:
+        if asked.device == "cuda" or asked.device_memory_budget is not None:
+            raise ArgumentError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
-        return multiply_on_cluster(operand, client=client, threads=threads, memory_budget=memory_budget)
-    knobs = settings()
-    threads = threads or knobs.threads
-    limit_bytes = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
-    y = _on_devices(operand, device or knobs.device, limit_bytes, device_memory_budget)
+        return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget)
+    if runtime is not None:
+        assert isinstance(operand, GraphOperand)
+        opened = opened_of(runtime, graph, asked)
+        return _of_graph(operand, opened, threads=runtime.resources.num_threads)
+    limit_bytes = asked.limit_bytes
+    y = _on_devices(operand, asked.device or settings().device, limit_bytes, asked.device_memory_budget)
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
-        return _of_graph(operand, threads=threads, limit_bytes=limit_bytes)
-    return _of_matrix(operand, threads=threads, limit_bytes=limit_bytes)
+        return _of_graph(operand, Unopened(limit_bytes), threads=asked.num_threads)
+    return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
 
 
 def _on_devices(
@@ -161,49 +168,53 @@ def _on_devices(
         except BudgetError as error:
             if kind != "auto" or device_memory_budget is not None:
                 raise
-            logger.warning("device: cpu, because what %s has does not do for this product: %s", devices[0].name, error)
+            logger.warning("device: cpu, because this product does not fit the memory of %s: %s", devices[0].name, error)
     elif device_memory_budget is not None:
-        raise OocGraphError(f"device_memory_budget was given, but the product would be made on the processor: {reason}")
+        raise ArgumentError(f"device_memory_budget is given, but the product would be made on the processor: {reason}")
     return None
 
 
-def _of_cupy(
-    matrix: Any, x: Any, ring: Semiring, transpose: bool, client: Any, device: str | None, device_memory_budget: str | int | None
-) -> Any:  # fmt: skip
+def _of_cupy(matrix: Any, x: Any, ring: Semiring, transpose: bool, asked: Resources) -> Any:
     """Multiply a matrix that is in a GPU's memory, there."""
     from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
     from oocgraph.arrays.cuda import device_of
 
-    if device == "cpu" or client is not None:
-        raise OocGraphError("a CuPy matrix is multiplied on its device; for the processor or a cluster give matrix.get()")
-    requested = device_memory_budget if device_memory_budget is not None else settings().device_memory_budget
+    if asked.device == "cpu" or asked.client:
+        raise ArgumentError("a CuPy matrix is multiplied on its device; for the processor or a cluster give matrix.get()")
+    requested = asked.device_memory_budget if asked.device_memory_budget is not None else settings().device_memory_budget
     there = device_of(matrix.data)
     return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
 
 
 def is_on_device(matrix: Any) -> bool:
-    """Whether a matrix is CuPy's; told by its values, so that CuPy is not imported."""
+    """Whether a matrix is CuPy's, by the module of its values: CuPy is not imported."""
     return type(getattr(matrix, "data", None)).__module__.partition(".")[0] == "cupy"
 
 
-def _of_graph(operand: GraphOperand, *, threads: int, limit_bytes: int) -> Array:
+def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads: int) -> Array:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
     load_libraries(store)
     empty = np.empty(0, operand.dtype)
     load_kernel(part_of(stored_matrix(store, transpose=operand.transpose, column=operand.column), None), empty, empty, ring)
-    budget = Budget(limit_bytes)
-    with budget.together():
-        budget.reserve("vectors", operand.vector_bytes)
-        budget.reserve("vertex ids", BLOCK_BYTES)
-        budget.reserve("threads and compiled code", SLACK_BYTES)
-        edges = EdgeStream(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
-    with returned_memory():
+
+    def opened_within(budget: Budget) -> EdgeStream:
+        with budget.all_or_none():
+            budget.reserve("vectors", operand.vector_bytes)
+            budget.reserve("vertex ids", BLOCK_BYTES)
+            budget.reserve("threads and compiled code", SLACK_BYTES)
+            return opened.edges(store, budget, transpose=operand.transpose, column=operand.column, threads=threads)
+
+    def multiplied(budget: Budget) -> Array:
+        edges = opened_within(budget)
         sums = ring.zeros(store.num_vertices, operand.dtype)
         multiply_streamed(edges, operand.in_store_order(), sums, ring)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)
         return operand.in_input_order(sums)
+
+    with returned_memory():
+        return opened.within(multiplied)
 
 
 def _of_matrix(operand: MatrixOperand, *, threads: int, limit_bytes: int) -> Array:

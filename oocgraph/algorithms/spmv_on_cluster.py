@@ -46,9 +46,9 @@ def multiply_on_cluster(
 def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options: dict[str, Any]) -> Array:
     store, ring = operand.store, operand.semiring
     addresses, nodes = find_workers(session, url, graph_fingerprint(store))
-    parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), nodes)
+    parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), numa=nodes)
     budget = Budget(effective_budget_bytes(settings().memory_budget))
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("vectors", operand.vector_bytes)
         budget.reserve("vertex ids", BLOCK_BYTES)
         budget.reserve(WORKERS_ROWS, max(part.num_lines for part in parts) * operand.dtype.itemsize)
@@ -72,7 +72,7 @@ def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[st
     parts = operand.parts(len(addresses), nodes)
     num_lines = [part.num_lines if is_by_row(part) else operand.num_rows for part in parts]
     budget = Budget(effective_budget_bytes(settings().memory_budget))
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("vectors", operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
         budget.reserve(WORKERS_ROWS, max(num_lines) * operand.dtype.itemsize)
     specs = [

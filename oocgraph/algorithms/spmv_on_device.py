@@ -16,7 +16,7 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.arrays import Device
 from oocgraph.engine.device_load import device_limit_bytes
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
@@ -49,7 +49,7 @@ def _of_graph(devices: Sequence[Device], operand: GraphOperand, limit_bytes: int
     parts = balanced_partition(matrix, len(devices))
     shares = _shares(devices, parts, operand, requested, partial(_read_stored, operand))
     budget = Budget(limit_bytes)
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("vectors", operand.vector_bytes + 2 * store.num_vertices * shares[0].dtype.itemsize)
         budget.reserve("vertex ids", BLOCK_BYTES)
         charge_host(shares, budget)
@@ -65,7 +65,7 @@ def _of_matrix(devices: Sequence[Device], operand: MatrixOperand, limit_bytes: i
     ring = operand.semiring
     shares = _shares(devices, operand.parts(len(devices)), operand, requested, None)
     budget = Budget(limit_bytes)
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("vectors", (operand.num_rows + operand.x.size) * shares[0].dtype.itemsize + operand.converted_bytes)
         charge_host(shares, budget)
     y = ring.zeros(operand.num_rows, operand.dtype)
@@ -134,7 +134,7 @@ def _refuse_nan_there(vector: Any, message: str) -> None:
     if vector.dtype.kind == "f" and vector.size:
         bad = ~((vector >= 0) | (vector < 0))
         if bool(bad.any()):
-            raise OocGraphError(message.format(f"{int(bad.argmax()):,}"))
+            raise ArgumentError(message.format(f"{int(bad.argmax()):,}"))
 
 
 def _arrays(part: Any, dtype: np.dtype[Any], semiring: Semiring) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
-from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
+from oocgraph.errors import ArgumentError, DeviceError, MissingDependencyError
 from oocgraph.types import Array, DeviceKind
 
 __all__ = ["Device", "DeviceChoice", "DeviceKind", "device_choice", "devices_choice", "open_device"]
@@ -143,7 +143,7 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
         ``cuda``, and no GPU can be used: the message says why and what to do.
     MissingDependencyError
         ``cuda``, and CuPy is not installed.
-    OocGraphError
+    ArgumentError
         `kind` is none of the three.
 
     Examples
@@ -152,7 +152,7 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
     DeviceChoice(device=None, reason='the processor was asked for')
     """
     if kind not in get_args(DeviceKind):
-        raise OocGraphError(f"device is {kind!r}; it must be one of {', '.join(get_args(DeviceKind))}")
+        raise ArgumentError(f"device is {kind!r}; it must be one of {', '.join(get_args(DeviceKind))}")
     if kind == "cpu":
         return DeviceChoice(None, "the processor was asked for")
     from oocgraph.arrays.cuda import open_cuda

@@ -121,8 +121,8 @@ class CudaDevice:
             wanted = math.prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
             free, total = self._runtime.memGetInfo()
             raise DeviceError(
-                f"{self._label} has no room for {_mib(wanted)}: {_mib(free)} of {_mib(total)} are free ({error}); set --device-memory "
-                "(device_memory_budget) to less, or end other programs that use the device (nvidia-smi lists them)"
+                f"{self._label} has no room for {_mib(wanted)}: {_mib(free)} of {_mib(total)} are free ({error}); set "
+                "device_memory_budget to less, or end other programs that use the device (nvidia-smi lists them)"
             ) from error
         return array
 
@@ -138,7 +138,7 @@ class CudaDevice:
             if error.status != ERROR_MEMORY:
                 raise
             raise DeviceError(
-                f"{_mib(num_bytes)} of host memory cannot be page-locked for {self._label} ({error}); set --memory (memory_budget) to less"
+                f"{_mib(num_bytes)} of host memory cannot be page-locked for {self._label} ({error}); set memory_budget to less"
             ) from error
         return np.frombuffer(self._cupy.cuda.PinnedMemoryPointer(memory, 0), np.uint8, num_bytes)
 
@@ -237,7 +237,7 @@ class CudaDevice:
             pool = self._pool()
             if pool is not None:
                 pool.free_all_blocks()
-        except RuntimeError as error:  # of a device that has failed: what led here has been told
+        except RuntimeError as error:  # of a device that has failed: the cause has been reported
             logger.debug("%s: %s", self._label, error)
 
     def _pool(self) -> Any:
@@ -253,13 +253,13 @@ class CudaDevice:
         status = getattr(error, "status", None)
         if status == ERROR_MEMORY or isinstance(error, MemoryError):
             return DeviceError(
-                f"{self._label} is out of memory ({error}); set --device-memory (device_memory_budget) to less, or end other programs "
+                f"{self._label} is out of memory ({error}); set device_memory_budget to less, or end other programs "
                 "that use the device (nvidia-smi lists them)"
             )
         if status in LOST:
             return DeviceError(
                 f"{self._label} has failed: {error}; this process can do nothing more with it, start a new one (nvidia-smi and the "
-                "kernel's log tell whether the device is well, --device cpu does without)"
+                "kernel's log tell whether the device is well, device='cpu' does without)"
             )
         return DeviceError(f"{self._label}: {error}")
 

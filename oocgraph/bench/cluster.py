@@ -133,9 +133,9 @@ class MeasuredRuntime(ClusterRuntime):
 
     outcome: Outcome
 
-    def search(self, *arguments: Any, **options: Any) -> Outcome:
-        """Search as `ClusterRuntime.search` does."""
-        self.outcome = super().search(*arguments, **options)
+    def search_into(self, *arguments: Any, **options: Any) -> Outcome:
+        """Search as `ClusterRuntime.search_into` does."""
+        self.outcome = super().search_into(*arguments, **options)
         return self.outcome
 
 
@@ -162,7 +162,7 @@ class ClusterSide:
     def __init__(self, runtime: MeasuredRuntime, direction: Direction, folder: Path) -> None:
         self._runtime, self._store, self._direction, self._folder = runtime, runtime.store, direction, folder
         nthreads = runtime.client.nthreads()
-        self.threads = sum(nthreads[address] for address in set(runtime.placement))
+        self.threads = sum(nthreads[address] for address in set(runtime.addresses))
         self.parts = runtime.parts
         self.load = {name: getattr(runtime, name) for name in ("load_seconds", "planes_resident", "memory_budget")}
         self.client: dict[str, int] = {}

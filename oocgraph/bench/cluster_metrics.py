@@ -24,7 +24,7 @@ class ClusterSearch:
     Attributes
     ----------
     result, outcome
-        The result, whose arrays are on disk; hops, epochs and figures of the workers.
+        The result, whose arrays are on disk; hops, epochs and metrics of the workers.
     call_seconds
         Time of the whole call of `oocgraph.bfs`: also making the result store and writing levels and parents.
     """
@@ -93,8 +93,8 @@ def sent_and_bound(iteration: Iteration, owned: Sequence[int], itemsize: int) ->
 
     Examples
     --------
-    >>> from oocgraph.results.search import PartFigures
-    >>> few, many = PartFigures(0, "a", "push", 0.1, 0, 8, 2), PartFigures(1, "b", "push", 0.1, 0, 16, 90)
+    >>> from oocgraph.results.search import PartMetrics
+    >>> few, many = PartMetrics(0, "a", "push", 0.1, 0, 8, 2), PartMetrics(1, "b", "push", 0.1, 0, 16, 90)
     >>> sent_and_bound(Iteration(1, "push", "", 1, 0, 0.1, 0, parts=(few, many)), owned=[100, 100], itemsize=4)
     (24, 24)
     """

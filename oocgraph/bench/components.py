@@ -1,7 +1,8 @@
 """Connected components beside a peer's on the same graph, and what was read for them.
 
-In: a store and how to measure. Out: a `Report`. Each round runs ours, from the store to the components in memory, then every peer on the
-graph that it holds; ratios are made inside a round and the median of the rounds counts. The last result is judged by `verify_components`.
+In: a store and how to measure. Out: a `Report`. Each round runs ours, from the store to the components in memory, ours again on a graph
+that is opened (`resident`: planes and edges are in memory, as those of a peer), then every peer on the graph that it holds; ratios are made
+inside a round and the median of the rounds counts. The last result is judged by `verify_components`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from oocgraph.algorithms.components import connected_components
+from oocgraph.algorithms.runtimes import open_runtime
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import PeerRun, open_peers
 from oocgraph.config import settings
 from oocgraph.errors import ValidationError
+from oocgraph.resources import Resources
 from oocgraph.results.components import ComponentsResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
@@ -54,13 +57,17 @@ def bench_components(
         The peer cannot run; and all that `connected_components` raises.
     """
     threads = threads or settings().threads
+    resources = Resources(memory_budget=memory_budget, threads=threads, device="cpu", client=False)
 
     def run(_number: int) -> ComponentsResult:
-        return connected_components(store, threads=threads, memory_budget=memory_budget)
+        return connected_components(store, resources=resources)
 
     with scratch_folder(scratch) as folder, open_peers("components", peer, store, threads=threads, folder=folder) as peers:
         subjects: dict[str, Callable[[int], Any]] = {one.name: one.run for one in peers}
-        found = in_turn({"ours": run, **subjects}, range(num_rounds), progress, phase="running")
+        with open_runtime(store, resources=resources) as runtime:
+            opened = {"resident": lambda _: connected_components(store, runtime=runtime)}
+            found = in_turn({"ours": run, **opened, **subjects}, range(num_rounds), progress, phase="running")
+    resident = [one.seconds for one in found["resident"]]
     ours: list[ComponentsResult] = found["ours"]
     result, seconds = ours[-1], [one.seconds for one in ours]
     metrics: dict[str, Any] = {
@@ -68,6 +75,7 @@ def bench_components(
         "threads": threads,
         "num_components": result.num_components,
         "median_seconds": statistics.median(seconds),
+        "resident_median_seconds": statistics.median(resident),
         "median_load_seconds": statistics.median(one.load_seconds for one in ours),
         "edge_bytes": result.edge_bytes,
         "plane_bytes": result.plane_bytes,
@@ -87,6 +95,7 @@ def bench_components(
             f"peer_{i}_peak_bytes": one.peak_bytes,
             f"peer_{i}_median_seconds": statistics.median(run.seconds for run in runs),
             **paired_ratios(f"ratio_to_peer_{i}", seconds, [run.seconds for run in runs]),
+            **paired_ratios(f"resident_ratio_to_peer_{i}", resident, [run.seconds for run in runs]),
         }
         if wrong := {run.count for run in runs} - {result.num_components if i == 1 else result.num_linked}:
             invalid.append(f"{one.name} finds {wrong.pop()} components, not {result.num_components}")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.engine.buffers import BufferPool
-from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.resident import LOAD_BYTES
 from oocgraph.engine.state import SearchState
@@ -63,7 +63,7 @@ class CountingRuntime(LocalRuntime):
         self._count_pages(state)
         return state
 
-    def push_levels(self, state: SearchState, last_level: int, *, few: Few | None = None) -> bool:
+    def push_levels(self, state: SearchState, last_level: int, *, few: TinyLimits | None = None) -> bool:
         """Push a tiny frontier; one level at a time, so that each is counted."""
         is_larger = super().push_levels(state, min(last_level, state.level + 1), few=few)
         self._count_pages(state)

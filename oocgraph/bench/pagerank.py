@@ -17,11 +17,11 @@ from oocgraph.algorithms.pagerank import pagerank
 from oocgraph.bench.disk import sequential_bytes_per_second
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import Peer, open_peers
-from oocgraph.config import settings
-from oocgraph.products.ranking import Precision
+from oocgraph.config import setting, settings
+from oocgraph.resources import Resources
 from oocgraph.results.pagerank import PageRankResult
 from oocgraph.store.graph import CSRStore
-from oocgraph.types import Progress
+from oocgraph.types import Precision, Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,14 @@ def bench_pagerank(
         The peer cannot run; and all that `pagerank` raises.
     """
     threads = threads or settings().threads
-    options: dict[str, Any] = {"tol": 0, "max_iter": num_iterations + 1, "weights": False}
+    resources = Resources(memory_budget=memory_budget, threads=threads, client=False)
+    options: dict[str, Any] = {"tol": 0, "max_iter": num_iterations + 1, "weight": False}
     result: PageRankResult | None = None
 
     def rank(_number: int) -> RankRun:
         nonlocal result
-        result = pagerank(store, threads=threads, memory_budget=memory_budget, precision=precision, **options)
+        with setting("precision", precision):
+            result = pagerank(store, resources=resources, **options)
         return _run_of(store, result)
 
     with scratch_folder(scratch) as folder, open_peers("pagerank", peer, store, threads=threads, folder=folder) as peers:

@@ -19,6 +19,7 @@ from typing import Protocol
 from oocgraph.bench.child import Child
 from oocgraph.bench.libraries import LIBRARIES
 from oocgraph.errors import OocGraphError
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 
 
@@ -122,7 +123,7 @@ class GapbsPeer:
         Raises
         ------
         OocGraphError
-            The program fails, or its output lacks the figures.
+            The program fails, or its output lacks the metrics.
         """
         command = [*self._start, *self._program.arguments.format(number).split()]
         with subprocess.Popen(command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
@@ -133,7 +134,7 @@ class GapbsPeer:
         trials, count = [float(text) for text in _TRIAL.findall(output)], self._program.count(output)
         if process.returncode or not trials or count is None:
             last = output.strip().splitlines()[-1:] or ["no output"]
-            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its figures ({last[0]})")
+            raise OocGraphError(f"--peer {self.name}: it ended with code {process.returncode} without its metrics ({last[0]})")
         self.peak_bytes = max(self.peak_bytes, usage.ru_maxrss * 1024)
         return PeerRun(statistics.median(trials), count)
 
@@ -180,9 +181,9 @@ def _gapbs_peers(algorithm: str, path: Path, store: CSRStore, threads: int, fold
     """Export the graph, in input order and in degree order if it has one; return a peer on each."""
     from oocgraph.export.files import export_graph
 
-    export_graph(store, folder / "input.sg", threads=threads)
+    export_graph(store, folder / "input.sg", resources=Resources(threads=threads))
     peers: list[Peer] = [GapbsPeer(algorithm, path, folder / "input.sg", threads)]
     if store.attributes.vertex_order == "degree":
-        export_graph(store, folder / "degree.sg", order="store", threads=threads)
+        export_graph(store, folder / "degree.sg", order="store", resources=Resources(threads=threads))
         peers.append(GapbsPeer(algorithm, path, folder / "degree.sg", threads, name=f"gapbs:{path} in degree order"))
     return peers

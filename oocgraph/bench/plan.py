@@ -22,6 +22,7 @@ from oocgraph.cluster.start import local_cluster
 from oocgraph.partition.policies import DIMENSIONS
 from oocgraph.plan.forecast import PlannedBFS
 from oocgraph.plan.timing import Constants
+from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
@@ -98,14 +99,14 @@ def bench_plan(
     cases: list[Compared] = []
     for case in plan.cases:
         progress(PHASE, len(cases), num_cases)
-        with open_partitioned(store, case.dimension, num_partitions=case.num_workers) as opened:
+        with open_partitioned(store, case.dimension, Resources(num_partitions=case.num_workers)) as opened:
             cases.append(_compare(case, [opened.search(np.array([vertex]))], timed=False))
     constants = None
     if timed:
         progress(PHASE, len(cases), num_cases)
         constants, found = _timed(store, vertex, num_searches, progress)
-        told = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants)
-        cases.append(_compare(told.cases[0], found, timed=True))
+        again = plan_bfs(store, NUM_WORKERS, source=plan.source, constants=constants)
+        cases.append(_compare(again.cases[0], found, timed=True))
     progress(PHASE, num_cases, num_cases)
     times = None if constants is None else asdict(constants)
     rows = [asdict(case) for case in cases]
@@ -117,7 +118,7 @@ def _timed(store: CSRStore, vertex: int, num_searches: int, progress: Progress) 
     with ExitStack() as stack:
         client = stack.enter_context(local_cluster(workers=NUM_WORKERS, threads_per_worker=1))
         calibration = stack.enter_context(Calibration(client))
-        opened = stack.enter_context(open_partitioned(store, DIMENSIONS[0], num_partitions=NUM_WORKERS, client=client))
+        opened = stack.enter_context(open_partitioned(store, DIMENSIONS[0], Resources(num_partitions=NUM_WORKERS, client=client)))
         opened.search(np.array([vertex]))
         subjects = {"constants": lambda _: calibration.measure(), "search": lambda _: opened.search(np.array([vertex]))}
         found = in_turn(subjects, range(num_searches), progress, phase="searching with two workers")

@@ -25,6 +25,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read, effective_budget_bytes
 from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed
+from oocgraph.resources import Resources
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore
@@ -147,7 +148,7 @@ def _products(matrix: Any, x: Array, threads: int, peer: str | None) -> dict[str
     products: dict[str, Callable[[], Array]] = {
         "ours": lambda: ours(parts),
         "pattern": lambda: ours(pattern),
-        "public": lambda: spmv(matrix, x, threads=threads),
+        "public": lambda: spmv(matrix, x, resources=Resources(threads=threads)),
     }
     return products if peer is None else {**products, "peer": lambda: matrix @ x}
 
@@ -246,7 +247,7 @@ def _stream(store: CSRStore, num_rounds: int, threads: int, budget: Budget, prog
     is of one product: the larger of what was asked for and what block devices delivered.
     """
     ring, arrays = semiring_of("plus_times"), [store.array("out/indptr"), store.array("out/indices")]
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("vectors", 2 * 8 * store.num_vertices)
         budget.reserve("threads and compiled code", SLACK_BYTES)
         edges = EdgeStream(store, budget, transpose=False, column=None, threads=threads)

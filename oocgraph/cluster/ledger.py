@@ -31,7 +31,7 @@ class WorkerLedger:
     Attributes
     ----------
     lock
-        Held while somebody plans what to reserve, until it is reserved.
+        Held while a reservation is planned, until it is reserved.
     """
 
     def __init__(self, worker: Any) -> None:

@@ -1,7 +1,7 @@
 """One search on a cluster, whose steps are logged: what its partitions do, and what becomes of it when a worker is lost.
 
-In: a `Crew` that holds the graph, a `SearchSpec`, a result store. Out: a `LoggedSearch` for `oocgraph.cluster.supersteps`, which makes an
-`Outcome`. After a loss each partition makes its state again from the logs, up to the last step that all have logged; that is also how a
+In: a `Placement` that holds the graph, a `SearchSpec`, a result store. Out: a `LoggedSearch` for `oocgraph.cluster.supersteps`, which makes
+an `Outcome`. After a loss each partition makes its state again from the logs, up to the last step that all have logged; that is also how a
 search is resumed after everything was lost.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from oocgraph.cluster import worker as tasks
-from oocgraph.cluster.crew import Crew
-from oocgraph.cluster.figures import Figures
+from oocgraph.cluster.metrics import Metrics
+from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.specs import SearchSpec
 from oocgraph.cluster.supersteps import Program, Step, Task
 from oocgraph.engine.part import bounds_of
-from oocgraph.partition.dealing import Dealing
+from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Iteration
 from oocgraph.store.search_store import SearchStore
@@ -33,7 +33,7 @@ class Outcome:
     Attributes
     ----------
     iterations, busy_seconds
-        Figures of all levels; time that each worker, by address, spent on steps.
+        Metrics of all levels; time that each worker, by address, spent on steps.
     bytes_requested, device_bytes
         Asked of the store's files; read from block devices.
     seconds
@@ -74,19 +74,21 @@ class LoggedSearch(Program[Outcome]):
     ----------
     spec
         With the epoch before the first.
-    dealing
+    vertex_partition
         Who owns which vertices.
     """
 
     title, label = "the search", "bfs-step"
 
-    def __init__(self, crew: Crew, dealing: Dealing, spec: SearchSpec, store: SearchStore, progress: Progress) -> None:
-        self._crew, self._session, self._store, self._spec, self._progress = crew, crew.session, store, spec, progress
+    def __init__(
+        self, placement: Placement, vertex_partition: VertexPartition, spec: SearchSpec, store: SearchStore, progress: Progress
+    ) -> None:
+        self._placement, self._session, self._store, self._spec, self._progress = placement, placement.session, store, spec, progress
         self.name, self.epoch = spec.search, spec.epoch
-        self._num_vertices, self._bounds = dealing.num_vertices, bounds_of(dealing)
-        self.figures = Figures(crew.spec.num_partitions)
+        self._num_vertices, self._bounds = vertex_partition.num_vertices, bounds_of(vertex_partition)
+        self.metrics = Metrics(placement.spec.num_partitions)
         self._first_step: int | None = None
-        self._began, self._num_moves = 0.0, crew.num_moves
+        self._began, self._num_moves = 0.0, placement.num_moves
         self._num_hops = self._num_epochs = 0
 
     def begin(self) -> Step:
@@ -102,34 +104,34 @@ class LoggedSearch(Program[Outcome]):
         return Step(last_step)
 
     def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a partition does in a step: `oocgraph.cluster.holdings.Holdings.step`."""
+        """Return what a partition does in a step: `oocgraph.cluster.worker_state.WorkerState.step`."""
         spec = self._spec if is_first else (self._spec.search, self._spec.epoch)
-        return tasks.step, (spec, self._crew.graph, partition, step)
+        return tasks.step, (spec, self._placement.graph, partition, step)
 
     def hear(self, report: dict[str, Any]) -> None:
-        """Note the figures of a step."""
-        self.figures.add(report)
+        """Note the metrics of a step."""
+        self.metrics.add(report)
 
     def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
         """Whether nothing was found: the next step would find that out; after a last level it is needed, to hear what others have found."""
         self._num_hops += 1
         self._progress(LEVEL, int(reports[-1]["level"]), 0)
-        self._progress(REACHED, self.figures.num_reached, self._num_vertices)
+        self._progress(REACHED, self.metrics.num_reached, self._num_vertices)
         return not any(int(report["num_found"]) for report in reports)
 
     def finish(self) -> Outcome:
         """Have every partition write its result."""
         seconds = time.perf_counter() - self._began
         futures = {}
-        for p, address in enumerate(self._crew.placement):
+        for p, address in enumerate(self._placement.addresses):
             key = (f"bfs-write-{uuid.uuid4().hex}", p)
-            futures[self._session.submit(address, tasks.finish, self.name, self._crew.graph, p, key=key)] = address
+            futures[self._session.submit(address, tasks.finish, self.name, self._placement.graph, p, key=key)] = address
         parts = self._session.gather(futures)
         return Outcome(
-            iterations=self.figures.iterations(),
-            busy_seconds=self.figures.busy_seconds(),
-            bytes_requested=self.figures.bytes_requested,
-            device_bytes=self.figures.device_bytes,
+            iterations=self.metrics.iterations(),
+            busy_seconds=self.metrics.busy_seconds(),
+            bytes_requested=self.metrics.bytes_requested,
+            device_bytes=self.metrics.device_bytes,
             seconds=seconds,
             result_seconds=time.perf_counter() - self._began - seconds,
             depth=max(part["depth"] for part in parts),
@@ -137,6 +139,6 @@ class LoggedSearch(Program[Outcome]):
             num_reached_edges=sum(part["num_reached_edges"] for part in parts),
             num_hops=self._num_hops,
             num_epochs=self._num_epochs,
-            num_moves=self._crew.num_moves - self._num_moves,
+            num_moves=self._placement.num_moves - self._num_moves,
             resumed_after_step=self._first_step if self._first_step is not None and self._first_step >= 0 else None,
         )

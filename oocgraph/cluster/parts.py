@@ -20,21 +20,21 @@ import numpy as np
 
 from oocgraph.closing import Closing
 from oocgraph.cluster import worker_members as members
-from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
+from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.preflight import check_client
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
-from oocgraph.cluster.survey import check_client
 from oocgraph.cluster.worker import forget, with_plugin
-from oocgraph.cluster.worker_members import Hop, MembersSpec, Told
+from oocgraph.cluster.worker_members import Hop, MembersSpec, StepReport
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.parts.member import ASKED_VERTICES
 from oocgraph.progress import LEVEL, REACHED
-from oocgraph.results.search import Exchanged, Iteration, PartFigures, Search, by_worker
+from oocgraph.results.search import Exchanged, Iteration, PartMetrics, Search, by_worker
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
@@ -94,20 +94,25 @@ class PartitionedClusterRuntime(Closing):
         )  # fmt: skip
         self.searching = threading.Lock()
         try:
-            with session.loss_told():
-                self.crew = Crew(session, spec, session.find_workers(store.url, fingerprint, result_folder), members.acquire)
+            with session.loss_reported():
+                self.placement = Placement(session, spec, session.find_workers(store.url, fingerprint, result_folder), members.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
-                self.crew.load(self._watch)
+                self.placement.load(self._watch)
         except BaseException:
             self.close()
             raise
-        self.has_broadcast = any(part["has_broadcast"] for part in self.crew.parts)
+        self.has_broadcast = any(part["has_broadcast"] for part in self.placement.parts)
         self.load_seconds = time.perf_counter() - began
 
     @property
     def memory_budget(self) -> int:
         """Bytes of all workers' budgets."""
-        return self.crew.memory_budget
+        return self.placement.memory_budget
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        check_client(self.client)
+        self.session.check()
 
     def close(self) -> None:
         """Give back what the workers hold."""
@@ -148,11 +153,10 @@ class PartitionedClusterRuntime(Closing):
         )  # fmt: skip
 
     def _run(self, traversal: _Traversal) -> Outcome:
-        check_client(self.client)
-        self.session.check()
-        with self.searching, self.session.loss_told(), Watch(self.client, traversal.name) as watch:
+        self.check()
+        with self.searching, self.session.loss_reported(), Watch(self.client, traversal.name) as watch:
             try:
-                return Supersteps(self.crew, watch).run(traversal)
+                return Supersteps(self.placement, watch).run(traversal)
             finally:
                 traversal.forget()
 
@@ -172,8 +176,9 @@ class _Traversal(Program[Outcome]):
         self, runtime: PartitionedClusterRuntime, sources: Array, take: Callable[[Iterable[tuple[Array, Array]]], None],
         depth_limit: int | None, progress: Progress,
     ) -> None:  # fmt: skip
-        self._runtime, self._crew, self._session, self._sources, self._progress = runtime, runtime.crew, runtime.session, sources, progress
-        self._take, self._num_moves = take, runtime.crew.num_moves
+        self._runtime, self._placement, self._session = runtime, runtime.placement, runtime.session
+        self._sources, self._progress = sources, progress
+        self._take, self._num_moves = take, runtime.placement.num_moves
         self._last_level = np.iinfo(np.int32).max - 1 if depth_limit is None else depth_limit
         self.final_step = None if depth_limit is None else depth_limit * (2 if runtime.has_broadcast else 1)
         self.name, self.epoch = uuid.uuid4().hex, 0
@@ -190,7 +195,7 @@ class _Traversal(Program[Outcome]):
         self._iterations: list[Iteration] = []
         self._stored_edges = self._reached = self._frontier = self._num_hops = 0
         self._began = self._started = time.perf_counter()
-        self._expanding, self._expanded, self._sent = 0.0, list[Told](), list[Told]()
+        self._expanding, self._expanded, self._sent = 0.0, list[StepReport](), list[StepReport]()
         return Step(-1)
 
     def forget(self) -> None:
@@ -202,33 +207,33 @@ class _Traversal(Program[Outcome]):
         """Return what a member does in a step: `worker_members.take_step`."""
         if self._runtime.has_broadcast:
             level, expand = (step + 1) // 2, step % 2 == 1
-            apply, cast = step > 0 and not expand, not expand and level < self._last_level
+            apply, broadcast = step > 0 and not expand, not expand and level < self._last_level
         else:
-            level, apply, cast = step, step > 0, False
+            level, apply, broadcast = step, step > 0, False
             expand = level < self._last_level
         sources = self._sources if is_first else None
         hop = Hop(
             search=self.search, name=self.name, epoch=self.epoch, lease=self._session.lease, number=step, sources=sources, apply=apply,
-            expand=expand, cast=cast,
+            expand=expand, broadcast=broadcast,
         )  # fmt: skip
         return with_plugin, (members.take_step, partition, hop)
 
     def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
-        """Put together the figures of a level; True of the last."""
-        told = [Told(*report["told"]) for report in reports]
+        """Put together the metrics of a level; True of the last."""
+        sent = [StepReport(*report["report"]) for report in reports]
         self._num_hops += 1
         has_broadcast = self._runtime.has_broadcast
         if has_broadcast and step.number % 2:
-            self._expanded, self._sent = told, self._expanded
+            self._expanded, self._sent = sent, self._expanded
             return False
         took, self._started = time.perf_counter() - self._started, time.perf_counter()
         if step.number:
             spent = took if has_broadcast else self._expanding  # the step that has applied has expanded the next level already
-            self._iterations.append(self._iteration(told, spent))
+            self._iterations.append(self._iteration(sent, spent))
             self._stored_edges += sum(one.num_edges for one in self._expanded)
-        self._frontier = sum(one.num_new for one in told)
+        self._frontier = sum(one.num_new for one in sent)
         self._reached += self._frontier
-        self._expanded, self._expanding = told, took
+        self._expanded, self._expanding = sent, took
         if step.number:
             self._progress(LEVEL, len(self._iterations), 0)
             self._progress(REACHED, self._reached, self._runtime.num_vertices)
@@ -244,16 +249,16 @@ class _Traversal(Program[Outcome]):
             bytes_requested=sum(one.bytes_read for one in self._iterations), device_bytes=0, seconds=seconds,
             result_seconds=time.perf_counter() - self._began - seconds,
             depth=max(0, len(self._iterations) - (not self._frontier)), num_reached=self._reached, num_reached_edges=self._stored_edges,
-            num_hops=self._num_hops, num_epochs=self.epoch, num_moves=self._crew.num_moves - self._num_moves, resumed_after_step=None,
+            num_hops=self._num_hops, num_epochs=self.epoch, num_moves=self._placement.num_moves - self._num_moves, resumed_after_step=None,
         )  # fmt: skip
 
-    def _iteration(self, applied: list[Told], seconds: float) -> Iteration:
-        """Put together the figures of a level, which `applied` found; what was sent before has told mirrors of its frontier."""
+    def _iteration(self, applied: list[StepReport], seconds: float) -> Iteration:
+        """Put together the metrics of a level, which `applied` found; what was sent before has brought the frontier to mirrors."""
         has_broadcast, expanded = self._runtime.has_broadcast, self._expanded
         edges = sum(one.num_edges for one in expanded)
         exchanged = [_count(GATHER if has_broadcast else ALL_TO_ALL, expanded)] + ([_count(BROADCAST, self._sent)] if has_broadcast else [])
         parts = tuple(
-            PartFigures(one.part, one.address, "push", one.busy_seconds + (two.busy_seconds if has_broadcast else 0.0), one.bytes_read,
+            PartMetrics(one.part, one.address, "push", one.busy_seconds + (two.busy_seconds if has_broadcast else 0.0), one.bytes_read,
                         one.sent + (self._sent[i].sent if has_broadcast else 0), two.num_new)
             for i, (one, two) in enumerate(zip(expanded, applied, strict=True))
         )  # fmt: skip
@@ -270,7 +275,7 @@ class _Traversal(Program[Outcome]):
             level, parent = np.full(stop - first, UNREACHED, np.int32), np.full(stop - first, no_parent(runtime.dtype), runtime.dtype)
             asked = {
                 self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease, first, stop): address
-                for p, address in enumerate(self._crew.placement)
+                for p, address in enumerate(self._placement.addresses)
             }
             for ids, parents, levels in self._session.gather(asked):
                 at = ids.astype(np.int64) - first
@@ -278,6 +283,6 @@ class _Traversal(Program[Outcome]):
             yield level, parent
 
 
-def _count(kind: str, told: Iterable[Told]) -> Exchanged:
-    every = list(told)
+def _count(kind: str, reports: Iterable[StepReport]) -> Exchanged:
+    every = list(reports)
     return Exchanged(kind, sum(one.sent for one in every), sum(len(one.receivers) for one in every))

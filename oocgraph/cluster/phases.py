@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.preflight import check_client, wait_for_worker
 from oocgraph.cluster.scheduler import fetch
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession
-from oocgraph.cluster.survey import check_client, wait_for_worker
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
-from oocgraph.partition.crew import Call
 from oocgraph.partition.cusp_spec import CuspSpec
+from oocgraph.partition.executor import Call
 from oocgraph.partition.phases import PHASES, close, run_phase
 from oocgraph.partition.stage import Stage
 from oocgraph.types import Progress
 
 
-class OnCluster:
+class DaskPhases:
     """The workers of a session, which `close` does not end.
 
     Parameters
@@ -78,8 +78,8 @@ class OnCluster:
             if future.status == "error" and type(error).__name__ != "KilledWorker":
                 raise
             raise ClusterError(
-                f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory "
-                "(--worker-memory), and start it again: nothing was left behind"
+                f"workers were lost in phase {phase!r} of the partitioning ({error}); see their logs, give them more memory, "
+                "and start it again: nothing was left behind"
             ) from error
 
     def _wait_for_worker(self) -> None:
@@ -101,7 +101,7 @@ class HeldStage:
         self.stage, self._ledger = stage, ledger
 
     def forget(self, search: str) -> None:
-        """Do nothing: nobody searches."""
+        """Do nothing: there is no search."""
 
     def close(self) -> None:
         """Have phases end at their next block; when this returns, nothing is being written any more."""

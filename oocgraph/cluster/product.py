@@ -31,9 +31,9 @@ def find_workers(session: ClusterSession, url: str | None, fingerprint: str | No
     ClusterError
         No worker comes in time, one has another version, or does not see the graph.
     """
-    told = session.find_workers(url, fingerprint)
-    addresses = sorted(told)
-    return addresses, topology_of_workers([(told[address]["host"], told[address]["numa_node"]) for address in addresses])
+    replies = session.find_workers(url, fingerprint)
+    addresses = sorted(replies)
+    return addresses, topology_of_workers([(replies[address]["host"], replies[address]["numa_node"]) for address in addresses])
 
 
 class ClusterProduct:

@@ -1,8 +1,8 @@
 """PageRank on a Dask cluster: each worker makes the ranks of a range of vertices, and gets those of all others for the next iteration.
 
-In: a `Crew` that holds the ranges, a `RankRun`. Out: `PowerIteration`, a program of `oocgraph.cluster.supersteps` that makes a `RankState`.
-Ranks are the results of tasks, and each worker keeps those of all vertices that its last iteration began with: when a worker is lost, its
-ranges go to others, and the run goes on from the last ranks that any of them has.
+In: a `Placement` that holds the ranges, a `RankRun`. Out: `PowerIteration`, a program of `oocgraph.cluster.supersteps` that makes a
+`RankState`. Ranks are the results of tasks, and each worker keeps those of all vertices that its last iteration began with: when a worker
+is lost, its ranges go to others, and the run goes on from the last ranks that any of them has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oocgraph.cluster import worker_ranks
-from oocgraph.cluster.crew import Crew
+from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.supersteps import Program, Step, Task
 from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import RankSlice, RankStep, joined, report_of
@@ -58,7 +58,7 @@ class PowerIteration(Program[RankState]):
 
     Parameters
     ----------
-    crew
+    placement
         Holds the graph.
     name
         Unique.
@@ -68,17 +68,17 @@ class PowerIteration(Program[RankState]):
 
     title, label, most_ahead = "PageRank", "pagerank-step", 2
 
-    def __init__(self, crew: Crew, name: str, run: RankRun) -> None:
-        self._crew, self._session, self._run = crew, crew.session, run
+    def __init__(self, placement: Placement, name: str, run: RankRun) -> None:
+        self._placement, self._session, self._run = placement, placement.session, run
         self.name, self.epoch, self.final_step = name, 0, run.max_iter - 1
-        self._ranges: list[tuple[int, int]] = [part["range"] for part in crew.parts]
+        self._ranges: list[tuple[int, int]] = [part["range"] for part in placement.parts]
         self._last, self._began, self._fetched = Step(-1), 0.0, (-1, np.empty(0))
 
     def begin(self) -> Step:
         """Go on from the last ranks that a worker has, or from the checkpoint, or begin."""
         self.epoch += 1
         self._began = time.perf_counter()
-        addresses, lease = sorted(set(self._crew.placement)), self._session.lease
+        addresses, lease = sorted(set(self._placement.addresses)), self._session.lease
         if self.epoch > 1:
             held = self._session.gather({self._submit(a, worker_ranks.held_step, lease): a for a in addresses})
             number, address = max(zip([-1 if one is None else one for one in held], addresses, strict=True))
@@ -133,6 +133,6 @@ class PowerIteration(Program[RankState]):
             def put(p: int, one: RankSlice) -> None:
                 rank[slice(*self._ranges[p])] = one.rank
 
-            self._session.gather(dict(zip(self._last.futures, self._crew.placement, strict=True)), put)
+            self._session.gather(dict(zip(self._last.futures, self._placement.addresses, strict=True)), put)
             self._fetched = self._last.number, rank
         return rank

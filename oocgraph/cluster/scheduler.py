@@ -79,7 +79,7 @@ def ask(client: Client, method: Callable[..., Any], *arguments: Any, **options: 
         if client.status != "running":
             raise scheduler_lost(client)
 
-    with scheduler_loss_told(client):
+    with scheduler_loss_reported(client):
         return _await(client, partial(method, *arguments, **options), check_connection, POLL_SECONDS)
 
 
@@ -164,12 +164,12 @@ def scheduler_lost(client: Client) -> ClusterError:
     status = "" if client.status == "running" else f" (client {client.status})"
     return ClusterError(
         f"the connection to the scheduler was lost{status}; start a cluster again, connect a new client, and resume a search that has a "
-        "result store (--resume with the search's --result-store)"
+        "result store (resume= with the search's result_store)"
     )
 
 
 @contextmanager
-def scheduler_loss_told(client: Client) -> Iterator[None]:
+def scheduler_loss_reported(client: Client) -> Iterator[None]:
     """Raise `scheduler_lost` where Dask raises anything because the scheduler has gone: which error that is depends on the moment."""
     from distributed.comm import CommClosedError
 

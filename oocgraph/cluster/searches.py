@@ -1,7 +1,7 @@
 """Searches on a Dask cluster: a graph that is held by its workers.
 
-In: a client, a store. Out: a `ClusterRuntime`, loaded once on the workers, that runs any number of searches. `oocgraph.cluster.crew` knows
-which worker holds what, `oocgraph.cluster.supersteps` runs a `LoggedSearch`, `oocgraph.cluster.worker` is what a worker does.
+In: a client, a store. Out: a `ClusterRuntime`, loaded once on the workers, that runs any number of searches. `oocgraph.cluster.placement`
+knows which worker holds what, `oocgraph.cluster.supersteps` runs a `LoggedSearch`, `oocgraph.cluster.worker` is what a worker does.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ import numpy as np
 
 from oocgraph.closing import Closing
 from oocgraph.cluster import worker as tasks
-from oocgraph.cluster.crew import Crew
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
+from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.preflight import check_client
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
-from oocgraph.cluster.survey import check_client
 from oocgraph.config import settings
-from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
-from oocgraph.engine.part import SearchOptions, few_of
-from oocgraph.errors import OocGraphError
-from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.engine.part import SearchOptions, tiny_limits
+from oocgraph.errors import ArgumentError
+from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.resources import Resources
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.search_fields import damaged
@@ -46,9 +47,13 @@ logger = logging.getLogger(__name__)
 class ClusterRuntime(Closing):
     """A graph on the workers of a cluster, ready for searches. Use `ClusterRuntime.open` in a ``with`` statement."""
 
+    only_searches = False
+    """Whether `oocgraph.bfs` alone takes it."""
+
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
         self.session, self.client, self.store, self.spec = session, session.client, store, spec
-        self.crew = Crew(session, spec, workers)
+        self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, client=session.client)
+        self.placement = Placement(session, spec, workers)
         self.load_seconds = 0.0
         self.searching = threading.Lock()
         self._open = ExitStack()  # one watch from first to last: to subscribe before each search would delay its first message by 10 ms
@@ -77,7 +82,7 @@ class ClusterRuntime(Closing):
         client
             A `distributed.Client`.
         num_partitions
-            Into how many the vertices are dealt; by default one for each worker.
+            Into how many the vertices are divided; by default one for each worker.
         memory_budget
             Bytes of each worker (text such as ``640M``); by default what Dask's memory limit leaves before it spills.
         threads
@@ -107,7 +112,7 @@ class ClusterRuntime(Closing):
         knobs = settings()
         n = max(1, store.num_vertices)
         if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
-            raise OocGraphError(
+            raise ArgumentError(
                 f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
             )
         with ExitStack() as opened:
@@ -129,7 +134,7 @@ class ClusterRuntime(Closing):
             )
             runtime = cls(session, store, spec, workers)
             opened.callback(runtime.close)
-            with session.loss_told():
+            with session.loss_reported():
                 runtime._load()
             opened.pop_all()
         runtime.load_seconds = time.perf_counter() - began
@@ -139,8 +144,13 @@ class ClusterRuntime(Closing):
 
     def _load(self) -> None:
         """Load the graph on the workers."""
-        self.crew.load(self._open.enter_context(Watch(self.client, self.session.lease)))
+        self.placement.load(self._open.enter_context(Watch(self.client, self.session.lease)))
         self._check_device_is_used()
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        check_client(self.client)
+        self.session.check()
 
     def close(self) -> None:
         """Give back what the workers hold for this runtime."""
@@ -148,32 +158,32 @@ class ClusterRuntime(Closing):
         self.session.close()
 
     @cached_property
-    def dealing(self) -> Dealing:
+    def vertex_partition(self) -> VertexPartition:
         """Who owns which vertices."""
-        return deal(self.store, self.spec.num_partitions)
+        return partition_vertices(self.store, self.spec.num_partitions)
 
     @property
-    def placement(self) -> list[str]:
+    def addresses(self) -> list[str]:
         """Address of the worker of each partition."""
-        return self.crew.placement
+        return self.placement.addresses
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """What each partition's worker has said of it: planes, bytes, vertices, edges."""
-        return self.crew.parts
+        return self.placement.parts
 
     @property
     def num_moves(self) -> int:
         """Partitions that went to another worker."""
-        return self.crew.num_moves
+        return self.placement.num_moves
 
     @property
     def memory_budget(self) -> int:
         """Bytes of all workers' budgets."""
-        return self.crew.memory_budget
+        return self.placement.memory_budget
 
     @property
-    def device_figures(self) -> dict[str, Any]:
+    def device_metrics(self) -> dict[str, Any]:
         """``device``: the names of the workers' devices; and what of their memory is used."""
         parts = [part for part in self.parts if part]
         return {
@@ -183,15 +193,20 @@ class ClusterRuntime(Closing):
         }
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """What a result tells of the runtime."""
-        return {"load_seconds": self.load_seconds, "planes_resident": self.planes_resident, **self.device_figures}
+    def metrics(self) -> dict[str, Any]:
+        """What a result says of the runtime: fields of `oocgraph.BFSResult`."""
+        return {
+            "load_seconds": self.load_seconds,
+            "memory_budget": self.memory_budget,
+            "planes_resident": self.planes_resident,
+            **self.device_metrics,
+        }
 
     def _check_device_is_used(self) -> None:
         """Refuse a budget of device memory that no worker can heed."""
         if self.spec.device_memory_budget is not None and not any(part["device_bytes"] for part in self.parts):
-            raise OocGraphError(
-                "device_memory_budget (--device-memory) was given, but no worker would search on a GPU; worker "
+            raise ArgumentError(
+                "device_memory_budget was given, but no worker would search on a GPU; worker "
                 f"{self.parts[0]['worker']}: {self.parts[0]['device_reason']}"
             )
 
@@ -201,14 +216,14 @@ class ClusterRuntime(Closing):
         return min((part["planes_resident"] for part in self.parts if part), default=0)
 
     @property
-    def few(self) -> Few:
-        """Limits of tiny levels for a search that begins now (`oocgraph.engine.part.few_of`); one that is resumed must reuse its own."""
-        return few_of(self.store, in_memory=all(part["in_memory"] for part in self.parts))
+    def few(self) -> TinyLimits:
+        """Limits of tiny levels for a search that begins now (`tiny_limits`); one that is resumed must reuse its own."""
+        return tiny_limits(self.store, in_memory=all(part["in_memory"] for part in self.parts))
 
-    def search(
+    def search_into(
         self,
-        sources: Array,
         result_store: SearchStore,
+        sources: Array,
         *,
         direction: Direction = "auto",
         depth_limit: int | None = None,
@@ -218,10 +233,10 @@ class ClusterRuntime(Closing):
 
         Parameters
         ----------
-        sources : (num_sources,) int64
-            Store numbers, distinct.
         result_store
             New, or of a search that was interrupted.
+        sources : (num_sources,) int64
+            Store numbers, distinct.
 
         Raises
         ------
@@ -230,9 +245,8 @@ class ClusterRuntime(Closing):
         BudgetError
             What a lost worker held does not fit on those that are left.
         """
-        check_client(self.client)
-        self.session.check()
-        few = Few(*result_store.fields.get("few", self.few))
+        self.check()
+        few = TinyLimits(*result_store.fields.get("few", self.few))
         if max(few) > QUEUE_CAPACITY:
             raise damaged(result_store.path, "few")
         options = SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few)
@@ -248,14 +262,14 @@ class ClusterRuntime(Closing):
         )
         with self.searching:  # memory is reserved for one search at a time
             try:
-                with self.session.loss_told(), Watch(self.client, name) as watch:
-                    program = LoggedSearch(self.crew, self.dealing, spec, result_store, progress)
-                    return Supersteps(self.crew, watch).run(program)
+                with self.session.loss_reported(), Watch(self.client, name) as watch:
+                    program = LoggedSearch(self.placement, self.vertex_partition, spec, result_store, progress)
+                    return Supersteps(self.placement, watch).run(program)
             finally:
                 self.session.tell_all(tasks.forget, name)
 
 
 def _device_kind(kind: DeviceKind) -> DeviceKind:
     if kind not in get_args(DeviceKind):
-        raise OocGraphError(f"device is {kind!r}; on a cluster it must be one of {', '.join(get_args(DeviceKind))}")
+        raise ArgumentError(f"device is {kind!r}; on a cluster it must be one of {', '.join(get_args(DeviceKind))}")
     return kind

@@ -1,8 +1,8 @@
-"""One computation on a Dask cluster: its workers checked before it begins, watched while it lasts, told when it has ended.
+"""One computation on a Dask cluster: its workers checked before it begins, watched while it lasts, notified when it has ended.
 
 In: a client. Out: a `ClusterSession`, under which searches, products, partitionings and traversals over parts run alike: what a worker
 must have and see, when it counts as lost, how the result of a task is fetched, and what is given back at the end. What is done about a
-lost worker differs: see `rerun` here, `oocgraph.cluster.crew` for what workers hold, and
+lost worker differs: see `rerun` here, `oocgraph.cluster.placement` for what workers hold, and
 `oocgraph.cluster.supersteps` for what is done in steps.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, Self, TypeVar
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.scheduler import ask, fetch, scheduler_loss_told, scheduler_lost, workers_of
+from oocgraph.cluster.preflight import check_client, check_workers, clients_of, wait_for_worker
+from oocgraph.cluster.scheduler import ask, fetch, scheduler_loss_reported, scheduler_lost, workers_of
 from oocgraph.cluster.silence import SilenceWatch
 from oocgraph.cluster.specs import StateLostError
-from oocgraph.cluster.survey import check_client, clients_of, survey_workers, wait_for_worker
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.config import settings
 from oocgraph.errors import ClusterError, OocGraphError
@@ -55,7 +55,7 @@ class ClusterSession:
     lease
         Name of what is reserved on the workers; begins with that of the client.
     closed
-        Whether workers have been told to give back what they hold.
+        Whether workers have been asked to give back what they hold.
 
     Raises
     ------
@@ -86,28 +86,28 @@ class ClusterSession:
             finally:
                 self._silence.__exit__(None, None, None)
 
-    def loss_told(self) -> Any:
+    def loss_reported(self) -> Any:
         """Return a context in which the loss of the scheduler is one error, whatever Dask raises."""
-        return scheduler_loss_told(self.client)
+        return scheduler_loss_reported(self.client)
 
     # Before it begins.
 
     def find_workers(
         self, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
     ) -> dict[str, dict[str, Any]]:
-        """Wait for workers, check them (`survey_workers`) and prepare them; returns what each says of itself, by address.
+        """Wait for workers, check them (`check_workers`) and prepare them; returns what each says of itself, by address.
 
         Raises
         ------
         ClusterError
             No worker comes in time, one has another version, or does not see the graph or the folder.
         """
-        with self.loss_told():
+        with self.loss_reported():
             wait_for_worker(self.client, settings().worker_timeout)
-            told = survey_workers(self.client, url, fingerprint, result_folder)
+            replies = check_workers(self.client, url, fingerprint, result_folder)
             self._release_what_is_left()
             self.prepare()
-        return told
+        return replies
 
     def prepare(self) -> None:
         """Give every worker the plugin, also those that come later or are started again."""
@@ -115,8 +115,8 @@ class ClusterSession:
 
     def _release_what_is_left(self) -> None:
         """Give back what clients hold that are gone without having closed their sessions."""
-        told = ask(self.client, self.client.run, tasks.leases, on_error="ignore")
-        if held := {lease for leases in told.values() for lease in leases}:
+        replies = ask(self.client, self.client.run, tasks.leases, on_error="ignore")
+        if held := {lease for leases in replies.values() for lease in leases}:
             there = clients_of(self.client)  # asked after the workers: who holds something and is not there has gone
             for lease in sorted(held):
                 if lease.partition("/")[0] not in there:
@@ -147,7 +147,7 @@ class ClusterSession:
         try:
             ask(self.client, self.client.run, call, name, on_error="ignore")
         except ClusterError as error:  # the scheduler has just gone, and this must not hide the message about it
-            logger.info("workers were not told to drop %s: %s", name, error)
+            logger.info("workers were not asked to drop %s: %s", name, error)
 
     def submit(self, address: str, task: Callable[..., Any], *arguments: Any, key: Any = None, elsewhere: bool = False) -> Any:
         """Submit a task for one worker; with `elsewhere`, Dask may run it on another one if that is lost."""
@@ -271,7 +271,7 @@ class ClusterSession:
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self.loss_told():
+                with self.loss_reported():
                     return compute()
             except WorkersLostError as error:
                 if attempt == ATTEMPTS:

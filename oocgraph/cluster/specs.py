@@ -22,7 +22,7 @@ class StateLostError(ClusterError):
 
 
 class LeftError(StateLostError):
-    """A task comes after its search or its client has left: nobody waits for what it returns."""
+    """A task comes after its search or its client has left: its result is not needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class GraphSpec:
     url, fingerprint
         The store, and what its workers must all see there.
     num_partitions
-        Into how many the vertices are dealt.
+        Into how many the vertices are divided.
     settings
         The client's configuration.
     memory_budget

@@ -1,8 +1,8 @@
 """A computation in steps on a cluster: one Dask task for each partition and step, several steps ahead, begun again when a worker is lost.
 
-In: a `Crew` that holds what the tasks work on, a `Program`. Out: what the program makes of it. A step depends on the steps before of all
-partitions, so it costs one hop of the scheduler; steps after the end do nothing. Each task reports in an event (`OocGraphPlugin.tell`).
-When a worker is lost, what had been submitted is dropped, the crew places its partitions again, and a new *epoch* begins where the
+In: a `Placement` that holds what the tasks work on, a `Program`. Out: what the program makes of it. A step depends on the steps before of
+all partitions, so it costs one hop of the scheduler; steps after the end do nothing. Each task reports in an event (`OocGraphPlugin.tell`).
+When a worker is lost, what had been submitted is dropped, the placement places its partitions again, and a new *epoch* begins where the
 program can go on: after the last step in the logs (searches), after the last one whose results a worker has (PageRank), or at the beginning
 (traversals over parts).
 """
@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from oocgraph.cluster.crew import MAX_IDLE_EPOCHS, Crew
 from oocgraph.cluster.events import Watch
+from oocgraph.cluster.placement import MAX_IDLE_EPOCHS, Placement
 from oocgraph.cluster.session import WorkersLostError
 from oocgraph.errors import ClusterError
 
@@ -123,11 +123,11 @@ class _Epoch:
 
 
 class Supersteps:
-    """Takes the steps of a program on the workers of `crew`; `watch` has its events."""
+    """Takes the steps of a program on the workers of `placement`; `watch` has its events."""
 
-    def __init__(self, crew: Crew, watch: Watch) -> None:
-        self._crew, self._session, self._watch = crew, crew.session, watch
-        self._ahead = crew.spec.settings.steps_ahead
+    def __init__(self, placement: Placement, watch: Watch) -> None:
+        self._placement, self._session, self._watch = placement, placement.session, watch
+        self._ahead = placement.spec.settings.steps_ahead
 
     def run(self, program: Program[Made]) -> Made:
         """Take steps until the program has ended, and return its result.
@@ -158,7 +158,7 @@ class Supersteps:
                 logger.warning("%s; its partitions are placed again", error)
             finally:
                 self._drop(epoch)
-            self._crew.place_again(self._watch)
+            self._placement.place_again(self._watch)
 
     def _drop(self, epoch: _Epoch, after: int = -2) -> None:
         """Have the scheduler forget the steps after one."""
@@ -166,7 +166,7 @@ class Supersteps:
 
     def _take_steps(self, program: Program[Any], epoch: _Epoch) -> None:
         """Submit steps, some ahead, until every partition has ended."""
-        addresses, partitions = set(self._crew.placement), len(self._crew.placement)
+        addresses, partitions = set(self._placement.addresses), len(self._placement.addresses)
         silences = 0
         while len(epoch.ended) < partitions:
             while epoch.submitted < epoch.done + min(self._ahead, program.most_ahead) and epoch.submitted != program.final_step:
@@ -184,7 +184,7 @@ class Supersteps:
         """Submit the next step of every partition."""
         before = epoch.steps[-1]
         number, futures = before.number + 1, []
-        for p, address in enumerate(self._crew.placement):
+        for p, address in enumerate(self._placement.addresses):
             function, arguments = program.task(p, number, is_first=before.number == epoch.first)
             key = (f"{program.label}-{program.name}-{program.epoch}", number, p)
             future = self._session.submit(address, function, *arguments, *before.futures, key=key)
@@ -194,7 +194,7 @@ class Supersteps:
 
     def _take_report(self, program: Program[Any], epoch: _Epoch, report: dict[str, Any]) -> None:
         """Note what a partition has done in a step, and what all have done in the steps that this completes."""
-        partitions, partition = len(self._crew.placement), int(report["partition"])
+        partitions, partition = len(self._placement.addresses), int(report["partition"])
         program.hear(report)
         epoch.reports.setdefault(int(report["step"]), {})[partition] = report
         if report["ended"]:

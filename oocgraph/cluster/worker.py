@@ -1,6 +1,6 @@
 """What a worker does: one plugin holds all that computations keep on it, and tasks work with that.
 
-Every task finds its worker's plugin by the name `PLUGIN`: its memory ledger, the partitions of searches (`Holdings`), messages to peers
+Every task finds its worker's plugin by the name `PLUGIN`: its memory ledger, the partitions of searches (`WorkerState`), messages to peers
 (`Exchange`), and by lease what other computations keep. What a task returns is all that Dask sees.
 """
 
@@ -17,9 +17,9 @@ from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from oocgraph.cluster.events import STEPS
-from oocgraph.cluster.holdings import Holdings
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.dask import Exchange
 from oocgraph.exchange.parts import FrontierPart
@@ -65,7 +65,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     ----------
     ledger
         Its memory.
-    holdings
+    worker_state
         Partitions of searches, and the searches.
     exchange
         Messages to other workers.
@@ -82,14 +82,14 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         """Begin with nothing."""
         self.worker = worker
         self.ledger = WorkerLedger(worker)
-        self.holdings = Holdings(worker, self.ledger, self.tell, self.at)
+        self.worker_state = WorkerState(worker, self.ledger, self.tell, self.at)
         self.exchange = Exchange(worker)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)
 
     def teardown(self, worker: Any) -> None:
         """Close all that is held."""
-        self.holdings.close()
+        self.worker_state.close()
         self.exchange.close()
         for lease in list(self.resident):
             self.drop(lease)
@@ -141,7 +141,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         except BudgetError as error:
             raise BudgetError(
                 f"worker {self.worker.address} cannot take {len(numbers)} of {spec.num_partitions} parts: {error}; "
-                "or use more workers (--workers) or more memory for each (--worker-memory)"
+                "or use more workers, or more memory for each"
             ) from error
 
     def shares_of(self, lease: str, number: int) -> Any:
@@ -174,7 +174,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def tell(self, report: dict[str, Any]) -> None:
         """Send the event of a step a moment later: the stream to the scheduler pauses after a message, and the task's end comes first."""
-        if report["ended"]:  # nobody waits for the task
+        if report["ended"]:  # no task waits
             self.worker.log_event(STEPS, report)
         else:
             loop = self.worker.loop
@@ -182,11 +182,11 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""
-        return sorted({*self.holdings.leases(), *list(self.resident)})
+        return sorted({*self.worker_state.leases(), *list(self.resident)})
 
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first."""
-        self.holdings.forget(search)
+        self.worker_state.forget(search)
         self.exchange.forget(search)
         for one in list(self.resident.values()):
             one.forget(search)
@@ -194,7 +194,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     def release(self, lease: str) -> None:
         """Give back what a lease holds; a step that runs ends first."""
         self._left.append(lease)
-        self.holdings.release(lease)
+        self.worker_state.release(lease)
         self.drop(lease)
 
 
@@ -216,21 +216,21 @@ def plugin() -> OocGraphPlugin:
 
 
 def acquire(plugin: OocGraphPlugin, lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
-    """Load partitions on this worker: `Holdings.acquire`."""
-    return plugin.holdings.acquire(lease, spec, partitions)
+    """Load partitions on this worker: `WorkerState.acquire`."""
+    return plugin.worker_state.acquire(lease, spec, partitions)
 
 
 def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
-    """Take one step of a search: `Holdings.step`."""
+    """Take one step of a search: `WorkerState.step`."""
     with suppress(LeftError):
-        return plugin().holdings.step(spec, graph, partition, index, parts)
+        return plugin().worker_state.step(spec, graph, partition, index, parts)
     return FrontierPart(0, False, np.empty(0, np.int64))
 
 
 def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
-    """Write a partition's result: `Holdings.finish`."""
+    """Write a partition's result: `WorkerState.finish`."""
     with suppress(LeftError):
-        return plugin().holdings.finish(search, graph, partition)
+        return plugin().worker_state.finish(search, graph, partition)
     return {}
 
 
@@ -267,4 +267,4 @@ def inventory(dask_worker: Any = None) -> dict[str, Any]:
     if PLUGIN not in dask_worker.plugins:
         return {}
     found = dask_worker.plugins[PLUGIN]
-    return {**found.holdings.inventory(), "resident": sorted(found.resident)}
+    return {**found.worker_state.inventory(), "resident": sorted(found.resident)}

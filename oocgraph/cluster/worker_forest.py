@@ -88,7 +88,7 @@ def _held(plugin: Any, lease: str, spec: ForestSpec) -> HeldForest:
         store = open_graph(spec.url, check_pages=spec.check_pages)
         load_kernels(kernel_calls(store.index_dtype))
         threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
-        with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+        with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
             charge_forest(store, budget, threads, num_vectors=NUM_VECTORS)
         return HeldForest(store, threads, budget, plugin.ledger)
 

@@ -1,7 +1,8 @@
 """What a worker does in a partitioned traversal: holds members, takes their steps, keeps the state of searches.
 
-In: a `MembersSpec` (what to load), the number of a member and what its peers have told. Out: `Told`, all that Dask sees: how many
-masters are new, figures, and whom there are messages for; the messages stay here until they are asked for (`oocgraph.exchange.dask`).
+In: a `MembersSpec` (what to load), the number of a member and what its peers have sent. Out: `StepReport`, all that Dask sees: how many
+masters are new, metrics, and which parts there are messages for; the messages stay here until they are asked for
+(`oocgraph.exchange.dask`).
 
 An iteration is two steps, `expand` and `apply` (`oocgraph.parts.member`), so two hops of the scheduler. Where masters own all their
 out-edges there is nothing to broadcast, and a step applies and expands at once: one hop.
@@ -63,8 +64,8 @@ class Hop:
         Whether the messages received are candidates.
     expand
         Whether the frontier is expanded, once the messages received (of mirrors in it, if not of candidates) are taken.
-    cast
-        Whether members that mirror the frontier are told of it, for the next step.
+    broadcast
+        Whether members that mirror the frontier receive it, for the next step.
     """
 
     search: str
@@ -75,10 +76,10 @@ class Hop:
     sources: Array | None
     apply: bool
     expand: bool
-    cast: bool
+    broadcast: bool
 
 
-class Told(NamedTuple):
+class StepReport(NamedTuple):
     """What a member has done in a step.
 
     Attributes
@@ -149,7 +150,7 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
         They do not fit; the message names the worker.
     """
     there = plugin.keep_shares(lease, spec, numbers, partial(_load, plugin, spec))
-    return [_figures(there, p, plugin.worker.address) for p in numbers]
+    return [_metrics(there, p, plugin.worker.address) for p in numbers]
 
 
 def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers:
@@ -167,14 +168,14 @@ def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers
     return HeldMembers(spec, held, dtype, budget, plugin.ledger)
 
 
-def _figures(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
+def _metrics(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
     return {
         "partition": p, "worker": address, "has_broadcast": bool(there.held.members[p].addresses.num_copies),
         "num_edges": int(there.held.members[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
     }  # fmt: skip
 
 
-def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
+def take_step(plugin: Any, p: int, step: Hop, *before: StepReport) -> StepReport:
     """Take a step of a search with one member.
 
     Parameters
@@ -182,7 +183,7 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     p
         The member.
     *before
-        What all members have told in the step before.
+        What all members have sent in the step before.
 
     Raises
     ------
@@ -191,7 +192,7 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
         Or the worker that has a message for the member is gone.
     """
     if before and not any(one.num_new for one in before):
-        return Told(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
+        return StepReport(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
     there = plugin.shares_of(step.lease, p)
     began, requested = time.perf_counter(), there.held.members[p].edges.num_bytes_read
     if step.sources is not None:
@@ -205,15 +206,15 @@ def take_step(plugin: Any, p: int, step: Hop, *before: Told) -> Told:
     num_edges, messages = _advance(there, state, step, received)
     plugin.exchange.put(step.search, step.number, p, {q: message.to_bytes() for q, message in messages.items()})
     plugin.at("transfer", step.number, p)
-    told = Told(
+    report = StepReport(
         p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
         there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,
     )  # fmt: skip
-    plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "told": list(told)})
-    return told
+    plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "report": list(report)})
+    return report
 
 
-def _receive(plugin: Any, p: int, step: Hop, before: Sequence[Told], dtype: np.dtype[Any] | None) -> dict[int, Message]:
+def _receive(plugin: Any, p: int, step: Hop, before: Sequence[StepReport], dtype: np.dtype[Any] | None) -> dict[int, Message]:
     """Fetch the messages for a member, by sender."""
     senders: dict[str, list[int]] = {}
     for one in before:
@@ -232,7 +233,7 @@ def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[
         state.apply(received)
         received = {}
     if not step.expand:
-        return 0, state.frontier() if step.cast else {}
+        return 0, state.frontier() if step.broadcast else {}
     num_edges = state.begin(received)
     there.held.expand([state], num_edges=num_edges)
     return num_edges, state.candidates()

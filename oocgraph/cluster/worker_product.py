@@ -82,7 +82,7 @@ def prepare(plugin: Any, spec: ProductSpec) -> None:
         It does not fit; the message names the worker.
     """
     _load(spec)
-    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.together():
+    with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
         budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
         budget.reserve("the part of the matrix", spec.part_bytes)
         _reserve_result(plugin, spec, budget)

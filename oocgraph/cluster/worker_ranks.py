@@ -18,10 +18,9 @@ import numpy as np
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
-from oocgraph.products.personalization import charge_wanted, wanted_of
+from oocgraph.products.personalization import charge_personalization, personalization_of
 from oocgraph.products.ranking import (
     Jumps,
-    Precision,
     RankRows,
     RankState,
     first_state,
@@ -34,7 +33,7 @@ from oocgraph.products.ranking import (
 from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.types import Array
+from oocgraph.types import Array, Precision
 
 LATER = "pieces of edges of later ranges"
 
@@ -176,14 +175,14 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
     weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
     with plugin.ledger.opening(requested) as budget:
-        with budget.together():
-            charge_wanted(store, spec.personalization, budget)
+        with budget.all_or_none():
+            charge_personalization(store, spec.personalization, budget)
             if spec.personalization is not None:
                 budget.reserve("the personalization as it was sent", 8 * store.attributes.num_input_vertices)
             budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
             budget.reserve(PIECES, max(sum(sizes), weights))
         budget.release(PIECES)
-        jumps = Jumps(store.num_vertices, spec.damping, wanted_of(store, spec.personalization), spec.precision)
+        jumps = Jumps(store.num_vertices, spec.damping, personalization_of(store, spec.personalization), spec.precision)
         strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
         for i, p in enumerate(numbers):
             budget.reserve(LATER, sum(sizes[i + 1 :]))

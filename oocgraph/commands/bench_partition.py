@@ -32,7 +32,7 @@ _COLUMNS = {
 
 @click.command("partition")
 @graph_argument
-@count_option("--parts", "num_partitions", default=4, text="Number of partitions.")
+@count_option("--partitions", "num_partitions", default=4, text="Number of partitions.")
 @click.option(
     "--policy", "policies", metavar="NAME|FILE:NAME", multiple=True, help="Policy to measure; repeat.  [default: the six of CuSP]"
 )

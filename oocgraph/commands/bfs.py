@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -11,20 +12,17 @@ from oocgraph.commands.clusters import Place, cluster_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
-    device_options,
+    device_resources_options,
     emit,
     json_option,
-    memory_option,
     overwrite_option,
     progress_bars,
-    threads_option,
 )
 from oocgraph.commands.tables import print_levels
-from oocgraph.types import Progress
 
 if TYPE_CHECKING:
+    from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
-    from oocgraph.store.graph import CSRStore
 
 DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 
@@ -32,9 +30,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
-@memory_option
-@threads_option
-@device_options
+@device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
@@ -49,12 +45,12 @@ def bfs(
     sources: tuple[str, ...],
     *,
     place: Place,
-    memory: str | None,
+    resources: Resources,
+    check_pages: bool,
     out: str | None,
     overwrite: bool,
     validate: bool,
     as_json: bool,
-    partition: str | None,
     **options: Any,
 ) -> None:
     """Search the graph store GRAPH breadth-first; several --source make one search from the set.
@@ -63,55 +59,34 @@ def bfs(
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
     whose members tell each other what they find; making them is the set-up.
 
-    Figures: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
+    Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
     """
+    from oocgraph.algorithms.bfs import bfs as search
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
     from oocgraph.verify import verify_bfs
 
-    place.check(in_process=("--partitions",) if partition is not None else ())
-    store = open_graph(graph, check_pages=options["check_pages"])
+    place.check(in_process=("--partitions",) if options["partition"] is not None else ())
+    store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     ids = VertexIds(store)
     source_ids = ids.parse(list(sources)).tolist()
-    ids.vertices_of(source_ids)  # before the load: a wrong id is told at once
+    ids.vertices_of(source_ids)  # before the load: a wrong id is reported at once
     source = source_ids[0] if len(source_ids) == 1 else source_ids
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        if partition is not None:
-            where = {**place.search_options(), "client": client, "partition": partition}
-            result = _search_anywhere(store, source, memory, progress, **where, **options)
-        elif client is None:
-            result = _search(store, source, memory, progress, **options)
-        else:
-            result = _search_anywhere(store, source, memory, progress, client=client, **place.search_options(), **options)
+        there = replace(resources, num_partitions=place.partitions, client=client)
+        result = search(store, source, resources=there, progress=progress, **place.result_options(), **options)
         result_seconds = _write(result, out, overwrite=overwrite)
     fields = {**result.summary(), "result_seconds": result_seconds, peak_name(client): sampler.peak_bytes}
     if validate:
         start = perf_counter()
-        verify_bfs(store, result, memory_budget=memory if client is None else None)
+        verify_bfs(store, result, memory_budget=resources.memory_budget if client is None else None)
         fields |= {"valid": True, "validation_seconds": perf_counter() - start}
     emit(fields, as_json=as_json, title=repr(result))
     if not as_json:
         print_levels(result.iterations)
-
-
-def _search(
-    store: CSRStore, source: Any, memory: str | None, progress: Progress, *, direction: Any, depth_limit: int | None, **options: Any
-) -> BFSResult:
-    """Search in this process; `options` are those of `oocgraph.engine.in_process.open_runtime`."""
-    from oocgraph.algorithms.bfs import bfs as search
-    from oocgraph.engine.in_process import open_runtime
-
-    with open_runtime(store, memory_budget=memory, progress=progress, **options) as runtime:
-        return search(store, source, runtime=runtime, direction=direction, depth_limit=depth_limit, progress=progress)
-
-
-def _search_anywhere(store: CSRStore, source: Any, memory: str | None, progress: Progress, **options: Any) -> BFSResult:
-    from oocgraph.algorithms.bfs import bfs as search
-
-    return search(store, source, memory_budget=memory, progress=progress, **options)
 
 
 def _write(result: BFSResult, path: str | None, *, overwrite: bool) -> float:

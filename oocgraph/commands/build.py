@@ -44,7 +44,7 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
 
 
 def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
-    """Build a store with progress bars; return the graph's attributes and the build's figures as JSON fields."""
+    """Build a store with progress bars; return the graph's attributes and the build's metrics as JSON fields."""
     from oocgraph.ingest.build import build_with_report
     from oocgraph.ingest.build_job import BuildOptions
 

@@ -73,9 +73,9 @@ class Place:
         with open_client(**self._client_options()) as client:
             yield client
 
-    def search_options(self) -> dict[str, Any]:
+    def result_options(self) -> dict[str, Any]:
         """Return arguments of `oocgraph.bfs` that only a search on a cluster has."""
-        return {"num_partitions": self.partitions, "result_store": self.result_store, "resume": self.resume}
+        return {"result_store": self.result_store, "resume": self.resume}
 
     @property
     def is_cluster(self) -> bool:
@@ -87,7 +87,7 @@ class Place:
 
 
 def peak_name(client: Client | None) -> str:
-    """Return what the peak of this process's memory is called in figures: on a cluster it is the client's alone."""
+    """Return what the peak of this process's memory is called in metrics: on a cluster it is the client's alone."""
     return "peak_host_bytes" if client is None else "client_peak_host_bytes"
 
 
@@ -97,7 +97,9 @@ _PLACE_OPTIONS = [
     click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for.  [default: one for each core or GPU]"),
     click.option("--threads-per-worker", type=click.IntRange(min=1), help="Cores of each worker to start.  [default: an equal share]"),
     click.option("--worker-memory", metavar="SIZE", callback=check_size, help="Limit of each worker to start.  [default: an equal share]"),
-    click.option("--partitions", type=click.IntRange(min=1), help="Parts to deal the vertices to.  [default: one for each worker]"),
+    click.option(
+        "--partitions", type=click.IntRange(min=1), help="Parts into which the vertices are divided.  [default: one for each worker]"
+    ),
 ]
 
 _RESULT_OPTIONS = [

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -17,7 +19,9 @@ import click
 from oocgraph import progress
 from oocgraph.memory import format_bytes, parse_bytes
 from oocgraph.text import format_number
-from oocgraph.types import DeviceKind, Progress
+from oocgraph.types import DeviceKind, Progress, ignore_progress
+
+_QUIET = "oocgraph.quiet"
 
 COMPILING = "compiling kernels (once) ..."
 
@@ -25,8 +29,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def json_option(command: Command) -> Command:
-    """Add ``--json``."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
+    """Add ``--json`` and ``--quiet``: how a command speaks."""
+    quiet = click.option(
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_quiet,
+        help="Show the answer and errors only, no progress or remarks.",
+    )
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(quiet(command))
+
+
+def _set_quiet(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    context.meta[_QUIET] = value
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
 
 
 def check_pages_option(command: Command) -> Command:
@@ -55,6 +75,29 @@ def device_options(command: Command) -> Command:
     text = "Device memory that a search on a GPU may hold, such as 4G.  [default: most of what is free]"
     size = click.option("--device-memory", "device_memory_budget", metavar="SIZE", callback=check_size, help=text)
     return kind(size(command))
+
+
+def resources_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--memory`` and ``--threads``; the command takes them together, as `resources`."""
+
+    @wraps(command)
+    def call(*, memory: str | None, threads: int | None, **options: Any) -> Any:
+        from oocgraph.resources import Resources
+
+        return command(resources=Resources(memory_budget=memory, threads=threads), **options)
+
+    decorated: Callable[..., Any] = memory_option(threads_option(call))
+    return decorated
+
+
+def device_resources_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--memory``, ``--threads``, ``--device`` and ``--device-memory``; the command takes them together, as `resources`."""
+
+    @wraps(command)
+    def call(*, resources: Any, device: Any, device_memory_budget: str | None, **options: Any) -> Any:
+        return command(resources=replace(resources, device=device, device_memory_budget=device_memory_budget), **options)
+
+    return resources_options(device_options(call))
 
 
 def overwrite_option(command: Command) -> Command:
@@ -116,6 +159,8 @@ def human(name: str, value: Any) -> str:
 
 def progress_bars() -> AbstractContextManager[Progress]:
     """Return a context whose `Progress` draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
+    if _is_quiet():
+        return nullcontext(ignore_progress)
     return progress.progress_bars(otherwise=_only_compiling)
 
 
@@ -140,9 +185,10 @@ def _is_cold(name: str) -> bool:
 
 
 def note(text: str) -> None:
-    """Print a remark beside the answer; one that nobody reads any more does not stop the work."""
-    with suppress(BrokenPipeError):
-        click.echo(text, err=True)
+    """Print a remark beside the answer; a reader that has ended does not stop the work."""
+    if not _is_quiet():
+        with suppress(BrokenPipeError):
+            click.echo(text, err=True)
 
 
 def check_result_path(path: str | None, *, overwrite: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,18 +14,19 @@ from oocgraph.commands.common import (
     check_result_path,
     emit,
     json_option,
-    memory_option,
     overwrite_option,
     progress_bars,
+    resources_options,
     tell_cold_kernels,
-    threads_option,
 )
+
+if TYPE_CHECKING:
+    from oocgraph.resources import Resources
 
 
 @click.command()
 @click.argument("graph", metavar="GRAPH")
-@memory_option
-@threads_option
+@resources_options
 @check_pages_option
 @client_options
 @click.option("--out", metavar="FILE", help="Write vertices and components: .zarr, .parquet or .csv.")
@@ -32,8 +34,7 @@ from oocgraph.commands.common import (
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def components(
-    graph: str, *, memory: str | None, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
-    **options: Any,
+    graph: str, *, resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
 
@@ -41,7 +42,7 @@ def components(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
-    Figures: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
+    Metrics: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process.
     """
     from oocgraph.algorithms.components import find_components
@@ -55,10 +56,10 @@ def components(
     tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store) if validate else 0
-        result = find_components(store, memory_budget=memory, client=client, progress=progress, following_bytes=following, **options)
+        result = find_components(store, replace(resources, client=client), progress=progress, following_bytes=following)
         began = perf_counter()
         if validate:
-            verify_components(store, result, memory_budget=memory if client is None else None)
+            verify_components(store, result, memory_budget=resources.memory_budget if client is None else None)
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)

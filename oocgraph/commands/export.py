@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import check_pages_option, emit, output_options, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import (
+    check_pages_option,
+    emit,
+    json_option,
+    overwrite_option,
+    progress_bars,
+    resources_options,
+    tell_cold_kernels,
+)
 
 
 @click.command()
@@ -15,16 +23,18 @@ from oocgraph.commands.common import check_pages_option, emit, output_options, p
 @click.option("--order", type=click.Choice(["input", "store"]), default="input", show_default=True, help="Vertex numbers in OUT.")
 @click.option("--weight", metavar="NAME", help="Edge column that gives an .npz its values.  [default: the weight, else ones]")
 @check_pages_option
-@output_options
-def export(graph: str, out: str, *, memory: str | None, as_json: bool, **options: Any) -> None:
+@resources_options
+@overwrite_option
+@json_option
+def export(graph: str, out: str, *, check_pages: bool, as_json: bool, **options: Any) -> None:
     """Write the graph store GRAPH to OUT under the input's ids: .parquet, .npz, or GAPBS .sg (isolated vertices included)."""
     from dataclasses import asdict
 
     from oocgraph.export.files import export_graph
     from oocgraph.store.graph import open_graph
 
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=check_pages)
     tell_cold_kernels("export")
     with progress_bars() as progress:
-        report = export_graph(store, out, memory_budget=memory, progress=progress, **options)
+        report = export_graph(store, out, progress=progress, **options)
     emit(asdict(report), as_json=as_json, title=f"{out}: exported from {graph}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,15 @@ from oocgraph.commands.common import (
     check_result_path,
     emit,
     json_option,
-    memory_option,
     overwrite_option,
     progress_bars,
+    resources_options,
     tell_cold_kernels,
-    threads_option,
 )
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
+    from oocgraph.resources import Resources
     from oocgraph.results.pagerank import PageRankResult
 
 PRECISIONS = ["auto", "single", "double"]
@@ -40,8 +41,7 @@ PRECISIONS = ["auto", "single", "double"]
     "--personalize", "personalized", metavar="ID[=NUMBER]", multiple=True, help="Start at this vertex instead of anywhere; repeat."
 )
 @click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
-@memory_option
-@threads_option
+@resources_options
 @check_pages_option
 @client_options
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
@@ -55,7 +55,9 @@ def pagerank(
     weight: str | None,
     unweighted: bool,
     personalized: tuple[str, ...],
-    memory: str | None,
+    precision: str,
+    check_pages: bool,
+    resources: Resources,
     place: Place,
     num_top: int,
     out: str | None,
@@ -69,25 +71,26 @@ def pagerank(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
-    Figures: seconds are of the iterations, load_seconds of what comes before; edge_bytes is what one iteration visits, kept_bytes the
+    Metrics: seconds are of the iterations, load_seconds of what comes before; edge_bytes is what one iteration visits, kept_bytes the
     part of it that stays in memory; bytes_read is the larger of the bytes requested and the device bytes of this process.
     """
     from oocgraph.algorithms.pagerank import pagerank as rank
+    from oocgraph.config import setting
     from oocgraph.errors import OocGraphError
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
 
     if weight is not None and unweighted:
-        raise OocGraphError("--weight and --unweighted cannot both be meant; give one of them")
+        raise OocGraphError("--weight and --unweighted exclude each other; give one of them")
     place.check()
-    store = open_graph(graph)
+    store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     wanted = _wanted(VertexIds(store), personalized) if personalized else None
     tell_cold_kernels("pagerank")
-    column = False if unweighted else weight
-    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        result = rank(store, weights=column, personalization=wanted, memory_budget=memory, client=client, progress=progress, **options)
+    options |= {"weight": False if unweighted else weight, "personalization": wanted}
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress, setting("precision", precision):
+        result = rank(store, resources=replace(resources, client=client), progress=progress, **options)
         result_seconds = _write(result, out, overwrite=overwrite)
         best = result.top(num_top)
     fields = {**result.summary(), "result_seconds": result_seconds}

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.clusters import Place, client_options
-from oocgraph.commands.common import check_pages_option, emit, note, output_options, progress_bars
+from oocgraph.commands.common import check_pages_option, emit, json_option, note, overwrite_option, progress_bars, resources_options
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
     from oocgraph.partition.policy import Policy
+    from oocgraph.resources import Resources
     from oocgraph.store.graph import CSRStore
     from oocgraph.store.partitions import Partitions
     from oocgraph.types import Progress
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.argument("out", metavar="OUT")
-@click.option("--parts", type=int, required=True, help="Number of partitions.")
+@click.option("--partitions", "parts", type=int, required=True, help="Number of partitions.")
 @click.option(
     "--policy",
     metavar="NAME|FILE:NAME",
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Prove that each edge is in one part, each vertex has one master, and mirrors are complete.")
 @check_pages_option
 @client_options
-@output_options
+@resources_options
+@overwrite_option
+@json_option
 def partition(
-    graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool, memory: str | None,
-    threads: int | None, check_pages: bool, overwrite: bool, place: Place, as_json: bool,
+    graph: str, out: str, *, parts: int, policy: str, read: Any, transpose: bool, slow: bool, report: bool, check: bool,
+    resources: Resources, check_pages: bool, overwrite: bool, place: Place, as_json: bool,
 ) -> None:  # fmt: skip
     """Cut the graph store GRAPH into partitions, in the folder OUT.
 
@@ -58,7 +61,7 @@ def partition(
 
     place.check()
     store, chosen = open_graph(graph, check_pages=check_pages), policy_of(policy)
-    began = perf_counter()
+    began, memory, threads = perf_counter(), resources.memory_budget, resources.threads
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         options = partition_options(
             store, parts, chosen, read=read, transposed=transpose, compiled=False if slow else None, threads=threads, memory_budget=memory,
@@ -76,7 +79,7 @@ def partition(
             if check:
                 fields |= _check(made, store, memory, progress)
             if report:
-                fields |= _search(made, store, memory, threads)
+                fields |= _search(made, store, resources)
     except BudgetError:
         if not overwrite:
             shutil.rmtree(out)  # what is refused leaves nothing behind
@@ -114,7 +117,7 @@ def policy_of(text: str) -> str | Policy:
     return policy
 
 
-def _check(made: Partitions, store: CSRStore, memory: str | None, progress: Progress) -> dict[str, Any]:
+def _check(made: Partitions, store: CSRStore, memory: str | int | None, progress: Progress) -> dict[str, Any]:
     from oocgraph.partition.check import check_partitions
 
     began = perf_counter()
@@ -122,7 +125,7 @@ def _check(made: Partitions, store: CSRStore, memory: str | None, progress: Prog
     return {"valid": True, "edges_compared": found.num_edges, "check_seconds": perf_counter() - began}
 
 
-def _search(made: Partitions, store: CSRStore, memory: str | None, threads: int | None) -> dict[str, Any]:
+def _search(made: Partitions, store: CSRStore, resources: Resources) -> dict[str, Any]:
     """Search once from the vertex with the longest list, and count what the parts send."""
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.store.vertices import VertexIds
@@ -131,7 +134,7 @@ def _search(made: Partitions, store: CSRStore, memory: str | None, threads: int 
     if store.attributes.directed and made.attributes.read != "out" and not made.attributes.transposed:
         note("no search was made to count what it sends: these parts hold in-lists only; add --transpose")
         return {}
-    result = bfs(store, source, partition=made, memory_budget=memory, threads=threads)
+    result = bfs(store, source, partition=made, resources=resources)
     summary = result.summary()
     return {"bfs_source": source, **{f"bfs_{name}": summary[name] for name in ("exchanged_bytes", "num_messages", "depth", "num_reached")}}
 

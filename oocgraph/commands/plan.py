@@ -50,6 +50,7 @@ def plan(
     """
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.plan.timing import STORED
+    from oocgraph.resources import Resources
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
 
@@ -58,7 +59,7 @@ def plan(
     if source is not None:
         ids = VertexIds(store)
         (start,) = ids.parse([source]).tolist()
-        ids.vertices_of([start])  # before anything is measured: a wrong id is told at once
+        ids.vertices_of([start])  # before anything is measured: a wrong id is reported at once
     tell_cold_kernels("forecast")
     with progress_bars() as progress:
         constants = STORED
@@ -66,7 +67,8 @@ def plan(
             from oocgraph.algorithms.calibrate import calibrate as measure
 
             constants = measure(progress)
-        found = plan_bfs(store, workers, source=start, memory=memory, threads=threads, constants=constants, progress=progress)
+        each = Resources(memory_budget=memory, threads=threads)
+        found = plan_bfs(store, workers, source=start, constants=constants, resources=each, progress=progress)
     if as_json:
         emit(found.summary(), as_json=True, title="")
         return

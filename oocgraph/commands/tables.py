@@ -12,13 +12,13 @@ from oocgraph.memory import format_bytes
 from oocgraph.results.search import by_worker, imbalance
 
 if TYPE_CHECKING:
-    from oocgraph.results.search import Iteration, WorkerFigures
+    from oocgraph.results.search import Iteration, WorkerMetrics
 
 SHOWN_LEVELS = 40
 """Levels of a listing: more are counted, not shown."""
 
 SHOWN_SHARES = 4
-"""Workers whose shares of a level are told in its line."""
+"""Workers whose shares of a level are shown in its line."""
 
 FILE_WIDTH = 160
 """Characters of a line when the output is not a terminal."""
@@ -74,12 +74,12 @@ def _level_row(iteration: Iteration, workers: Sequence[str], *, on_device: bool 
     if on_device:
         row["link_bytes"] = iteration.device.link_bytes if iteration.device else 0
     if workers:
-        figures = by_worker([iteration])
-        busy = [figures[name].busy_seconds if name in figures else 0.0 for name in workers]
+        metrics = by_worker([iteration])
+        busy = [metrics[name].busy_seconds if name in metrics else 0.0 for name in workers]
         if len(workers) <= SHOWN_SHARES:
             row["busy"] = _shares(busy)
-        row["imbalance"] = f"{imbalance(busy):.2f}" if figures else "-"
-        row["sent_bytes"] = sum(one.sent_bytes for one in figures.values())
+        row["imbalance"] = f"{imbalance(busy):.2f}" if metrics else "-"
+        row["sent_bytes"] = sum(one.sent_bytes for one in metrics.values())
     return row | {"reason": iteration.reason}
 
 
@@ -95,7 +95,7 @@ def _shares(busy_seconds: Sequence[float]) -> str:
     return " : ".join(f"{100 * one / total:.0f}" for one in busy_seconds) + " %" if total > 0 else "-"
 
 
-def _print_workers(workers: Mapping[str, WorkerFigures]) -> None:
+def _print_workers(workers: Mapping[str, WorkerMetrics]) -> None:
     """Print what each worker did in the whole search."""
     shown = list(workers.items())[:SHOWN_LEVELS]
     names = ("busy_seconds", "bytes_read", "sent_bytes", "num_found")

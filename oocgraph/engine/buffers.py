@@ -35,7 +35,7 @@ class BufferPool:
         self._free: dict[int, list[Array]] = {}
 
     def clear(self) -> None:
-        """Give back what nobody has borrowed."""
+        """Give back what is not borrowed."""
         self._free.clear()
 
     def take(self, num_bytes: int) -> Array:

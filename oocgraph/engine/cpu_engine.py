@@ -60,7 +60,7 @@ DISK_BYTE_COST = 25
 """What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s."""
 
 
-class Few(NamedTuple):
+class TinyLimits(NamedTuple):
     """Up to how many vertices and edges a frontier is tiny."""
 
     vertices: int
@@ -117,13 +117,13 @@ class Engine(Closing):
 
     # The steps, in the order in which an iteration takes them.
 
-    def push_levels(self, state: SearchState, last_level: int, *, few: Few | None = None) -> bool:
+    def push_levels(self, state: SearchState, last_level: int, *, few: TinyLimits | None = None) -> bool:
         """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left.
 
         Where `few` is given, it alone says what is tiny; else what has to be read counts too.
         """
         push = self.graph.push
-        most = few or Few(QUEUE_CAPACITY, QUEUE_CAPACITY)
+        most = few or TinyLimits(QUEUE_CAPACITY, QUEUE_CAPACITY)
         too_large = state.frontier_size > most.vertices or state.frontier_edges > most.edges
         if too_large or (push.files is None and not push.all_resident):
             return True
@@ -262,7 +262,7 @@ class Engine(Closing):
         raise NotImplementedError
 
     def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """End an iteration and record its figures."""
+        """End an iteration and record its metrics."""
         raise NotImplementedError
 
     def measure(self, state: SearchState) -> None:

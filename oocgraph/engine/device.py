@@ -18,6 +18,7 @@ from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_engine import DeviceEngine
 from oocgraph.engine.device_load import device_limit_bytes, load_device_graph
 from oocgraph.engine.device_state import DeviceArrays, DeviceState
+from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels import warm
 from oocgraph.kernels.gpu import GpuKernels
@@ -31,7 +32,7 @@ SOURCES = 1 << 12
 """Sources brought to the device at once: fewer than a queue of tiny frontiers holds, which they are the first content of."""
 
 
-class DeviceRuntime(DeviceEngine):
+class DeviceRuntime(WholeGraph, DeviceEngine):
     """A graph ready for searches on a GPU. Use `DeviceRuntime.open` in a ``with`` statement."""
 
     arrays: DeviceArrays
@@ -123,7 +124,7 @@ class DeviceRuntime(DeviceEngine):
         return self.graph.load_seconds
 
     @property
-    def device_figures(self) -> dict[str, Any]:
+    def device_metrics(self) -> dict[str, Any]:
         """Where searches run, and what they hold there."""
         return {"device": self.device.name, "device_memory_budget": self.device_limit, "device_bytes": self.device_bytes}
 
@@ -153,7 +154,7 @@ class DeviceRuntime(DeviceEngine):
             return self.staged.download(a.parent[:n]), self.staged.download(a.level32[:n] if state.wide else a.level8[:n])
 
     def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """Make the vertices found in this iteration the frontier, and record its figures."""
+        """Make the vertices found in this iteration the frontier, and record its metrics."""
         with self.naming(state):
             state.swap_frontier()
             self.measure_frontier(state)

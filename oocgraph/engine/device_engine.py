@@ -33,10 +33,10 @@ from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
 from oocgraph.plan.access import Access, AccessFacts, choose_access
 from oocgraph.plan.direction import Choice, Facts
-from oocgraph.results.search import DeviceFigures, Iteration
+from oocgraph.results.search import DeviceMetrics, Iteration
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.dependency import DependencySubgraph
-from oocgraph.subgraph.staging import StagingFigures
+from oocgraph.subgraph.staging import StagingMetrics
 from oocgraph.types import Array
 
 LINK_BYTE_COST, DISK_BYTE_COST = 80, 2000
@@ -97,7 +97,7 @@ class DeviceEngine(Closing):
         self.lifetime = Lifetime(store.url)
         self.outside_byte_cost = LINK_BYTE_COST if graph.pull.in_host_memory else DISK_BYTE_COST
         self._accesses: list[Access] = []
-        self._figures = StagingFigures()
+        self._metrics = StagingMetrics()
         self._link_bytes = 0
         self._stale: dict[int, Array] = {}
         self._failed: DeviceError | None = None
@@ -122,11 +122,11 @@ class DeviceEngine(Closing):
         self.begin(state)
 
     def begin(self, state: OnDevice) -> None:
-        """Reset counters and figures; what the last iteration found is cleared later: a pull overwrites it, a push adds to it."""
+        """Reset counters and metrics; what the last iteration found is cleared later: a pull overwrites it, a push adds to it."""
         with self.naming(state):
             self.kernels.reset()
             self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
-            self._accesses, self._figures, self._link_bytes = [], StagingFigures(), 0
+            self._accesses, self._metrics, self._link_bytes = [], StagingMetrics(), 0
 
     def facts(self, state: DeviceState) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
@@ -270,11 +270,11 @@ class DeviceEngine(Closing):
             look(rows.start, 0, num_edges, adjacency.mapped, 0, num_rows)
             return 0
         self._link_bytes += num_edges * itemsize
-        figures = self.staged.run(
+        metrics = self.staged.run(
             adjacency, rows, num_rows, num_edges, lambda buffer, e0, e1: look(rows.offset, e0, e1, buffer, e0, num_rows)
         )
-        self._figures = self._figures + figures
-        return figures.bytes_read
+        self._metrics = self._metrics + metrics
+        return metrics.bytes_read
 
     # Many tiny levels in one launch.
 
@@ -292,7 +292,7 @@ class DeviceEngine(Closing):
             self.measure(state)
             return has_grown
 
-    # Figures.
+    # Metrics.
 
     def measure(self, state: DeviceState) -> None:
         """Count again what has been reached, and the frontier if there is one."""
@@ -324,15 +324,15 @@ class DeviceEngine(Closing):
         )
 
     def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
-        """Return the figures of the iteration that ends."""
+        """Return the metrics of the iteration that ends."""
         seconds = time.perf_counter() - began
         return Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes, device=self.moved())
 
-    def moved(self) -> DeviceFigures:
+    def moved(self) -> DeviceMetrics:
         """Return what this iteration has moved to the device, and when."""
-        staged = self._figures
+        staged = self._metrics
         kinds = {access.kind for access in self._accesses}
-        return DeviceFigures(
+        return DeviceMetrics(
             access=" and ".join(sorted(kinds)) + ": " + self._accesses[-1].reason if kinds else "resident",
             link_bytes=self._link_bytes,
             num_batches=len(self._accesses),

@@ -1,7 +1,7 @@
 """Many tiny levels in one launch, on a device: one block pushes them, and the host hears of all of them at once.
 
 In: a search whose frontier is tiny and listed in a queue. Out: its state after the last level that was tiny, or that it was to find. What
-the kernel is told goes to the device in one copy, and its answer, with the log of the first levels, comes back in one.
+the kernel receives goes to the device in one copy, and its answer, with the log of the first levels, comes back in one.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import time
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.device_graph import DeviceAdjacency
 from oocgraph.engine.device_state import DeviceState
 from oocgraph.kernels import cpu
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.types import LEVEL_UNREACHED, Array
 
-TINY = Few(vertices=4096, edges=16384)
+TINY = TinyLimits(vertices=4096, edges=16384)
 """Frontiers that one block pushes, many levels in one launch; a launch and its answer cost about what 16,384 edges cost one block."""
 
 LOG_LEVELS, USUAL_LEVELS = 4096, 64
 """Levels in one such launch, and those whose log comes to the host along with the answer."""
 
 LEVEL_SLOTS = 8
-"""Numbers that such a launch is told, and those it leaves for the next."""
+"""Arguments of such a launch, and what it leaves for the next."""
 
 
 class TinyLevels:

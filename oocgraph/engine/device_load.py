@@ -52,7 +52,7 @@ def device_limit_bytes(device: Device, requested: str | int | None, *, held_byte
     if wanted > free:
         raise BudgetError(
             f"the device memory budget is {format_bytes(wanted)}, but {format_bytes(free)} of {format_bytes(device.total_bytes)} are free "
-            f"on {device.name}; set --device-memory (device_memory_budget) to less, or end other programs that use the device"
+            f"on {device.name}; set device_memory_budget to less, or end other programs that use the device"
         )
     return wanted
 

@@ -67,7 +67,9 @@ class DevicePartRuntime(PartRuntime):
 
     def __init__(self, plan: DevicePartPlan, graph: Shard[Adjacency], gpu: DeviceEngine, *, knobs: Settings) -> None:
         store, loading = plan.store, plan.loading
-        super().__init__(store, plan.dealing, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs)
+        super().__init__(
+            store, plan.vertex_partition, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=knobs
+        )
         if self._gatherer is not None:  # one set of reading threads
             self._gatherer.close()
             self._gatherer = gpu.staged.gatherer
@@ -248,9 +250,9 @@ class DevicePartRuntime(PartRuntime):
         self._take_visited(state, visited)
         return num_bytes
 
-    def annotate(self, figures: Iteration) -> Iteration:
+    def annotate(self, metrics: Iteration) -> Iteration:
         """Add how edges came to the device that are not in its memory."""
-        return replace(figures, reason="; ".join([figures.reason, *self.gpu.accesses()]), device=self.gpu.moved())
+        return replace(metrics, reason="; ".join([metrics.reason, *self.gpu.accesses()]), device=self.gpu.moved())
 
     def finish(self, state: SearchState) -> None:
         """Bring what the device has noted to the host; set parent and level of what was not reached."""

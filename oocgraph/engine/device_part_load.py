@@ -1,7 +1,7 @@
 """What a GPU worker holds of a partition: on the device its planes, row lookups and first edges; on the host the first edges, page-locked.
 
-In: a store, a dealing, shares of the worker's two budgets. Out: a `Shard` in either memory. As in `oocgraph.engine.shard_plan` the pull
-adjacency has the partition's rows at local positions and the push adjacency all rows. Both memories hold first edges, because both
+In: a store, a vertex_partition, shares of the worker's two budgets. Out: a `Shard` in either memory. As in `oocgraph.engine.shard_plan` the
+pull adjacency has the partition's rows at local positions and the push adjacency all rows. Both memories hold first edges, because both
 search: the device large levels, the host tiny ones; and where the device's end, its kernels read on in the host's.
 """
 
@@ -19,7 +19,7 @@ from oocgraph.engine.resident import LOAD_BYTES, read_into
 from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.kernels import partition as kernels
-from oocgraph.partition.dealing import Dealing
+from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_least_bytes, plan_device_residency, whole_pages
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
 from oocgraph.store.arrays import StoredArray
@@ -57,16 +57,16 @@ class DevicePartPlan(ShardPlan):
 
     Parameters
     ----------
-    store, dealing, partition, loading
+    store, vertex_partition, partition, loading
         As of `ShardPlan`; ``max_planes`` are those on the device.
     device
         Of the worker.
     """
 
-    dealing: Dealing
+    vertex_partition: VertexPartition
 
-    def __init__(self, store: CSRStore, dealing: Dealing, partition: int, loading: Loading, device: Device) -> None:
-        super().__init__(store, dealing, partition, replace(loading, max_planes=0))
+    def __init__(self, store: CSRStore, vertex_partition: VertexPartition, partition: int, loading: Loading, device: Device) -> None:
+        super().__init__(store, vertex_partition, partition, replace(loading, max_planes=0))
         self.device, self._max_planes = device, loading.max_planes
 
     def sizes(self) -> GraphSizes:
@@ -182,7 +182,7 @@ class DevicePartPlan(ShardPlan):
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         start = int(self.store.plane_offsets[plane])
         step = max(stored.unit, LOAD_BYTES // stored.dtype.itemsize)
-        blocks = self.dealing.blocks_of(self.partition)
+        blocks = self.vertex_partition.blocks_of(self.partition)
 
         def fill(position: int, out: Array) -> None:
             runs = clip_runs(*blocks, position, position + out.size)
@@ -204,7 +204,7 @@ def clip_runs(first: Array, stop: Array, local: Array, begin: int, end: int) -> 
     Parameters
     ----------
     first, stop, local : (num_runs,) int64
-        First vertex of each run, that behind its last, and local position of its first; see `Dealing.blocks_of`.
+        First vertex of each run, that behind its last, and local position of its first; see `VertexPartition.blocks_of`.
 
     Examples
     --------

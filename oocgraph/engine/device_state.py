@@ -13,7 +13,7 @@ from oocgraph.arrays import Device
 from oocgraph.engine.device_graph import LINE_BYTES
 from oocgraph.engine.state import SearchProgress
 from oocgraph.kernels.gpu import GpuKernels, marks
-from oocgraph.results.search import DeviceFigures
+from oocgraph.results.search import DeviceMetrics
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
@@ -105,12 +105,12 @@ class DeviceState(SearchProgress):
             self._kernels.widen_levels(self.arrays.level8, self.arrays.level32, self.num_vertices)
             self.wide = True
 
-    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceFigures | None:
+    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceMetrics | None:
         """Return what kernels read of host memory in a level of few edges, a line for both ends of each row."""
         if not self.tiny_from_host:
             return None
         num_bytes = num_edges * self.arrays.parent.dtype.itemsize + num_vertices * LINE_BYTES
-        return DeviceFigures(access="zero-copy: few edges", link_bytes=num_bytes)
+        return DeviceMetrics(access="zero-copy: few edges", link_bytes=num_bytes)
 
     def swap_frontier(self) -> None:
         """Make what has been found the frontier; of a whole graph."""

@@ -9,7 +9,7 @@ Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -74,6 +74,8 @@ class Forest(Closing):
     ----------
     share
         Which of how many shares of the edges are linked.
+    resident
+        Beginnings of arrays of the store that are in memory, by name: they are not read.
 
     Attributes
     ----------
@@ -85,8 +87,11 @@ class Forest(Closing):
         Bytes read; those of planes.
     """
 
-    def __init__(self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1)) -> None:
-        self.store, self.threads, self.progress, self.share = store, threads, progress, share
+    def __init__(
+        self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1),
+        resident: Mapping[str, Array] | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
         self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
         self.parent = np.arange(store.num_vertices, dtype=store.index_dtype)
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
@@ -108,7 +113,7 @@ class Forest(Closing):
             def read(start: int, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
                 neighbours = self._read(array, first + start, first + min(size, start + step))
                 kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
-                return int(neighbours.nbytes)
+                return self._num_read(array, first + start, neighbours)
 
             self.plane_bytes += sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
             self.num_planes += 1
@@ -128,7 +133,7 @@ class Forest(Closing):
                 first, offsets, begin, end = piece
                 entries = self._read(array, begin, end)
                 kernels.link_rows(self.parent, self.giant, first, offsets, skip, begin, entries.astype(self.parent.dtype, copy=False))
-                return int(entries.nbytes)
+                return self._num_read(array, begin, entries)
 
             self.num_bytes += sum(self._map(read, self._ranges(group, skip, array.dtype.itemsize)))
         self.progress("lists", len(groups), len(groups))
@@ -174,7 +179,9 @@ class Forest(Closing):
                 first, offsets = first + rows, offsets[rows:]
 
     def _read(self, array: StoredArray, start: int, stop: int) -> Array:
-        """Read elements; up to `PIECE_BYTES` into memory of the calling thread, which its next read takes again."""
+        """Read elements, unless they are in memory; up to `PIECE_BYTES` into memory of the calling thread, which its next read reuses."""
+        if self._is_resident(array, stop):
+            return self._resident[array.name][start:stop]
         if (stop - start) * array.dtype.itemsize > PIECE_BYTES:  # a part of a very long row
             return array.read(start, stop)
         piece: Array | None = getattr(self._own, "piece", None)
@@ -183,6 +190,13 @@ class Forest(Closing):
         values = piece.view(array.dtype)[: stop - start]
         array.read_into(start, values)
         return values
+
+    def _is_resident(self, array: StoredArray, stop: int) -> bool:
+        return array.name in self._resident and stop <= self._resident[array.name].size
+
+    def _num_read(self, array: StoredArray, start: int, values: Array) -> int:
+        """Return how many bytes were read of values that begin at `start`."""
+        return 0 if self._is_resident(array, start + values.size) else int(values.nbytes)
 
     def _compress(self) -> None:
         self._in_parts(lambda start, stop: kernels.compress(self.parent, start, stop))

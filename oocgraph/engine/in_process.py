@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.arrays import Device, DeviceKind, device_choice
+from oocgraph.arrays import Device, device_choice
 from oocgraph.config import settings
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 
 if TYPE_CHECKING:
@@ -18,53 +18,46 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def open_runtime(
-    graph: CSRStore | str | os.PathLike[str],
-    *,
-    device: DeviceKind | Device | None = None,
-    device_memory_budget: str | int | None = None,
-    **options: Any,
-) -> LocalRuntime | DeviceRuntime:
-    """Load a graph for many searches, where `device` says.
+def open_in_process(
+    store: CSRStore, resources: Resources, *, device: Device | None = None, **options: Any
+) -> LocalRuntime | DeviceRuntime:  # fmt: skip
+    """Load a graph for many searches, on the device that the resources name.
 
     Parameters
     ----------
-    graph
-        A graph store or its path.
+    store
+        The graph.
+    resources
+        With device ``auto`` the search is on the processor also where a budget that the GPU needs is too small, unless
+        `device_memory_budget` is given.
     device
-        ``auto``, ``cpu`` or ``cuda`` (see `oocgraph.bfs`); by default as configured. Or a device that is open. ``auto`` is the processor,
-        too, where a budget that the device needs is too small, unless `device_memory_budget` is given.
-    device_memory_budget
-        Bytes of device memory (text such as ``4G``); by default most of what is free.
+        A device that is open, instead of the one that `resources` names.
     **options
-        Of `LocalRuntime.open` and `DeviceRuntime.open`: ``memory_budget``, ``threads``, ``io_threads``, ``max_planes``, ``check_pages``,
-        ``progress``.
+        Of `LocalRuntime.open` and `DeviceRuntime.open`: ``io_threads``, ``max_planes``, ``progress``; or ``following_bytes`` of the first.
 
     Raises
     ------
     DeviceError
         ``cuda``, and no GPU can be used.
-    OocGraphError
+    ArgumentError
         Device memory was given, and no GPU can be used.
     """
-    kind = None
-    if device is None or isinstance(device, str):
-        kind = device or settings().device
-        opened, reason = device_choice(kind)
+    options |= {"memory_budget": resources.memory_budget, "threads": resources.threads}
+    kind, requested = resources.device or settings().device, resources.device_memory_budget
+    opened, reason = device_choice(kind) if device is None else (device, "it was given")
+    if device is None:
         logger.info("device: %s (%s)", "cpu" if opened is None else opened.name, reason)
-    else:
-        opened, reason = device, "it was given"
     if opened is not None:
         from oocgraph.engine.device import DeviceRuntime
 
         try:
-            return DeviceRuntime.open(graph, device=opened, device_memory_budget=device_memory_budget, **options)
+            return DeviceRuntime.open(store, device=opened, device_memory_budget=requested, **options)
         except BudgetError as error:
-            if kind != "auto" or device_memory_budget is not None:
+            if kind != "auto" or device is not None or requested is not None:
                 raise
-            logger.warning("device: cpu, because what %s has does not do for this graph: %s", opened.name, error)
-    elif device_memory_budget is not None:
-        raise OocGraphError(f"device_memory_budget (--device-memory) was given, but the search would run on the processor: {reason}")
+            logger.warning("device: cpu, because this graph does not fit the memory of %s: %s", opened.name, error)
+    elif requested is not None:
+        raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
     from oocgraph.engine.local import LocalRuntime
 
-    return LocalRuntime.open(graph, **options)
+    return LocalRuntime.open(store, **options)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any, Self
 
 from oocgraph.config import Settings, settings
@@ -16,6 +17,7 @@ from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.cpu_engine import BUFFER_BYTES, Engine
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
+from oocgraph.engine.whole import WholeGraph
 from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
@@ -28,7 +30,7 @@ from oocgraph.subgraph.extract import slice_cuts
 from oocgraph.types import Array, ProgressOption
 
 
-class LocalRuntime(Engine):
+class LocalRuntime(WholeGraph, Engine):
     """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
 
     def __init__(
@@ -106,7 +108,17 @@ class LocalRuntime(Engine):
         return self.budget.limit_bytes
 
     @property
-    def device_figures(self) -> dict[str, Any]:
+    def resident(self) -> Mapping[str, Array]:
+        """Beginnings of arrays of the store that are in host memory, by name."""
+        group, graph = self.store.pull_group, self.graph
+        return {
+            "out/indices": graph.push.resident,
+            f"{group}/indices": graph.pull.resident,
+            f"{group}/planes/indices": graph.pull.heads.edges,
+        }
+
+    @property
+    def device_metrics(self) -> dict[str, Any]:
         """Nothing: there is no GPU."""
         return {}
 
@@ -139,7 +151,7 @@ class LocalRuntime(Engine):
         state.before[:] = state.visited
 
     def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """Make the vertices found in this iteration the frontier, and record its figures."""
+        """Make the vertices found in this iteration the frontier, and record its metrics."""
         self._map(lambda a, z: cpu.difference(a, z, state.visited, state.before, state.frontier), slice_cuts(state.num_words, self.threads))
         state.level += 1
         state.pulled = choice.direction == "pull"

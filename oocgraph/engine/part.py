@@ -18,7 +18,7 @@ import numpy as np
 
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
-from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Engine, Few
+from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Engine, TinyLimits
 from oocgraph.engine.levels import iterate
 from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState
@@ -26,7 +26,7 @@ from oocgraph.errors import CorruptStoreError
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
-from oocgraph.partition.dealing import Dealing
+from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.results.search import Iteration
@@ -50,18 +50,18 @@ class SearchOptions:
     last_level
         Last level to find.
     few
-        As of `few_of`.
+        As of `tiny_limits`.
     """
 
     direction: Direction
     last_level: int
-    few: Few
+    few: TinyLimits
 
 
-def few_of(store: CSRStore, *, in_memory: bool) -> Few:
+def tiny_limits(store: CSRStore, *, in_memory: bool) -> TinyLimits:
     """Return up to how many vertices and edges a frontier has that every partition pushes alike: 0 where none is.
 
-    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they are told these numbers, and what
+    All partitions of a search, in all its epochs, must take the same levels without an exchange. So they receive these numbers, and what
     one of them holds, or loses to another graph, only makes it slower.
 
     Parameters
@@ -70,13 +70,13 @@ def few_of(store: CSRStore, *, in_memory: bool) -> Few:
         Whether every partition holds all edges.
     """
     if not isinstance(store.array("out/indices"), PlainArray):
-        return Few(0, 0)
-    return Few(QUEUE_CAPACITY if in_memory else FEW_VERTICES, QUEUE_CAPACITY)
+        return TinyLimits(0, 0)
+    return TinyLimits(QUEUE_CAPACITY if in_memory else FEW_VERTICES, QUEUE_CAPACITY)
 
 
-def bounds_of(dealing: Dealing) -> list[Bounds]:
+def bounds_of(vertex_partition: VertexPartition) -> list[Bounds]:
     """Return what the log of each partition can name."""
-    return [Bounds(num_owned, dealing.num_vertices) for num_owned in dealing.num_owned.tolist()]
+    return [Bounds(num_owned, vertex_partition.num_vertices) for num_owned in vertex_partition.num_owned.tolist()]
 
 
 class PartState(SearchState):
@@ -117,7 +117,7 @@ class PartState(SearchState):
 
     @property
     def reached(self) -> Array:
-        """Bitmap over all vertices of what has been reached, whoever owns it."""
+        """Bitmap over all vertices of what has been reached, of all owners."""
         return self._reached
 
     @property
@@ -136,7 +136,7 @@ class PartRuntime(Engine):
 
     Parameters
     ----------
-    store, dealing, partition
+    store, vertex_partition, partition
         Which vertices of which graph.
     graph
         What of it is in memory (`oocgraph.engine.shard_plan`).
@@ -149,7 +149,7 @@ class PartRuntime(Engine):
     def __init__(
         self,
         store: CSRStore,
-        dealing: Dealing,
+        vertex_partition: VertexPartition,
         partition: int,
         graph: Shard[Adjacency],
         *,
@@ -158,9 +158,9 @@ class PartRuntime(Engine):
         knobs: Settings,
     ) -> None:
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
-        self.dealing, self.partition = dealing, partition
-        self.num_owned = int(dealing.num_owned[partition])
-        self.blocks = [dealing.blocks_of(p) for p in range(dealing.num_partitions)]
+        self.vertex_partition, self.partition = vertex_partition, partition
+        self.num_owned = int(vertex_partition.num_owned[partition])
+        self.blocks = [vertex_partition.blocks_of(p) for p in range(vertex_partition.num_partitions)]
         self.own_blocks = self.blocks[partition]
         words = max(1, -(-store.num_vertices // 64))
         self.owned = np.zeros(words, np.uint64)
@@ -186,8 +186,8 @@ class PartRuntime(Engine):
         cpu.mark_vertices(sources, sources.size, state.frontier)
         state.reached[:] = state.frontier
         bits.gather_bits(*self.own_blocks, state.frontier, state.visited)
-        own = sources[self.dealing.locate(sources)[0] == self.partition]
-        positions = self.dealing.locate(own)[1]
+        own = sources[self.vertex_partition.locate(sources)[0] == self.partition]
+        positions = self.vertex_partition.locate(own)[1]
         state.parent[positions] = own
         state.levels[positions] = 0
         state.is_new = True
@@ -231,7 +231,7 @@ class PartRuntime(Engine):
     def _scatter(self, partition: int, positions: Array, rows: Array) -> None:
         """Set in `rows`, over all vertices, a partition's positions, listed or as a bitmap (uint64)."""
         if positions.size and positions.dtype != np.uint64:
-            marked = np.zeros(max(1, -(-int(self.dealing.num_owned[partition]) // 64)), np.uint64)
+            marked = np.zeros(max(1, -(-int(self.vertex_partition.num_owned[partition]) // 64)), np.uint64)
             cpu.add_vertices(positions, marked)
             positions = marked
         if positions.size:
@@ -286,7 +286,7 @@ class PartRuntime(Engine):
         options: SearchOptions,
         parts: Sequence[FrontierPart] | None,
     ) -> FrontierPart:
-        """Find the levels up to the next one whose vertices the peers have to be told.
+        """Find the levels up to the next one whose vertices the peers need.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class PartRuntime(Engine):
         return num_bytes
 
     def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """Count the own vertices found in this iteration, and record its figures."""
+        """Count the own vertices found in this iteration, and record its metrics."""
         assert isinstance(state, PartState)
         state.level += 1
         state.pulled = choice.direction == "pull"
@@ -384,9 +384,9 @@ class PartRuntime(Engine):
         seconds = time.perf_counter() - began
         state.record(self.annotate(Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes)))
 
-    def annotate(self, figures: Iteration) -> Iteration:
-        """Add to the figures of an iteration what else is known of it."""
-        return figures
+    def annotate(self, metrics: Iteration) -> Iteration:
+        """Add to the metrics of an iteration what else is known of it."""
+        return metrics
 
     def measure(self, state: SearchState) -> None:
         """Count again what has been reached."""

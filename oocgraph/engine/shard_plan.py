@@ -1,6 +1,6 @@
 """What a shard keeps in host memory: planes and row lookup of the vertices it owns, and the first edges of the whole graph.
 
-In: a store, for a part of it a dealing, the bytes that a budget leaves. Out: what of them goes to what, and then the `Shard`.
+In: a store, for a part of it a vertex_partition, the bytes that a budget leaves. Out: what of them goes to what, and then the `Shard`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oocgraph.errors import OocGraphError
 from oocgraph.kernels import partition as kernels
 from oocgraph.kernels.rows import Planes, RowLookup, explicit_rows, no_planes
 from oocgraph.memory import Budget, page_cache_bytes
-from oocgraph.partition.dealing import Dealing, local_lookup
+from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
@@ -43,29 +43,29 @@ class ShardPlan:
     ----------
     store
         The graph.
-    dealing, partition
+    vertex_partition, partition
         Which of its vertices the shard owns; None: all.
     """
 
-    def __init__(self, store: CSRStore, dealing: Dealing | None, partition: int, loading: Loading) -> None:
-        self.store, self.dealing, self.partition, self.loading = store, dealing, partition, loading
+    def __init__(self, store: CSRStore, vertex_partition: VertexPartition | None, partition: int, loading: Loading) -> None:
+        self.store, self.vertex_partition, self.partition, self.loading = store, vertex_partition, partition, loading
         self.verified = whole.for_loading(store)
         self.groups = ["out", "in"] if store.attributes.directed else ["out"]
         self.indices = [store.array(f"{group}/indices") for group in self.groups]
         self.sorted = store.attributes.vertex_order == "degree"
-        self.num_owned = store.num_vertices if dealing is None else int(dealing.num_owned[partition])
+        self.num_owned = store.num_vertices if vertex_partition is None else int(vertex_partition.num_owned[partition])
         self.lookup: RowLookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
             self.lookup = whole.sorted_lookup(self.verified)
-            if dealing is not None:
-                self.lookup = RowLookup(self.lookup.indptr, *local_lookup(dealing, partition, *self.lookup[1:]))
+            if vertex_partition is not None:
+                self.lookup = RowLookup(self.lookup.indptr, *local_lookup(vertex_partition, partition, *self.lookup[1:]))
             self.lengths = plane_lengths(self.lookup.value, self.lookup.first, self.num_owned, store.attributes.num_planes)
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
         of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
-        if self.dealing is None:
+        if self.vertex_partition is None:
             return of_graph
         n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
         lookup_bytes = 24 * self.lookup.first.size if self.lookup is not None else 0
@@ -78,7 +78,7 @@ class ShardPlan:
             plane_edges=(0, *(int(x) for x in np.cumsum(self.lengths[:-1]))),
             skew=of_graph.skew,
             checksum_bytes=of_graph.checksum_bytes,
-            part_bytes=2 * words + lookup_bytes + self.dealing.num_bytes,
+            part_bytes=2 * words + lookup_bytes + self.vertex_partition.num_bytes,
         )
 
     def residency(self, *, available_bytes: int, limit_bytes: int, shares: int = 1, least_bytes: int = 0) -> Residency:
@@ -136,9 +136,13 @@ class ShardPlan:
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
-                    num_planes = residency.num_planes if self.dealing is None and group == self.groups[-1] else 0
+                    num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
-                own = adjacencies[-1] if self.dealing is None else self._own_rows(self.dealing, adjacencies[-1], residency, pool)
+                own = (
+                    adjacencies[-1]
+                    if self.vertex_partition is None
+                    else self._own_rows(self.vertex_partition, adjacencies[-1], residency, pool)
+                )
         except BaseException:
             close_files(adjacencies)
             raise
@@ -150,8 +154,8 @@ class ShardPlan:
         """Take all rows of a group; its first planes and edges resident."""
         store, n = self.store, self.store.num_vertices
         if group == self.groups[-1] and self.sorted:
-            lookup = self.lookup if self.dealing is None and self.lookup is not None else whole.sorted_lookup(self.verified)
-        elif group == "out" or self.dealing is None:
+            lookup = self.lookup if self.vertex_partition is None and self.lookup is not None else whole.sorted_lookup(self.verified)
+        elif group == "out" or self.vertex_partition is None:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = explicit_rows(np.empty(0, np.int64))
@@ -176,18 +180,18 @@ class ShardPlan:
         """Read the first edges of a group."""
         return whole.read_parallel(array, 0, num_edges, pool)
 
-    def _own_rows(self, dealing: Dealing, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
+    def _own_rows(self, vertex_partition: VertexPartition, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
         """Take the rows of the vertices owned, at local positions, with planes; edges and files are those of `rows`."""
         store, p, k = self.store, self.partition, residency.num_planes
         lengths, offsets = self._plane_bounds(k)
-        share = float(dealing.num_edges[p]) / max(1, int(dealing.num_edges.sum()))
+        share = float(vertex_partition.num_edges[p]) / max(1, int(vertex_partition.num_edges.sum()))
         planes = np.empty(int(offsets[-1]), store.index_dtype)
         if self.lookup is not None:
             lookup = self.lookup
             if k:
-                self._take_planes(dealing, planes, offsets, k, pool)
+                self._take_planes(vertex_partition, planes, offsets, k, pool)
         else:
-            first, stop, _ = dealing.blocks_of(p)
+            first, stop, _ = vertex_partition.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
             indptr = rows.lookup.indptr
             own = indptr[v0 : v1 + 1] if indptr.size else self.verified.array(f"{self.groups[-1]}/indptr").read(v0, v1 + 1)
@@ -196,11 +200,13 @@ class ShardPlan:
                 raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
         return Adjacency(rows.stored, lookup, Planes(planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
 
-    def _take_planes(self, dealing: Dealing, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor) -> None:
+    def _take_planes(
+        self, vertex_partition: VertexPartition, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor
+    ) -> None:
         """Copy the partition's entries out of the stored planes, which are read once, in order."""
         stored = self.verified.array(f"{self.groups[-1]}/planes/indices")
         starts = self.store.plane_offsets
-        blocks = dealing.blocks_of(self.partition)
+        blocks = vertex_partition.blocks_of(self.partition)
         step = max(stored.unit, whole.LOAD_BYTES // stored.dtype.itemsize)
 
         def take(piece: tuple[int, int, int]) -> None:

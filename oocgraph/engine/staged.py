@@ -1,6 +1,6 @@
 """Edges that host threads bring to a device: the rows of a batch come down, their edges go up.
 
-In: a batch of rows in device memory. Out: launches of kernels on pieces of its edges in staging buffers, and the figures of that. All
+In: a batch of rows in device memory. Out: launches of kernels on pieces of its edges in staging buffers, and the metrics of that. All
 pinned memory of a search is here.
 """
 
@@ -19,7 +19,7 @@ from oocgraph.plan.device_residency import DeviceResidency
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.gather import Gatherer
 from oocgraph.subgraph.rows import EdgeSource, RowGatherer
-from oocgraph.subgraph.staging import Stager, StagingFigures
+from oocgraph.subgraph.staging import Stager, StagingMetrics
 from oocgraph.types import Array
 
 TRANSFER_BYTES = 1 << 20
@@ -54,7 +54,7 @@ class StagedEdges:
 
     def run(
         self, adjacency: DeviceAdjacency, rows: DependencySubgraph, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]
-    ) -> StagingFigures:
+    ) -> StagingMetrics:
         """Gather the edges that the batch asks for, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
 
         Raises

@@ -11,7 +11,7 @@ from oocgraph.kernels import cpu
 from oocgraph.kernels.rows import Marks, Tails
 from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
-from oocgraph.results.search import DeviceFigures, Iteration
+from oocgraph.results.search import DeviceMetrics, Iteration
 from oocgraph.types import LEVEL_UNREACHED, Array
 
 
@@ -22,7 +22,7 @@ def are_marked(bitmap: Array, vertices: Array) -> Array:
 
 
 class SearchProgress:
-    """How far a search is, and the figures of its iterations; wherever its arrays are.
+    """How far a search is, and the metrics of its iterations; wherever its arrays are.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class SearchProgress:
         return self.level if self.frontier_size else max(0, self.level - 1)
 
     def record(self, iteration: Iteration) -> None:
-        """Append the figures of an iteration."""
+        """Append the metrics of an iteration."""
         self._records.append(iteration)
 
     def take_log(self, log: Array, fetched_bytes: int, fetch_seconds: float) -> None:
@@ -109,16 +109,16 @@ class SearchProgress:
         self.counts[3] = self.counts[4] = 0
 
     def drain(self) -> list[Iteration | Array]:
-        """Return the figures since the last call: of single levels, or (num_levels, 5) float64 (see `take_log`)."""
+        """Return the metrics since the last call: of single levels, or (num_levels, 5) float64 (see `take_log`)."""
         records, self._records = self._records, []
         return records
 
-    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceFigures | None:
-        """Return what went to a device for a level of few edges; None where nothing is told of it."""
+    def moved_in_tiny_level(self, num_vertices: int, num_edges: int) -> DeviceMetrics | None:
+        """Return what went to a device for a level of few edges; None where nothing is known of it."""
         return None
 
     def iterations(self) -> tuple[Iteration, ...]:
-        """Return the figures of all iterations so far."""
+        """Return the metrics of all iterations so far."""
         out: list[Iteration] = []
         for record in self._records:
             if isinstance(record, Iteration):

@@ -59,7 +59,7 @@ class Steps(Protocol):
         ...
 
     def advance(self, state: Any, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
-        """End the iteration and record its figures."""
+        """End the iteration and record its metrics."""
         ...
 
 
@@ -85,7 +85,7 @@ class InProcess(Steps, Protocol):
         ...
 
     @property
-    def device_figures(self) -> dict[str, Any]:
+    def device_metrics(self) -> dict[str, Any]:
         """``device``, and what of its memory is used; empty without a GPU."""
         ...
 

@@ -141,21 +141,21 @@ class MirrorCounts:
     ----------
     mirrors : (num_members, num_members) int64
         ``[p, q]``: mirrors that p has of q's masters: candidates that p may send to q in a whole search.
-    casts : (num_members, num_members) int64
+    broadcasts : (num_members, num_members) int64
         ``[p, q]``: those of them that have out-edges: vertices that q may tell p of in a whole search.
     """
 
     mirrors: Array
-    casts: Array
+    broadcasts: Array
 
     def num_copies(self, p: int) -> int:
         """Mirrors with out-edges that all others have of p's masters."""
-        return int(self.casts[:, p].sum())
+        return int(self.broadcasts[:, p].sum())
 
     def address_bytes(self, part: PartLike) -> int:
         """Bytes of a member's `Addresses`."""
         p, members = part.index, self.mirrors.shape[0]
-        named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.casts[p].sum())
+        named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.broadcasts[p].sum())
         return int(4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * members + 2))
 
     def making_bytes(self, parts: Sequence[PartLike], p: int) -> int:
@@ -173,13 +173,13 @@ class MirrorCounts:
 def count_mirrors(parts: Sequence[PartLike], group: str) -> MirrorCounts:
     """Count who mirrors how many of whose masters: reads the owners and row pointers of all mirrors, 13 bytes each, part by part."""
     members = len(parts)
-    mirrors, casts = np.zeros((2, members, members), np.int64)
+    mirrors, broadcasts = np.zeros((2, members, members), np.int64)
     for p, part in enumerate(parts):
         if part.num_mirrors:
             owner = part.mirror_owner()
             mirrors[p] = np.bincount(owner, minlength=members)
-            casts[p] = np.bincount(owner[_have_edges(part, group)], minlength=members)
-    return MirrorCounts(mirrors, casts)
+            broadcasts[p] = np.bincount(owner[_have_edges(part, group)], minlength=members)
+    return MirrorCounts(mirrors, broadcasts)
 
 
 def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:

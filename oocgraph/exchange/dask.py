@@ -29,7 +29,7 @@ class Exchange:
     Attributes
     ----------
     outbox : dict of (n,) uint8
-        Messages that nobody has asked for yet.
+        Messages that have not been requested yet.
     """
 
     def __init__(self, worker: Any) -> None:
@@ -81,8 +81,8 @@ class Exchange:
         return {"messages": [None if message is None else to_serialize(message) for message in found]}
 
     async def _ask_all(self, search: str, hop: int, receiver: int, senders: Mapping[str, list[int]]) -> dict[int, Array | None]:
-        told = await asyncio.gather(*(self._ask(address, search, hop, receiver, numbers) for address, numbers in senders.items()))
-        return {p: message for one in told for p, message in one.items()}
+        replies = await asyncio.gather(*(self._ask(address, search, hop, receiver, numbers) for address, numbers in senders.items()))
+        return {p: message for one in replies for p, message in one.items()}
 
     async def _ask(self, address: str, search: str, hop: int, receiver: int, senders: list[int]) -> dict[int, Array | None]:
         try:

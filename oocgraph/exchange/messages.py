@@ -2,7 +2,7 @@
 
 In: places that were noted in any order (see `oocgraph.exchange.addresses`). Out: for each peer that is concerned a `Message`, whose
 vertices are a list of positions or a bitmap, whichever is fewer bytes (`oocgraph.partition.message_size` has the formulas). A list keeps
-the order in which its vertices were found: nobody needs another, and a bitmap is chosen only where its scan is cheaper than the list.
+the order in which its vertices were found: no other is needed, and a bitmap is chosen only where its scan is cheaper than the list.
 """
 
 from __future__ import annotations

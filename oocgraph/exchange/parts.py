@@ -16,7 +16,7 @@ from oocgraph.kernels import partition as bits
 from oocgraph.types import Array
 
 Blocks: TypeAlias = tuple[Array, Array, Array]
-"""``first, stop, local`` of the blocks that a partition owns: see `oocgraph.partition.dealing.Dealing.blocks_of`."""
+"""``first, stop, local`` of the blocks that a partition owns: see `oocgraph.partition.vertex_partition.VertexPartition.blocks_of`."""
 
 
 class FrontierPart(NamedTuple):

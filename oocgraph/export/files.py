@@ -20,8 +20,9 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_tables
-from oocgraph.config import check_threads, num_cores, settings
+from oocgraph.config import num_cores, settings
 from oocgraph.errors import OutputError
 from oocgraph.export.ordered_rows import InputRows, StoreRows, charge_input_order, charge_store_order, row_keys_call
 from oocgraph.export.parquet import charge_parquet, write_parquet
@@ -29,11 +30,12 @@ from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.outputs import local_path, output_place
 from oocgraph.store.scipy import weight_column
-from oocgraph.store.staging import Staging
 from oocgraph.types import Array, Progress, ProgressOption
 
 Order = Literal["input", "store"]
@@ -102,25 +104,25 @@ class Job:
         return done
 
 
+@known_keywords
 def export_graph(
-    store: CSRStore | str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    graph: CSRStore | str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     order: Order = "input",
     weight: str | None = None,
-    memory_budget: str | int | None = None,
-    threads: int | None = None,
-    check_pages: bool = False,
     overwrite: bool = False,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
     progress: ProgressOption = None,
 ) -> ExportReport:
     """Write a graph to a file that other programs read.
 
     Parameters
     ----------
-    store
+    graph
         A graph store or its path.
-    out
+    path
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
         ``.sg``: GAPBS, numbered likewise; it holds no weights.
@@ -128,14 +130,13 @@ def export_graph(
         ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out; Parquet has ids anyway.
     weight
         Numeric edge column of the values in ``.npz``; the graph's weight when not given, ones when it has none.
-    memory_budget
-        Bytes the whole process may hold; by default 1 GiB beside the interpreter, or less where the machine has less.
-    threads
-        Threads that read and sort; all usable processors when not given.
-    check_pages
-        Compare what is read of the store with its checksums.
     overwrite
-        Replace a file at `out`.
+        Replace a file at `path`.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold, the same as in `resources`; by default 1 GiB beside the interpreter, or less where the machine has
+        less.
     progress
         Called with ("export", entries done, entries); True draws a bar.
 
@@ -146,20 +147,20 @@ def export_graph(
     Raises
     ------
     OutputError
-        The extension is another, `out` exists or cannot be written, or the form cannot hold the graph; nothing is left behind.
+        The extension is another, `path` exists or cannot be written, or the form cannot hold the graph; nothing is left behind.
     BudgetError
         The budget is too small.
 
     Notes
     -----
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
-    beside `out`; Parquet holds the ids of all vertices.
+    beside `path`; Parquet holds the ids of all vertices.
     """
-    begin, path, store = time.perf_counter(), local_path(out), open_graph(store, check_pages=check_pages)
+    asked = resources_of("export_graph", resources, memory_budget=memory_budget)
+    begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)
     writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(writers)}")
-    check_threads(threads)
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
     if path.suffix == ".sg" and store.attributes.num_input_vertices > MAX_SG_VERTICES:
@@ -168,10 +169,10 @@ def export_graph(
         )
     output_place(out, kind="file", overwrite=overwrite)
     column = weight_column(store, weight) if path.suffix == ".npz" else None
-    num_threads = threads or num_cores()
-    budget = _charged(store, path.suffix, order, column, memory_budget, num_threads)
+    num_threads = asked.threads or num_cores()
+    budget = _charged(store, path.suffix, order, column, asked.memory_budget, num_threads)
     with (
-        Staging(path, overwrite=overwrite) as staged, Workers(num_threads) as workers, watched(progress) as shown, returned_memory(),
+        AtomicOutput(path, overwrite=overwrite) as staged, Workers(num_threads) as workers, watched(progress) as shown, returned_memory(),
     ):  # fmt: skip
         job = Job(store, order, budget, workers, staged.folder / "scratch", shown)
         writers[path.suffix](job, staged.path, column)
@@ -203,7 +204,7 @@ def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, mem
     elif order == "input":
         load_kernels([row_keys_call(store)])
     budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
-    with budget.together():
+    with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
         if suffix == ".parquet":
             charge_parquet(store, budget=budget, num_threads=num_threads)

@@ -1,7 +1,7 @@
 """The rows of a stored CSR as a stream of offsets and a stream of neighbours, in store order or in input order.
 
 In: a store and one of its groups. Out: what a file format of CSR arrays holds, block by block. Store order is a
-copy. Input order is an external sort: entries become keys (row position, neighbour position), are dealt to temporary files by ranges
+copy. Input order is an external sort: entries become keys (row position, neighbour position), are distributed to temporary files by ranges
 of rows, and each file is sorted; so memory stays bounded, and the disk moves each entry twice more (8 bytes).
 """
 
@@ -41,21 +41,21 @@ ENTRY_BYTES = 40
 """Bytes that an entry takes while its file is sorted: the key, and the results on their way to the output."""
 
 BLOCK_BYTES = 24
-"""Bytes that an entry takes while it becomes a key and is dealt to a file."""
+"""Bytes that an entry takes while it becomes a key and is distributed to a file."""
 
 BLOCK_ENTRIES = 1 << 20
-"""Entries dealt at once."""
+"""Entries distributed at once."""
 
 _SAMPLE = 16
 """Rows between two known sizes when rows are cut into ranges: half a byte a row."""
 
 MIN_ENTRIES = 1 << 16
-"""Entries that each thread sorts, and deals, at the least."""
+"""Entries that each thread sorts, and distributes, at the least."""
 
 _STREAM_BYTES = 128
 """What an id takes while it is streamed; of strings beside the ids, of which eight copies are held."""
 
-SORTING = "dealing and sorting"
+SORTING = "vertex_partition and sorting"
 """Name of the reservation that blocks and files are sized by."""
 
 Done = Callable[[int], None]
@@ -116,7 +116,7 @@ class InputRows:
     budget
         What `charge_input_order` has charged it with is used, and blocks and files are sized by what is left.
     workers
-        Threads that deal and sort.
+        Threads that distribute and sort.
     scratch
         Folder of the temporary files.
 
@@ -167,7 +167,7 @@ class InputRows:
             Folder(self._scratch / f"entries-{self.group}"), balanced_bins(0, self.num_rows << KEY_SHIFT, num_bins, self._below), dtypes
         )
 
-        def deal(rows: RowBlock) -> None:
+        def partition_vertices(rows: RowBlock) -> None:
             scratch, size = self.workers.scratch, rows.num_entries
             keys = scratch.get("keys", size, np.uint64)
             entries, values = read_entries(self.store, self.group, self.column, rows.start, rows.stop)
@@ -175,7 +175,7 @@ class InputRows:
             files.append((keys,) if values is None else (keys, values), scratch)
             done(size)
 
-        self.workers.each(deal, row_blocks(self.store, self.group, max_entries=block, whole_rows=False))
+        self.workers.each(partition_vertices, row_blocks(self.store, self.group, max_entries=block, whole_rows=False))
         largest = int(files.counts.max(initial=0))
         if largest > capacity * self.workers.num_threads:
             need = self._budget.promised_bytes + largest * (ENTRY_BYTES + payload)
@@ -248,7 +248,7 @@ def stream_bytes(store: CSRStore) -> int:
 
 
 def _least_bytes(store: CSRStore, group: str, payload: int, num_threads: int) -> int:
-    """Bytes without which entries cannot be dealt and sorted: a range of rows is an even share, and at most `_SAMPLE` rows more."""
+    """Bytes without which entries cannot be distributed and sorted: a range of rows is an even share, and at most `_SAMPLE` rows more."""
     share = store.attributes.num_stored_edges // MAX_BINS + MIN_ENTRIES
     largest = share + _longest_rows(store, group)
     each = MIN_ENTRIES * (ENTRY_BYTES + BLOCK_BYTES + 2 * payload)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_strings
 from oocgraph.config import settings
+from oocgraph.errors import ArgumentError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for, written_bytes
@@ -27,11 +29,12 @@ from oocgraph.ingest.sources import open_requested
 from oocgraph.kernels.build import compile_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, ProgressOption, VertexOrder
+from oocgraph.types import Duplicates, ProgressOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,53 +67,51 @@ class BuildReport:
     phases: dict[str, float]
 
 
+@known_keywords
 def build_csr(
-    source: Any,
-    store: str | os.PathLike[str],
+    edges: Any,
+    path: str | os.PathLike[str],
     *,
+    columns: Sequence[str | None] | None = None,
+    weight: str | None = None,
     directed: bool | None = None,
-    weight_column: str | None = None,
-    edge_columns: Sequence[str] = (),
-    source_column: str | None = None,
-    target_column: str | None = None,
     num_vertices: int | None = None,
     duplicates: Duplicates | None = None,
     keep_self_loops: bool = False,
-    vertex_order: VertexOrder = "degree",
-    memory_budget: str | int | None = None,
-    codec: Codec = "none",
     overwrite: bool = False,
-    threads: int | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
     progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a graph store from an edge list, of any size, within a memory budget.
 
     Parameters
     ----------
-    source
+    edges
         A path, an object in memory (see `open_source`), or an `EdgeSource`.
-    store
+    path
         Folder to create, on a local file system.
+    columns
+        Names of the columns of sources and targets, then of columns that are kept with the edges: ``("from", "to", "time")``. None for a
+        name: as `open_source` finds it. By default the usual names, and no further columns.
+    weight
+        Column of the weights; by default a column ``weight``, where there is one.
     directed
         Default: what the source says, else undirected.
-    weight_column, edge_columns, source_column, target_column, num_vertices
-        Columns to use, and declared vertices ``0 .. num_vertices - 1``, as in `open_source`.
+    num_vertices
+        Declares that the vertices are ``0 .. num_vertices - 1``.
     duplicates
         What becomes of an edge that occurs more than once, judged on its ends and its edge columns: ``drop`` (the default without
         weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
         With weights ``drop`` means ``min``, without them these four mean ``drop``; the store's ``attributes.duplicates`` says which.
     keep_self_loops
         Keep edges from a vertex to itself; otherwise they are dropped, and their vertices are kept.
-    vertex_order
-        ``degree``: number vertices by descending degree; ``original``: by ascending id.
-    memory_budget
-        What the process may hold, such as ``"2G"``; default: what the machine leaves.
-    codec
-        Compression of the arrays.
     overwrite
         Replace a store that exists, once the new one is complete.
-    threads
-        Threads that work; default: the cores that this process may use.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold, such as ``"2G"``; the same as in `resources`.
     progress
         Called with each step's name, and how much of it is done; True draws bars.
 
@@ -127,11 +128,12 @@ def build_csr(
     BudgetError
         The memory budget is too small.
     OutputError
-        `store` exists already or cannot be written, or the disk is full. Nothing is left behind.
+        `path` exists already or cannot be written, or the disk is full. Nothing is left behind.
 
     Notes
     -----
-    Peak host bytes: `memory_budget`. Temporary files, on the disk of `store`: about 16 bytes an edge (undirected; columns twice more).
+    Peak host bytes: `memory_budget`. Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
     ----------
@@ -145,23 +147,37 @@ def build_csr(
     ...     graph.num_vertices, graph.num_edges
     (3, 2)
     """
+    asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget), settings()
+    source_column, target_column, *kept = _checked_columns(columns)
     options = BuildOptions(
         directed=directed,
-        weight_column=weight_column,
-        edge_columns=edge_columns,
+        weight_column=weight,
+        edge_columns=kept,
         source_column=source_column,
         target_column=target_column,
         num_vertices=num_vertices,
         duplicates=duplicates,
         keep_self_loops=keep_self_loops,
-        vertex_order=vertex_order,
-        memory_budget=memory_budget,
-        codec=codec,
+        vertex_order=knobs.vertex_order,
+        memory_budget=asked.memory_budget,
+        codec=knobs.codec,
         overwrite=overwrite,
-        threads=threads,
+        threads=asked.threads,
     )
-    graph, _ = build_with_report(source, store, options, progress)
+    graph, _ = build_with_report(edges, path, options, progress)
     return graph
+
+
+def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
+    """Return the names of the columns of sources and targets, None where not given, and of those to keep."""
+    if columns is None:
+        return [None, None]
+    names = None if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+    if names is None or len(names) < 2 or not all(isinstance(one, str) or (one is None and i < 2) for i, one in enumerate(names)):
+        raise ArgumentError(
+            f"columns is {columns!r}; give the names of the columns of sources and targets, then of those to keep: ('from', 'to', 'time')"
+        )
+    return names
 
 
 def build_with_report(
@@ -197,14 +213,14 @@ def build_with_report(
                 sizes=sizes,
                 progress=shown,
             )
-            figures = build_steps(edges, job)
+            metrics = build_steps(edges, job)
     report = BuildReport(
         seconds=time.perf_counter() - began,
         cpu_seconds=time.process_time() - cpu_began,
         peak_host_bytes=sampler.peak_bytes,
         memory_budget=limit,
-        vertex_bytes=figures.vertex_bytes,
-        num_rows=figures.num_rows,
+        vertex_bytes=metrics.vertex_bytes,
+        num_rows=metrics.num_rows,
         written_bytes=written_bytes() - written,
         phases=job.phases,
     )

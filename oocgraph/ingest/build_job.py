@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from oocgraph.config import check_threads
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.ingest.payload import Payload
@@ -37,13 +37,13 @@ MIN_BLOCK_ROWS = 1 << 13
 """Edges read at a time: large enough that each bin's slice of a block is a page or more, small enough for the cache."""
 
 ROW_BYTES = 64
-"""Bytes that a block takes for each edge beside its columns: ids as read and as int64, keys, keys dealt to bins."""
+"""Bytes that a block takes for each edge beside its columns: ids as read and as int64, keys, keys distributed to bins."""
 
 RECORD_BYTES = 48
 """Bytes that sorting takes for each record: the key, and two results on their way to the file."""
 
 PAYLOAD_COPIES = 4
-"""Copies of the columns alive at once: as read, dealt, sorted, written."""
+"""Copies of the columns alive at once: as read, distributed, sorted, written."""
 
 READER_BYTES = 24 << 20
 """What a reader may hold beside its block, per thread: compressed column chunks, parser state."""
@@ -70,7 +70,7 @@ class BuildOptions(Request):
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         A choice is not one of those that there are.
     """
 
@@ -89,7 +89,7 @@ class BuildOptions(Request):
         for name, kind in (("duplicates", Duplicates), ("vertex_order", VertexOrder), ("codec", Codec)):
             chosen, known = getattr(self, name), get_args(kind)
             if chosen not in known and (chosen is not None or name != "duplicates"):
-                raise OocGraphError(f"{name} is {chosen!r}; it must be one of {', '.join(known)}")
+                raise ArgumentError(f"{name} is {chosen!r}; it must be one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Sizes:
         if slices > MAX_BINS:
             raise BudgetError(
                 f"{num_ids:,} vertices are too many for the memory budget: {slices} passes of {self.slice_ids:,}, "
-                f"at most {MAX_BINS} are made; set --memory (memory_budget) to {-(-slices // MAX_BINS)} times as much"
+                f"at most {MAX_BINS} are made; set memory_budget to {-(-slices // MAX_BINS)} times as much"
             )
         return slices
 

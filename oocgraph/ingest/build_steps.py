@@ -27,14 +27,14 @@ SYNC = "sync"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Metrics:
     """Rows read, and bytes of vertex arrays held in memory."""
 
     num_rows: int
     vertex_bytes: int
 
 
-def build_steps(edges: EdgeSource, job: Job) -> Figures:
+def build_steps(edges: EdgeSource, job: Job) -> Metrics:
     """Build and publish the store."""
     with job.phase("read edges"):
         ids, raw, reader = _read(edges, job)
@@ -85,7 +85,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Figures:
     )
     job.phases[SYNC] = job.writer.sync_seconds
     job.progress(SYNC, 1, 1)
-    return Figures(reader.num_rows, vertex_bytes)
+    return Metrics(reader.num_rows, vertex_bytes)
 
 
 def _read(edges: EdgeSource, job: Job) -> tuple[Ids, BinFiles, ColumnReader]:
@@ -120,6 +120,6 @@ def _duplicate(found: DuplicateRows, ids: Ids, edges: EdgeSource, col_bits: int)
     u, v = name(found.key >> col_bits), name(found.key & ((1 << col_bits) - 1))
     first, second = (row + 1 for row in found.rows)
     return DuplicateEdgeError(
-        f"{edges.description}: the edge {u!r} - {v!r} occurs in row {first} and again in row {second}; remove one, or choose duplicates= "
-        "(--duplicates) drop, min, max, sum, first or keep"
+        f"{edges.description}: the edge {u!r} - {v!r} occurs in row {first} and again in row {second}; remove one, or set duplicates to "
+        "drop, min, max, sum, first or keep"
     )

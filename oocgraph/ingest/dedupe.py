@@ -107,7 +107,7 @@ def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits:
     if job.payload.binned:
         raise BudgetError(
             f"one edge occurs {piece.count:,} times with columns, more than fit in the memory budget "
-            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); raise --memory (memory_budget)"
+            f"{format_bytes(job.budget.limit_bytes)} at once ({job.sizes.capacity:,}); raise memory_budget"
         )
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
     if (low >> np.uint64(col_bits)) == vertex[0] and not job.options.keep_self_loops:

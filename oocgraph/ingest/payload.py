@@ -241,7 +241,7 @@ class Categories:
             if self._num_bytes > self._max_bytes:
                 raise OocGraphError(
                     f"edge column {self._name!r} has more than {len(self._codes):,} distinct strings, which do not fit the memory budget; "
-                    "raise --memory (memory_budget) or leave the column out"
+                    "raise memory_budget or leave the column out"
                 )
         indices: Array = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return lookup[indices]

@@ -1,4 +1,4 @@
-"""Step 1: read every edge once and deal it to bins by provisional row, with its columns.
+"""Step 1: read every edge once and distribute it to bins by provisional row, with its columns.
 
 In: an edge source whose ids are positions in a range, plus `first`. Out: bins of raw edges, each edge once, and the number of rows read.
 """
@@ -124,10 +124,10 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
     bins = raw_bins(ids.num_ids, np.concatenate([np.empty(0, np.uint64), *sample]), job, num_rows=edges.num_rows)
     files = BinFiles(job.folder("edges"), bins, job.payload.binned)
 
-    def deal(block: EdgeBlock) -> None:
+    def distribute(block: EdgeBlock) -> None:
         files.append((keys_of(block), *reader.columns(block)), job.scratch)
 
-    job.workers.drain(read_streams(edges, job.sizes.block_rows), deal)
+    job.workers.drain(read_streams(edges, job.sizes.block_rows), distribute)
     files.close()
     return files, reader
 

@@ -1,4 +1,4 @@
-"""Step 5: rename both ends of every edge, and deal the entries to bins by their new row.
+"""Step 5: rename both ends of every edge, and distribute the entries to bins by their new row.
 
 In: clean edges by provisional id, and the ranks. Out: for each group (``out``, and ``in`` when directed) bins of
 keys ``row << bits | col``. An edge is renamed end by end. With the ranks in memory both lookups follow one another; with
@@ -61,12 +61,12 @@ def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, Bi
 
 
 class _Dealer:
-    """Gives half-renamed edges their second name and deals both entries."""
+    """Gives half-renamed edges their second name and distributes both entries."""
 
     def __init__(self, forward: BinFiles, backward: BinFiles, bits: int, job: Job) -> None:
         self._forward, self._backward, self._bits, self._job = forward, backward, np.uint64(bits), job
 
-    def deal(self, half: Array, columns: Records, rank: Array, first: int) -> None:
+    def distribute(self, half: Array, columns: Records, rank: Array, first: int) -> None:
         """Deal edges ``col << 32 | new row``; `rank` begins at the provisional id `first`."""
         scratch = self._job.scratch
         back = scratch.get("backward", half.size, np.uint64)
@@ -82,7 +82,7 @@ def _rename_in_memory(clean: CleanEdges, rank: Array, dealer: _Dealer, job: Job)
     def rename(piece: Piece) -> None:
         for keys, *columns in piece.files.blocks(piece.index, job.sizes.block_rows):
             rename_rows(keys, np.uint64(clean.col_bits), rank, np.uint64(0), keys)
-            dealer.deal(keys, tuple(columns), rank, 0)
+            dealer.distribute(keys, tuple(columns), rank, 0)
         piece.files.remove(piece.index)
 
     job.each("relabel", rename, clean.pieces)
@@ -105,7 +105,7 @@ def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
         first, stop = bins.starts[index] >> 32, ((bins.starts[index + 1] - 1) >> 32) + 1
         rank = clean.degree.read(first, stop)
         for half, *columns in by_col.blocks(index, job.sizes.block_rows):
-            dealer.deal(half, tuple(columns), rank, first)
+            dealer.distribute(half, tuple(columns), rank, first)
         by_col.remove(index)
 
     job.each("relabel rows", rename_first, clean.pieces)

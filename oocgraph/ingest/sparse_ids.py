@@ -86,12 +86,12 @@ def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, Colum
     bins = id_bins(everything, job, num_rows=edges.num_rows)
     by_source, targets = BinFiles(job.folder("by-source"), bins, [np.uint64, *job.payload.binned]), BinFiles(job.folder("targets"), bins)
 
-    def deal(block: EdgeBlock) -> None:
+    def distribute(block: EdgeBlock) -> None:
         source, target = sortable(block.source), sortable(block.target)
         by_source.append((source, target, *reader.columns(block)), job.scratch)
         targets.append((target,), job.scratch)
 
-    job.workers.drain(read_streams(edges, job.sizes.block_rows), deal)
+    job.workers.drain(read_streams(edges, job.sizes.block_rows), distribute)
     targets.append((extra,), job.scratch)
     by_source.close()
     targets.close()

@@ -121,12 +121,12 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
         split_strings(*buffers(strings), *buffers(splitters), bin_of)
         text.append(strings, bin_of)
 
-    def deal(block: EdgeBlock) -> None:
+    def distribute(block: EdgeBlock) -> None:
         source, target = as_binary(block.source), as_binary(block.target)
         by_source.append((hashes(source, seed), hashes(target, seed), *reader.columns(block)), job.scratch)
         add_text(_unique([source, target]))
 
-    job.workers.drain(read_streams(edges, max(1 << 10, job.sizes.block_rows // BLOCK_SHARE)), deal)
+    job.workers.drain(read_streams(edges, max(1 << 10, job.sizes.block_rows // BLOCK_SHARE)), distribute)
     if edges.extra_vertices is not None:
         add_text(_unique([as_binary(edges.extra_vertices)]))
     text.close()

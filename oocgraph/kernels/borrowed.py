@@ -3,7 +3,7 @@
 Numba counts each array of a tuple whenever the tuple is passed to a function that may raise. For a `oocgraph.kernels.prop.Prop` of ten
 arrays that took 250 ns a call (60 ns even where there is nothing to count); without, a call takes 2 ns.
 
-In: an array or a tuple with arrays, while somebody holds it. Out of `borrowed`: an array without an owner, or the same tuple with a
+In: an array or a tuple with arrays, while it is held elsewhere. Out of `borrowed`: an array without an owner, or the same tuple with a
 `Borrowed` in place of each array: a pointer and a size, of which elements can be read and slices taken (arrays without an owner).
 """
 
@@ -22,7 +22,7 @@ from numba.extending import intrinsic, lower_builtin, make_attribute_wrapper, mo
 
 
 class Borrowed(types.Type):  # type: ignore[misc]
-    """A contiguous one-dimensional array of scalars that somebody else holds, to compiled code."""
+    """A contiguous one-dimensional array of scalars that is held elsewhere, for compiled code."""
 
     def __init__(self, array: Any) -> None:
         self.array = array

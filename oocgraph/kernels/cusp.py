@@ -52,7 +52,7 @@ def count_owned(first_row: Any, row_indptr: Any, indices: Any, begin: Any, owner
     uint64
         Hash of all owners, by position.
     """
-    told = np.uint64(0)
+    digest = np.uint64(0)
     for r in range(row_indptr.size - 1):
         v = np.uint64(first_row + r)
         master = masters[v]
@@ -61,17 +61,17 @@ def count_owned(first_row: Any, row_indptr: Any, indices: Any, begin: Any, owner
             counts[p, np.int64(p != master)] += 1
             _mark(proxies[p], v)
             _mark(proxies[p], u)
-            told += (np.uint64(p) + np.uint64(1)) * ((k + np.uint64(begin)) * MIX | np.uint64(1))
-    return told
+            digest += (np.uint64(p) + np.uint64(1)) * ((k + np.uint64(begin)) * MIX | np.uint64(1))
+    return digest
 
 
 @nb.njit(nogil=True, cache=True)
 def hash_owners(begin: Any, owners: Any) -> Any:
     """Return the hash of `count_owned`."""
-    told = np.uint64(0)
+    digest = np.uint64(0)
     for k in range(np.uint64(owners.size)):
-        told += (np.uint64(owners[k]) + np.uint64(1)) * ((k + np.uint64(begin)) * MIX | np.uint64(1))
-    return told
+        digest += (np.uint64(owners[k]) + np.uint64(1)) * ((k + np.uint64(begin)) * MIX | np.uint64(1))
+    return digest
 
 
 @nb.njit(nogil=True, cache=True)

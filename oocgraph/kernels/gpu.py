@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.types import Array
 
 SOURCES = ("common", "scan", "subgraph", "pull", "frontier", "expand", "levels")
@@ -113,12 +113,12 @@ def index_name(dtype: np.dtype[Any]) -> str:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         Kernels are compiled for uint32 and int64 only.
     """
     index = {np.dtype(np.uint32): "unsigned int", np.dtype(np.int64): "long long"}.get(np.dtype(dtype))
     if index is None:
-        raise OocGraphError(f"there are no CUDA kernels for ids of dtype {dtype}; an index dtype is uint32 or int64")
+        raise ArgumentError(f"there are no CUDA kernels for ids of dtype {dtype}; an index dtype is uint32 or int64")
     return index
 
 

@@ -83,7 +83,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def _is_locked(file: int) -> bool:
-    """Lock a file, unless another process has; where files cannot be locked nobody waits."""
+    """Lock a file, unless another process has; where files cannot be locked there is no wait."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

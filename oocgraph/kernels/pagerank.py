@@ -21,10 +21,10 @@ import numpy as np
 from oocgraph.kernels.intrinsics import AHEAD, prefetch
 
 CHANGE, DANGLING, CARRY_FIRST, CARRY_LAST = 0, 1, 2, 3
-"""What is where in `figures`: sum of the absolute changes of ranks, sum of new ranks of vertices without out-edges, sum of the first row
+"""What is where in `sums`: sum of the absolute changes of ranks, sum of new ranks of vertices without out-edges, sum of the first row
 if it was begun before the piece, sum of the last row if it goes on behind it."""
 
-NUM_FIGURES = 4
+NUM_SUMS = 4
 
 
 @nb.njit(nogil=True, cache=True)
@@ -57,7 +57,7 @@ def _finish(r: Any, total: Any, damping: Any, jump: Any, wanted: Any, rank: Any,
 @nb.njit(nogil=True, cache=True)
 def pull_ranks(
     first_row_partial: Any, pointers: Any, start: Any, stop: Any, indices: Any, values: Any, share: Any, damping: Any, jump: Any,
-    wanted: Any, rank: Any, strength: Any, new_share: Any, figures: Any,
+    wanted: Any, rank: Any, strength: Any, new_share: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Make the new ranks of a piece's rows.
 
@@ -80,7 +80,7 @@ def pull_ranks(
         Personalization.
     rank, strength, new_share : (num_rows,)
         Of the piece's rows: float64, written; sum of the weights of out-edges, any dtype; float32 or float64, written.
-    figures : (NUM_FIGURES,) float64
+    sums : (NUM_SUMS,) float64
         Added to.
     """
     change = dangling = 0.0
@@ -88,21 +88,19 @@ def pull_ranks(
         begin, end = max(pointers[r], start) - start, min(pointers[r + 1], stop) - start
         total = _sum(indices, values, share, begin, end) if begin < end else 0.0
         if r == 0 and first_row_partial:
-            figures[CARRY_FIRST] += total
+            sums[CARRY_FIRST] += total
         elif pointers[r + 1] > stop:
-            figures[CARRY_LAST] += total
+            sums[CARRY_LAST] += total
         else:
             moved, lost = _finish(r, total, damping, jump, wanted, rank, strength, new_share)
             change += moved
             dangling += lost
-    figures[CHANGE] += change
-    figures[DANGLING] += dangling
+    sums[CHANGE] += change
+    sums[DANGLING] += dangling
 
 
 @nb.njit(nogil=True, cache=True)
-def finish_rows(
-    rows: Any, totals: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, new_share: Any, figures: Any
-) -> None:
+def finish_rows(rows: Any, totals: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, new_share: Any, sums: Any) -> None:
     """Make the new ranks of rows that were cut, as `pull_ranks` makes the others.
 
     Parameters
@@ -114,8 +112,8 @@ def finish_rows(
     """
     for i in range(rows.size):
         moved, lost = _finish(rows[i], totals[i], damping, jump, wanted, rank, strength, new_share)
-        figures[CHANGE] += moved
-        figures[DANGLING] += lost
+        sums[CHANGE] += moved
+        sums[DANGLING] += lost
 
 
 @nb.njit(nogil=True, cache=True)

@@ -6,7 +6,7 @@ In: `get_master` and `get_edge_owner`, either Python functions or compiled ones.
 They are compiled again in every process (functions of a user cannot be kept in numba's cache folder), so they hold nothing but the loop;
 which trailing arguments a function takes is a constant of the closure, and the calls that do not apply are removed before compilation.
 
-`at` (3 int64) says where a loop is, so that an exception of the user's code can be told with its vertex or edge; a status of 1 means that
+`at` (3 int64) says where a loop is, so that an exception of the user's code is reported with its vertex or edge; a status of 1 means that
 ``at`` ends with a partition that does not exist.
 """
 

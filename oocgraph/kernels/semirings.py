@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.types import Array
 
 PLUS_TIMES, MIN_PLUS, OR_AND, PLUS_SECOND = 0, 1, 2, 3
-"""How kernels are told which semiring is meant."""
+"""Integer codes that select the semiring inside kernels."""
 
 SemiringName = Literal["plus_times", "min_plus", "or_and", "plus_second"]
 
@@ -72,9 +72,9 @@ def semiring_of(name: str) -> Semiring:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         There is none of this name.
     """
     if name not in SEMIRINGS:
-        raise OocGraphError(f"semiring is {name!r}; it must be one of {', '.join(SEMIRINGS)}")
+        raise ArgumentError(f"semiring is {name!r}; it must be one of {', '.join(SEMIRINGS)}")
     return SEMIRINGS[name]

@@ -1,1 +1,1 @@
-"""Who owns which vertices: dealing a graph to partitions, and the maps between store numbers and local positions."""
+"""Who owns which vertices: vertex_partition a graph to partitions, and the maps between store numbers and local positions."""

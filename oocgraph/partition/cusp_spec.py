@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.partition.blocks import PIECE_ROWS, Blocks
 from oocgraph.partition.policy import CompiledPolicy, Policy
 from oocgraph.store.arrays import decoded_bytes
@@ -62,7 +62,7 @@ class PartitionOptions:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         A choice is invalid.
     """
 
@@ -80,10 +80,10 @@ class PartitionOptions:
 
     def __post_init__(self) -> None:
         if self.read not in ("out", "in"):
-            raise OocGraphError(f"read is {self.read!r}; it must be out or in")
+            raise ArgumentError(f"read is {self.read!r}; it must be out or in")
         weights: tuple[Any, Any] = self.vertex_weight, self.edge_weight
         if not (all(isinstance(one, int | float | np.number) and one >= 0 for one in weights) and 0 < sum(weights) < math.inf):
-            raise OocGraphError(
+            raise ArgumentError(
                 f"vertex_weight is {weights[0]!r}, edge_weight {weights[1]!r}; they must be numbers: finite, not negative and not both 0"
             )
         for name in ("round_vertices", "threads"):
@@ -91,7 +91,7 @@ class PartitionOptions:
             if count is None and name == "threads":
                 continue
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-                raise OocGraphError(f"{name} is {count!r}; it must be a whole number, 1 or more")
+                raise ArgumentError(f"{name} is {count!r}; it must be a whole number, 1 or more")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,6 +1,6 @@
 """A graph is partitioned: the phases of CuSP in the paper's order, each by all workers, and the result published when all are done.
 
-In: a graph, a policy, a crew (`oocgraph.partition.crew`). Out: partitions on disk (`oocgraph.store.partitions`), or nothing at all.
+In: a graph, a policy, a executor (`oocgraph.partition.executor`). Out: partitions on disk (`oocgraph.store.partitions`), or nothing at all.
 
 A policy that has a state, or looks at other masters, is worked on in rounds: each reader assigns a fixed number of vertices, then
 all learn what the others have done. All else is done in one go, and then gives the same partitions whoever does it.
@@ -23,23 +23,23 @@ import numpy as np
 import oocgraph
 from oocgraph.errors import PolicyError
 from oocgraph.partition.blocks import BLOCK_ROWS, cut_blocks
-from oocgraph.partition.crew import Crew
 from oocgraph.partition.cusp import EdgeCounts, Places
 from oocgraph.partition.cusp_spec import CuspSpec, PartitionOptions
+from oocgraph.partition.executor import PhaseExecutor
 from oocgraph.partition.local_ids import PartSizes
 from oocgraph.partition.policy import Policy, compile_policy
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import PARTITIONS_KEY
 from oocgraph.store.partitions import MASTERS, PartitionsAttributes, master_dtype
 from oocgraph.store.preallocated import PreallocatedArray
-from oocgraph.store.staging import Staging
 from oocgraph.store.writer import write_groups
 from oocgraph.types import Array
 
 
 def partition_store(
-    store: CSRStore, out: str | os.PathLike[str], options: PartitionOptions, crew: Crew, *, overwrite: bool, durable: bool
+    store: CSRStore, out: str | os.PathLike[str], options: PartitionOptions, executor: PhaseExecutor, *, overwrite: bool, durable: bool
 ) -> dict[str, float]:
     """Partition a graph; return the seconds of each phase.
 
@@ -51,11 +51,11 @@ def partition_store(
         As a phase says; nothing is left behind.
     """
     seconds: dict[str, float] = {}
-    with Staging(out, kind="partitions", overwrite=overwrite, durable=durable) as staged:
+    with AtomicOutput(out, kind="partitions", overwrite=overwrite, durable=durable) as staged:
         try:
             staged.path.mkdir()
-            spec = _spec(store, options, crew, staged.path, staged.folder)
-            _Run(spec, crew, seconds).phases()
+            spec = _spec(store, options, executor, staged.path, staged.folder)
+            _Run(spec, executor, seconds).phases()
             attributes = PartitionsAttributes(
                 num_partitions=options.num_partitions,
                 num_vertices=store.num_vertices,
@@ -71,18 +71,18 @@ def partition_store(
             )
             write_groups(staged.path, {PARTITIONS_KEY: attributes.to_json()})
         finally:
-            crew.close()  # before the folder goes that workers may be writing to
+            executor.close()  # before the folder goes that workers may be writing to
         staged.publish()
         seconds["sync"] = staged.sync_seconds
     return seconds
 
 
-def _spec(store: CSRStore, options: PartitionOptions, crew: Crew, root: Path, scratch: Path) -> CuspSpec:
+def _spec(store: CSRStore, options: PartitionOptions, executor: PhaseExecutor, root: Path, scratch: Path) -> CuspSpec:
     group: Literal["out", "in"] = options.read if store.attributes.directed else "out"
     compiled = compile_policy(options.policy)
     in_rounds = compiled.has_master_state or compiled.uses_masters or compiled.has_edge_state
     blocks = cut_blocks(
-        store, group, crew.num_readers, vertex_weight=options.vertex_weight, edge_weight=options.edge_weight,
+        store, group, executor.num_readers, vertex_weight=options.vertex_weight, edge_weight=options.edge_weight,
         max_rows=max(1, BLOCK_ROWS // options.num_partitions), round_vertices=options.round_vertices if in_rounds else None,
     )  # fmt: skip
     return CuspSpec(
@@ -99,8 +99,8 @@ def _spec(store: CSRStore, options: PartitionOptions, crew: Crew, root: Path, sc
 class _Run:
     """One partitioning."""
 
-    def __init__(self, spec: CuspSpec, crew: Crew, seconds: dict[str, float]) -> None:
-        self.spec, self.crew, self.seconds = spec, crew, seconds
+    def __init__(self, spec: CuspSpec, executor: PhaseExecutor, seconds: dict[str, float]) -> None:
+        self.spec, self.executor, self.seconds = spec, executor, seconds
         self.compiled = compile_policy(spec.policy)
 
     def phases(self) -> None:
@@ -130,18 +130,18 @@ class _Run:
         state: Array | None = None
         in_rounds = self.compiled.has_master_state or self.compiled.uses_masters
         for round_, calls in self._rounds(in_rounds):
-            told = self._run("masters", [(numbers, round_, state) for _, numbers in calls])
+            replies = self._run("masters", [(numbers, round_, state) for _, numbers in calls])
             if self.compiled.has_master_state:
-                state = self.spec.policy.merge_states(told[0][0], [after for _, after in told])
+                state = self.spec.policy.merge_states(replies[0][0], [after for _, after in replies])
 
     def _edges(self) -> list[EdgeCounts]:
         found: list[EdgeCounts] = []
         state: Array | None = None
         for round_, calls in self._rounds(self.compiled.has_edge_state):
-            told = self._run("edges", [(reader, numbers, round_, state) for reader, numbers in calls])
+            replies = self._run("edges", [(reader, numbers, round_, state) for reader, numbers in calls])
             if self.compiled.has_edge_state:
-                state = self.spec.policy.merge_states(told[0].before, [one.after for one in told])
-            found += told
+                state = self.spec.policy.merge_states(replies[0].before, [one.after for one in replies])
+            found += replies
         return sorted(found, key=lambda one: one.numbers.start)
 
     def _construct(self, found: list[EdgeCounts], counts: Array, sizes: list[PartSizes], num_edges: list[int]) -> Array:
@@ -162,11 +162,11 @@ class _Run:
         """Iterate over rounds: readers and their blocks."""
         blocks = self.spec.blocks
         for round_ in range(blocks.num_rounds if in_rounds else min(1, len(blocks))):
-            calls = [(reader, blocks.of(reader, round_ if in_rounds else None)) for reader in range(self.crew.num_readers)]
+            calls = [(reader, blocks.of(reader, round_ if in_rounds else None)) for reader in range(self.executor.num_readers)]
             yield round_, [(reader, numbers) for reader, numbers in calls if len(numbers)]
 
     def _run(self, phase: str, calls: list[Any], **options: Any) -> list[Any]:
-        return self.crew.run(self.spec, phase, calls, **options)
+        return self.executor.run(self.spec, phase, calls, **options)
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -60,7 +60,7 @@ def run_phase(stage: Stage, phase: str, arguments: tuple[Any, ...], options: dic
     Returns
     -------
     object
-        What the phase returns; None if the partitioning has ended meanwhile, when nobody asks for it.
+        What the phase returns; None if the partitioning has ended meanwhile, when it is no longer needed.
     """
     try:
         with stage.lock:  # what is reserved is for one at a time; one that waited here may find that all has ended

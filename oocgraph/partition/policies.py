@@ -39,7 +39,7 @@ The gather of R x C partitions is the exchange of ``1d`` with R, whatever C.
 With n vertices, m stored entries, P partitions:
 
 - C, contiguous: `contiguous_edges`. On a degree-ordered store the hubs are all at the front, and equal edges leave the last partition
-  3.7 times its share of vertices with P = 4, 6.5 times with P = 8; so there C means `dealt`, unless ``masters="contiguous"``.
+  3.7 times its share of vertices with P = 4, 6.5 times with P = 8; so there C means `block_cyclic`, unless ``masters="contiguous"``.
 - F, Fennel's streaming score: `fennel`. S, H, K: `to_source`, `hybrid`, `cartesian`.
 
 Constants are those of the public Galois code (``libcusp/include/galois/graphs/GenericPartitioners.h``, `GenericHVC`, `GenericCVC`,
@@ -74,7 +74,7 @@ from oocgraph.errors import PolicyError
 from oocgraph.partition.policy import Policy
 from oocgraph.types import Array
 
-Masters = Literal["contiguous", "dealt"]
+Masters = Literal["contiguous", "block-cyclic"]
 
 DEGREE_THRESHOLD = 1000
 """Out-degree above which H gives an edge to its destination's master, and F leaves a vertex to C (Galois; PowerLyra's default is 100)."""
@@ -86,10 +86,10 @@ FENNEL_LOADS = np.dtype([("num_vertices", np.int64), ("num_edges", np.int64)])
 """What F keeps of each partition: vertices that it was given, and their out-edges."""
 
 BLOCKS_PER_PARTITION = 64
-"""Blocks that dealt masters cut for each partition: one block more or less is 1.6 % of its share (`oocgraph.partition.dealing`)."""
+"""Blocks that block-cyclic masters cut for each partition: one block more or less is 1.6 % of its share."""
 
 HUBS_PER_BLOCK = 8
-"""A vertex of more than this part of a block's weight is dealt alone, so that blocks differ by an eighth of one at most."""
+"""A vertex of more than this part of a block's weight is assigned alone, so that blocks differ by an eighth of one at most."""
 
 
 def edge_range(prop: Any, v: Any, num_sets: Any) -> Any:
@@ -107,12 +107,12 @@ def contiguous_vertices(prop: Any, v: Any) -> Any:
     return v * prop.num_partitions // prop.num_vertices
 
 
-def dealt_set(prop: Any, v: Any, num_sets: Any) -> Any:
-    """Deal blocks of equal weight to sets, in snake order (0 .. k-1, k-1 .. 0), for a degree-ordered store.
+def block_cyclic_set(prop: Any, v: Any, num_sets: Any) -> Any:
+    """Assign blocks of equal weight to sets, in boustrophedon order (0 .. k-1, k-1 .. 0), for a degree-ordered store.
 
     A vertex weighs its out-degree and the mean degree, ``w = 1 + m // n``, so that vertices have half of all weight; it stands at
-    ``first_out_edge(v) + w * v``; a block is ``1 / (64 * num_sets)`` of the whole. A vertex above an eighth of a block is dealt alone, by
-    its number. Nothing is looked up but the vertex itself, so every worker gives the same answer at once.
+    ``first_out_edge(v) + w * v``; a block is ``1 / (64 * num_sets)`` of the whole. A vertex above an eighth of a block is assigned alone,
+    by its number. Nothing is looked up but the vertex itself, so every worker gives the same answer at once.
     """
     weight = 1 + prop.num_edges // prop.num_vertices
     block = 1 + (prop.num_edges + weight * prop.num_vertices) // (BLOCKS_PER_PARTITION * num_sets)
@@ -122,13 +122,13 @@ def dealt_set(prop: Any, v: Any, num_sets: Any) -> Any:
     return num_sets - 1 - place if turn & 1 else place
 
 
-def dealt(prop: Any, v: Any) -> Any:
-    """C on a degree-ordered store: `dealt_set` of P.
+def block_cyclic(prop: Any, v: Any) -> Any:
+    """C on a degree-ordered store: `block_cyclic_set` of P.
 
     Measured, Kronecker graph of scale 20 in degree order, EEC, largest share over mean, edges / vertices: 1.003 / 1.001 for P = 4,
     1.015 / 1.002 for P = 8. A hub that is a partition's quarter cannot be made up for: Debian's dependencies, P = 8: 1.17 / 1.001.
     """
-    return dealt_set(prop, v, prop.num_partitions)
+    return block_cyclic_set(prop, v, prop.num_partitions)
 
 
 def fennel(prop: Any, v: Any, m_state: Any, masters: Any) -> Any:
@@ -159,9 +159,9 @@ def fennel_or_contiguous(prop: Any, v: Any, m_state: Any, masters: Any) -> Any:
     return contiguous_edges(prop, v) if prop.out_degree(v) > DEGREE_THRESHOLD else fennel(prop, v, m_state, masters)
 
 
-def fennel_or_dealt(prop: Any, v: Any, m_state: Any, masters: Any) -> Any:
-    """F; vertices above `DEGREE_THRESHOLD` dealt."""
-    return dealt(prop, v) if prop.out_degree(v) > DEGREE_THRESHOLD else fennel(prop, v, m_state, masters)
+def fennel_or_block_cyclic(prop: Any, v: Any, m_state: Any, masters: Any) -> Any:
+    """F; vertices above `DEGREE_THRESHOLD` block-cyclic."""
+    return block_cyclic(prop, v) if prop.out_degree(v) > DEGREE_THRESHOLD else fennel(prop, v, m_state, masters)
 
 
 def fennel_loads(prop: Any) -> Array:
@@ -202,10 +202,10 @@ def cartesian(prop: Any, src: Any, dst: Any, src_master: Any, dst_master: Any) -
     return src_master // columns * columns + dst_master % columns
 
 
-def dealt_2d(prop: Any, v: Any) -> Any:
+def block_cyclic_2d(prop: Any, v: Any) -> Any:
     """Return the diagonal partition of the set of a vertex of a degree-ordered store."""
     columns = grid_columns(prop.num_partitions)
-    k = dealt_set(prop, v, prop.num_partitions // columns)
+    k = block_cyclic_set(prop, v, prop.num_partitions // columns)
     return k * columns + k % columns
 
 
@@ -241,8 +241,9 @@ def named_policy(name: str, *, vertex_order: str, masters: Masters | None = None
     vertex_order
         Of the store.
     masters
-        What C is: ``contiguous`` ranges or ``dealt`` blocks. By default dealt where vertices are in degree order. Where degrees are
-        alike and ids tell neighbours (a grid of streets), contiguous ranges keep them together: 1.04 copies of a vertex against 2.3.
+        What C is: ``contiguous`` ranges or ``block-cyclic`` blocks. By default block-cyclic where vertices are in degree order. Where
+        degrees are alike and ids tell neighbours (a grid of streets), contiguous ranges keep them together: 1.04 copies of a vertex against
+        2.3.
 
     Raises
     ------
@@ -252,20 +253,20 @@ def named_policy(name: str, *, vertex_order: str, masters: Masters | None = None
     Examples
     --------
     >>> named_policy("cvc", vertex_order="degree").get_master.__name__
-    'dealt'
+    'block_cyclic'
     """
     known = {one.lower(): one for one in POLICY_NAMES}.get(name.lower())
     if known is None:
         raise PolicyError(f"there is no policy {name!r}; choose one of {', '.join(POLICY_NAMES)}")
-    if masters not in {None, "contiguous", "dealt"}:
-        raise PolicyError(f"masters is {masters!r}; it must be 'contiguous' or 'dealt'")
+    if masters not in {None, "contiguous", "block-cyclic"}:
+        raise PolicyError(f"masters is {masters!r}; it must be 'contiguous' or 'block-cyclic'")
     if known in RANGES:
-        if masters == "dealt":
-            raise PolicyError(f"policy {known} is contiguous ranges; leave masters='dealt' out, or choose EEC")
+        if masters == "block-cyclic":
+            raise PolicyError(f"policy {known} is contiguous ranges; leave masters='block-cyclic' out, or choose EEC")
         return Policy(known, RANGES[known], to_source)
-    is_dealt = masters == "dealt" or (masters is None and vertex_order == "degree")
+    is_block_cyclic = masters == "block-cyclic" or (masters is None and vertex_order == "degree")
     if known in {"FEC", "GVC", "SVC"}:
-        return Policy(known, fennel_or_dealt if is_dealt else fennel_or_contiguous, EDGES[known], master_state=fennel_loads)
+        return Policy(known, fennel_or_block_cyclic if is_block_cyclic else fennel_or_contiguous, EDGES[known], master_state=fennel_loads)
     if known == "2d":
-        return Policy(known, dealt_2d if is_dealt else ranged_2d, cartesian)  # the column of k's master is k mod columns
-    return Policy(known, dealt if is_dealt else contiguous_edges, EDGES.get(known, to_source))
+        return Policy(known, block_cyclic_2d if is_block_cyclic else ranged_2d, cartesian)  # the column of k's master is k mod columns
+    return Policy(known, block_cyclic if is_block_cyclic else contiguous_edges, EDGES.get(known, to_source))

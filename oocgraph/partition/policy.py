@@ -67,7 +67,7 @@ class Policy:
 
     Examples
     --------
-    Vertices dealt in turn, edges to their source's master:
+    Vertices assigned in turn, edges to their source's master:
 
     >>> policy = Policy("turn", lambda prop, v: v % prop.num_partitions, lambda prop, src, dst, src_master, dst_master: src_master)
     >>> policy.num_master_arguments, policy.num_owner_arguments

@@ -14,7 +14,7 @@ from oocgraph.store.partitions import Partitions
 
 
 @dataclass(frozen=True, slots=True)
-class PartFigures:
+class PartMetrics:
     """One partition.
 
     Attributes
@@ -42,7 +42,7 @@ class PartitionReport:
         Proxies (masters and mirrors) for each vertex; 1: no mirrors.
     edge_balance, master_balance, proxy_balance : float
         Largest share over the mean share of edges, masters, proxies; 1 is perfect.
-    parts : list of PartFigures
+    parts : list of PartMetrics
     """
 
     policy: str
@@ -53,18 +53,18 @@ class PartitionReport:
     edge_balance: float
     master_balance: float
     proxy_balance: float
-    parts: list[PartFigures]
+    parts: list[PartMetrics]
 
 
 def report_of(partitions: Partitions) -> PartitionReport:
-    """Return the figures of partitions.
+    """Return the metrics of partitions.
 
     Raises
     ------
     StoreError
         A part is missing.
     """
-    parts = [PartFigures(part.index, part.num_edges, part.num_masters, part.num_isolated, part.num_mirrors) for part in partitions]
+    parts = [PartMetrics(part.index, part.num_edges, part.num_masters, part.num_isolated, part.num_mirrors) for part in partitions]
     masters = [part.num_masters + part.num_isolated_masters for part in parts]
     proxies = [masters_ + part.num_mirrors for masters_, part in zip(masters, parts, strict=True)]
     return PartitionReport(

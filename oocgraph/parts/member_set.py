@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import for_loading
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
 from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
@@ -61,7 +61,7 @@ class MemberSet:
     ------
     BudgetError
         It does not fit; the message names the smallest budget that works.
-    OocGraphError
+    ArgumentError
         The parts hold in-lists of a directed graph alone.
     """
 
@@ -175,13 +175,13 @@ def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         A directed graph's parts hold in-lists alone.
     """
     if not parts or parts[0].store.has_array("out/indptr"):
         return "out"
     if directed:
-        raise OocGraphError(
+        raise ArgumentError(
             "these partitions hold in-lists alone, and a traversal follows the out-edges of a directed graph; partition it again with "
             "read='out', or transpose=True"
         )

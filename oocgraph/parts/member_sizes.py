@@ -64,17 +64,17 @@ class WorkerBytes:
 def mirror_counts(counts: TrafficCounts, columns: int) -> MirrorCounts:
     """Return the lengths of all lists of a grid."""
     rows = counts.set_vertices.size
-    mirrors, casts = np.zeros((2, rows * columns, rows * columns), np.int64)
+    mirrors, broadcasts = np.zeros((2, rows * columns, rows * columns), np.int64)
     sets = np.arange(rows)
     owners = sets * columns + sets % columns
     i, k = np.nonzero(~np.eye(rows, dtype=np.bool_))
     mirrors[i * columns + k % columns, owners[k]] = counts.candidates.lengths.reshape(rows, rows)[i, k]
     if columns > 1:
         member = np.arange(rows * columns)
-        told = counts.broadcasts[columns].lengths
-        mirrors[member, owners[member // columns]] += told
-        casts[member, owners[member // columns]] = told
-    return MirrorCounts(mirrors, casts)
+        mirrored = counts.broadcasts[columns].lengths
+        mirrors[member, owners[member // columns]] += mirrored
+        broadcasts[member, owners[member // columns]] = mirrored
+    return MirrorCounts(mirrors, broadcasts)
 
 
 def sized_parts(counts: TrafficCounts, columns: int, mirrors: MirrorCounts) -> list[SizedPart]:

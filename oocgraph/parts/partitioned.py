@@ -94,6 +94,10 @@ class PartitionedRuntime(Closing):
             if was_open:
                 self.held.close()
 
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        self.lifetime.check()
+
     def search(self, sources: Array, *, depth_limit: int | None = None, progress: Progress = ignore_progress) -> Search:
         """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none.
 
@@ -130,11 +134,11 @@ class PartitionedRuntime(Closing):
         )  # fmt: skip
 
     def _iterate(self, searches: Sequence[MemberSearch], level: int, frontier: int) -> tuple[Iteration, int]:
-        """Find the next level; returns its figures and how many vertices it has."""
+        """Find the next level; returns its metrics and how many vertices it has."""
         began, requested, held = time.perf_counter(), self.held.num_bytes_read, self.held
         news = [search.frontier() for search in searches] if self.has_broadcast else []
-        casts = deliver(news) if news else [{}] * len(searches)
-        edges = sum(held.each(lambda p: searches[p].begin(casts[p]), range(len(searches)), num_edges=self._copies(news)))
+        broadcasts = deliver(news) if news else [{}] * len(searches)
+        edges = sum(held.each(lambda p: searches[p].begin(broadcasts[p]), range(len(searches)), num_edges=self._copies(news)))
         held.expand(searches, num_edges=edges)
         found = held.each(lambda search: search.candidates(), searches, num_edges=edges)
         received = deliver(found)
@@ -143,11 +147,11 @@ class PartitionedRuntime(Closing):
         if self.has_broadcast:
             exchanged.append(count_messages(BROADCAST, news))
         read = self.held.num_bytes_read - requested
-        figures = Iteration(
+        metrics = Iteration(
             level, "push", f"{edges:,} edges of {len(searches)} parts", frontier, 0, time.perf_counter() - began, read,
             exchanged=tuple(exchanged),
         )  # fmt: skip
-        return figures, new
+        return metrics, new
 
     def _copies(self, news: Sequence[Mapping[int, Message]]) -> int:
         return sum(message.num_vertices for messages in news for message in messages.values())

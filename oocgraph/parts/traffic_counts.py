@@ -113,8 +113,8 @@ class TrafficCounter:
             kernels.count_candidates(*piece, set_of, self.level, num_sets, candidates.counts, candidates.lengths)
 
         def count_broadcasts(*piece: object) -> None:
-            for c, told in broadcasts.items():
-                kernels.count_broadcasts(*piece, set_of, self.level, c, told.counts, told.lengths, edges[c])
+            for c, found in broadcasts.items():
+                kernels.count_broadcasts(*piece, set_of, self.level, c, found.counts, found.lengths, edges[c])
 
         if self.store.attributes.directed:
             self._each_piece("in", count_candidates)

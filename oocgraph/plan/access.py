@@ -85,7 +85,7 @@ def choose_access(facts: AccessFacts) -> Access:
 
     Examples
     --------
-    Few rows are read where they are; scattered ones, of which lines are mostly waste, are gathered.
+    TinyLimits rows are read where they are; scattered ones, of which lines are mostly waste, are gathered.
 
     >>> choose_access(AccessFacts(num_rows=10, wanted_bytes=2560, line_bytes=3840, in_host_memory=True)).kind
     'zero-copy'

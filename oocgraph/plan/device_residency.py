@@ -271,7 +271,7 @@ def _check_budgets(sizes: DeviceSizes, available: int, limit: int, host_availabl
             f"the device memory budget {format_bytes(limit)} is too small: the state of {vertices:,} vertices takes "
             f"{format_bytes(state_bytes(sizes))}, the row lookup {format_bytes(sizes.lookup_bytes)}, a batch of {fewest:,} rows "
             f"{format_bytes(subgraph_bytes(sizes, fewest))}, staging {format_bytes(NUM_BUFFERS * MIN_BUFFER_BYTES)}{each}, and "
-            f"{format_bytes(limit - shares * available)} are in use already; set --device-memory (device_memory_budget) to at least "
+            f"{format_bytes(limit - shares * available)} are in use already; set device_memory_budget to at least "
             f"{-(-(limit + shares * (least - available)) >> 20)}M"
         )
     host_least = host_least_bytes(sizes)

@@ -101,8 +101,8 @@ class DeviceShare:
         if self.device_bytes > device_limit:
             raise BudgetError(
                 f"a product on {device.name} needs {format_bytes(self.device_bytes)} of device memory (vectors {format_bytes(vectors)}, "
-                f"{self.num_slots} pieces of the matrix) but may hold {format_bytes(device_limit)}; raise --device-memory "
-                f"(device_memory_budget) to at least {-(-self.device_bytes >> 20)}M, or use device='cpu'"
+                f"{self.num_slots} pieces of the matrix) but may hold {format_bytes(device_limit)}; raise device_memory_budget "
+                f"to at least {-(-self.device_bytes >> 20)}M, or use device='cpu'"
             )
 
     def multiply(self, x: Array) -> Array:

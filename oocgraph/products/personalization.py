@@ -1,6 +1,6 @@
 """The personalization of PageRank: what every vertex wants, of sum 1, by input id and in store order.
 
-In: a dictionary from ids to numbers, or a number for each input id. Out: `Wanted`, or one error that says what is wrong.
+In: a dictionary from ids to numbers, or a number for each input id. Out: `Personalization`, or one error that says what is wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
@@ -22,7 +22,7 @@ CHECKED_ELEMENTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Personalization:
     """What every vertex wants: the personalization, which sums up to 1.
 
     Attributes
@@ -60,33 +60,33 @@ class Wanted:
         return max(0.0, sums[0] - sums[1]) if self.num_isolated else 0.0
 
 
-def charge_wanted(store: CSRStore, given: Any, budget: Budget) -> None:
-    """Reserve what `wanted_of` makes."""
+def charge_personalization(store: CSRStore, given: Any, budget: Budget) -> None:
+    """Reserve what `personalization_of` makes."""
     budget.reserve("vertex ids", BLOCK_BYTES)
     if given is not None:
         budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_vertices))
 
 
-def wanted_of(store: CSRStore, given: Any) -> Wanted:
+def personalization_of(store: CSRStore, given: Any) -> Personalization:
     """Return the personalization, of sum 1, by input id and in store order.
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         It has the wrong length, is no vector of numbers, has a negative one, or sums up to 0.
     VertexNotFoundError
         An id does not occur in the graph's input.
     """
     num_ids, num_isolated = store.attributes.num_input_vertices, store.attributes.num_isolated
     if given is None:
-        return Wanted(num_ids, num_isolated)
+        return Personalization(num_ids, num_isolated)
     if isinstance(given, Mapping):
         by_id = np.zeros(num_ids)
         by_id[positions_of(store, list(given))] = _numbers(list(given.values()))
     else:
         by_id = _numbers(given)
         if by_id.size != num_ids:
-            raise OocGraphError(
+            raise ArgumentError(
                 f"personalization has {by_id.size:,} numbers but {store.url} has {num_ids:,} vertices, isolated ones included; give one "
                 "for each, or a dictionary from ids to numbers"
             )
@@ -94,7 +94,7 @@ def wanted_of(store: CSRStore, given: Any) -> Wanted:
     by_id /= by_id.sum()
     by_vertex = np.empty(store.num_vertices)
     to_store_order(store, by_id, by_vertex)
-    return Wanted(num_ids, num_isolated, by_id, by_vertex)
+    return Personalization(num_ids, num_isolated, by_id, by_vertex)
 
 
 def _numbers(given: Any) -> Array:
@@ -102,15 +102,15 @@ def _numbers(given: Any) -> Array:
     try:
         numbers = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise OocGraphError(f"personalization must be numbers ({error})") from error
+        raise ArgumentError(f"personalization must be numbers ({error})") from error
     if numbers.ndim != 1:
-        raise OocGraphError(f"personalization has {numbers.ndim} dimensions; it must be one vector, or a dictionary from ids to numbers")
+        raise ArgumentError(f"personalization has {numbers.ndim} dimensions; it must be one vector, or a dictionary from ids to numbers")
     return numbers
 
 
 def _check_wanted(by_id: Array) -> None:
     if by_id.size and not 0 <= by_id.min() <= by_id.max() < np.inf:
         bad = int(np.flatnonzero(~((by_id >= 0) & (by_id < np.inf)))[0])
-        raise OocGraphError(f"personalization of the vertex at position {bad} is {by_id[bad]}; it must be finite and not negative")
+        raise ArgumentError(f"personalization of the vertex at position {bad} is {by_id[bad]}; it must be finite and not negative")
     if by_id.size and not 0 < by_id.sum() < np.inf:
-        raise OocGraphError(f"personalization sums up to {by_id.sum()}; at least one vertex must have more than 0, and the sum be finite")
+        raise ArgumentError(f"personalization sums up to {by_id.sum()}; at least one vertex must have more than 0, and the sum be finite")

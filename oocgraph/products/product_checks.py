@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.types import Array
@@ -24,34 +24,34 @@ def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Arr
 
     Raises
     ------
-    OocGraphError
-        It is no vector, of another length (`why` says which is meant), of a dtype that is no number's, or NaN somewhere.
+    ArgumentError
+        It is no vector, of another length (`why` says which one is expected), of a dtype that is no number's, or NaN somewhere.
     """
     x = np.asarray(given)
     check_shape(x, length, semiring, why)
     for start in range(0, x.size if x.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
         bad = np.flatnonzero(np.isnan(x[start : start + CHECKED_ELEMENTS]))
         if bad.size:
-            raise OocGraphError(f"x is NaN at position {start + int(bad[0])}; set a number there")
+            raise ArgumentError(f"x is NaN at position {start + int(bad[0])}; set a number there")
     return np.ascontiguousarray(x, x.dtype.newbyteorder("="))
 
 
 def check_shape(x: Any, length: int, semiring: Semiring, why: str) -> None:
     """Refuse arrays, of any library, that are no vector of this length and of numbers that kernels take."""
     if x.ndim != 1:
-        raise OocGraphError(f"x has {x.ndim} dimensions; it must be one vector")
+        raise ArgumentError(f"x has {x.ndim} dimensions; it must be one vector")
     if x.size != length:
-        raise OocGraphError(f"x has {x.size:,} elements but {why}; give one element for each")
+        raise ArgumentError(f"x has {x.size:,} elements but {why}; give one element for each")
     if semiring.is_boolean and x.dtype != np.bool_:
-        raise OocGraphError(f"x is of dtype {x.dtype}, but or_and takes bools; give x != 0 or x < inf, whichever is meant")
+        raise ArgumentError(f"x is of dtype {x.dtype}, but or_and takes bools; give x != 0 or x < inf, whichever is meant")
     if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
-        raise OocGraphError(f"x is of dtype {x.dtype}; it must be of bools, integers, or floats of at most 64 bits: convert it with astype")
+        raise ArgumentError(f"x is of dtype {x.dtype}; it must be of bools, integers, or floats of at most 64 bits: convert it with astype")
 
 
 def check_values_dtype(dtype: np.dtype[Any] | None) -> None:
     """Refuse values that kernels do not take."""
     if dtype is not None and (dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16 or not dtype.isnative):
-        raise OocGraphError(f"values are of dtype {dtype}; they must be bools, integers, float32 or float64: convert them with astype")
+        raise ArgumentError(f"values are of dtype {dtype}; they must be bools, integers, float32 or float64: convert them with astype")
 
 
 def compute_dtype(x: np.dtype[Any], values: np.dtype[Any] | None, semiring: Semiring) -> np.dtype[Any]:
@@ -89,6 +89,6 @@ def refuse_nan(pieces: Iterable[tuple[int, Array]], where: str) -> None:
         for start in range(0, values.size if values.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
             bad = np.flatnonzero(np.isnan(values[start : start + CHECKED_ELEMENTS]))
             if bad.size:
-                raise OocGraphError(
+                raise ArgumentError(
                     f"weight {first + start + int(bad[0]):,} of {where} is NaN; give every edge a number, or drop those without"
                 )

@@ -15,25 +15,23 @@ do not depend on the number of threads, the budget, or whether the run was resum
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
-from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_FIGURES
+from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_SUMS
 from oocgraph.memory import Budget, page_cache_bytes
-from oocgraph.products.personalization import Wanted
+from oocgraph.products.personalization import Personalization
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import row_degrees
-from oocgraph.types import Array
-
-Precision = Literal["auto", "single", "double"]
-"""Of shares: by the size of the graph and the change, float32, float64."""
+from oocgraph.types import Array, Precision
 
 SINGLE_CHANGE = 1e-6
 """Change of all ranks (their sum is 1) in an iteration down to which ``auto`` gathers float32: 16 times the most that its rounding can
@@ -90,7 +88,7 @@ class Jumps:
         Of shares; see `Precision`.
     """
 
-    def __init__(self, num_vertices: int, damping: float, wanted: Wanted, precision: Precision) -> None:
+    def __init__(self, num_vertices: int, damping: float, wanted: Personalization, precision: Precision) -> None:
         self._num_vertices, self.damping, self.wanted, self._precision = num_vertices, damping, wanted, precision
         self._isolated_wanted = wanted.of_isolated()
 
@@ -133,6 +131,8 @@ class RankRows:
         Sum of the weights of each vertex's out-edges.
     entries
         Range of the in-edges, whole rows; by default all.
+    open_edges
+        Called as `EdgeStream` is.
 
     Attributes
     ----------
@@ -144,10 +144,11 @@ class RankRows:
 
     def __init__(
         self, store: CSRStore, budget: Budget, *, jumps: Jumps, column: str | None, strength: Array, threads: int,
-        entries: tuple[int, int] | None = None,
+        entries: tuple[int, int] | None = None, open_edges: Callable[..., EdgeStream] = EdgeStream,
     ) -> None:  # fmt: skip
         self._url, self._jumps = store.url, jumps
-        self.edges = EdgeStream(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, entries=entries)
+        options: dict[str, Any] = {} if entries is None else {"entries": entries}
+        self.edges = open_edges(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, **options)
         self.rows = slice(self.edges.part.first_line, self.edges.part.stop_line)
         self._strength = strength[self.rows]
         self._wanted = None if jumps.wanted.by_vertex is None else jumps.wanted.by_vertex[self.rows]
@@ -173,17 +174,17 @@ class RankRows:
         first, damping, wanted, strength = self.rows.start, self._jumps.damping, self._wanted, self._strength
 
         def pull(part: PartialCSR) -> Array:
-            figures = np.zeros(NUM_FIGURES)
+            sums = np.zeros(NUM_SUMS)
             rows = slice(part.first_line - first, part.stop_line - first)
             kernels.pull_ranks(
                 part.first_line_partial, part.pointers, part.start, part.stop, part.indices, _as_numbers(part.values), share, damping,
-                jump, None if wanted is None else wanted[rows], rank[rows], strength[rows], new_share[rows], figures,
+                jump, None if wanted is None else wanted[rows], rank[rows], strength[rows], new_share[rows], sums,
             )  # fmt: skip
-            return figures
+            return sums
 
-        figures, cut = np.array(self.edges.each(pull)), np.zeros(NUM_FIGURES)
-        kernels.finish_rows(self._cut.rows - first, self._cut.totals(figures), damping, jump, wanted, rank, strength, new_share, cut)
-        change, dangling = (float(figures[:, which].sum() + cut[which]) for which in (CHANGE, DANGLING))
+        sums, cut = np.array(self.edges.each(pull)), np.zeros(NUM_SUMS)
+        kernels.finish_rows(self._cut.rows - first, self._cut.totals(sums), damping, jump, wanted, rank, strength, new_share, cut)
+        change, dangling = (float(sums[:, which].sum() + cut[which]) for which in (CHANGE, DANGLING))
         return change, dangling
 
     def check(self, change: float, iteration: int) -> None:
@@ -212,6 +213,8 @@ class Ranking:
         Personalization.
     threads, precision
         As for `oocgraph.pagerank`.
+    open_edges
+        Called as `EdgeStream` is.
 
     Attributes
     ----------
@@ -226,19 +229,22 @@ class Ranking:
     ------
     BudgetError
         Vectors and pieces do not fit.
-    OocGraphError
+    ArgumentError
         A weight is negative, NaN or infinite.
     """
 
     state: RankState
 
     def __init__(
-        self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, wanted: Wanted, threads: int, precision: Precision
-    ) -> None:
+        self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, wanted: Personalization, threads: int,
+        precision: Precision, open_edges: Callable[..., EdgeStream] = EdgeStream,
+    ) -> None:  # fmt: skip
         self.jumps = Jumps(store.num_vertices, damping, wanted, precision)
         budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
         self._strength = strength_of(store, budget, column, threads)
-        self._rows = RankRows(store, budget, jumps=self.jumps, column=column, strength=self._strength, threads=threads)
+        self._rows = RankRows(
+            store, budget, jumps=self.jumps, column=column, strength=self._strength, threads=threads, open_edges=open_edges
+        )  # fmt: skip
         self.edges = self._rows.edges
         self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
         self._buffers = [np.empty(store.num_vertices), np.empty(store.num_vertices)]
@@ -299,11 +305,11 @@ class _CutRows:
             if after.first_line_partial:
                 places.append((len(rows) - 1, i + 1, CARRY_FIRST))
         self.rows = np.array(rows, np.int64)
-        self._row, self._part, self._figure = np.array(places, np.int64).reshape(-1, 3).T
+        self._row, self._part, self._sum = np.array(places, np.int64).reshape(-1, 3).T
 
-    def totals(self, figures: Array) -> Array:
-        """Sum of each row, from the figures of all pieces: (num_cut,) float64."""
-        return np.bincount(self._row, weights=figures[self._part, self._figure], minlength=self.rows.size)
+    def totals(self, sums: Array) -> Array:
+        """Sum of each row, from the sums of all pieces: (num_cut,) float64."""
+        return np.bincount(self._row, weights=sums[self._part, self._sum], minlength=self.rows.size)
 
 
 def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int) -> None:
@@ -341,14 +347,14 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
     for part, (bad, carry) in zip(edges.parts, edges.each(add), strict=True):
         if bad >= 0:
             value = store.array(f"out/{column}").read(bad, bad + 1)[0]
-            raise OocGraphError(
+            raise ArgumentError(
                 f"weight {bad:,} of {edges.values_name} is {value}, but weights of PageRank are finite and not negative; "
-                "choose another column with weights=, or weights=False to count each edge as 1"
+                "choose another column with weight=, or weight=False to count each edge as 1"
             )
         if part.first_line_partial:
             strength[part.first_line] += carry
     if strength.size and not np.isfinite(strength.max()):
-        raise OocGraphError(f"{edges.values_name}: the weights of one vertex sum up to more than a float64 holds; scale them down")
+        raise ArgumentError(f"{edges.values_name}: the weights of one vertex sum up to more than a float64 holds; scale them down")
     budget.release("pieces of edges")
     return strength
 
@@ -364,7 +370,7 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     values = None if column is None else _as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
     degree = np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64
     strength = np.zeros(1, np.float64 if column else degree)
-    wanted, figures = number.copy() if personalized else None, np.zeros(NUM_FIGURES)
+    wanted, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
     single, double = np.zeros(1, np.float32), np.zeros(1)
     if precision == "auto" and store.num_vertices <= SINGLE_VERTICES:
         precision = "double"
@@ -373,7 +379,7 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     pairs += [(single, double)] if precision == "auto" else []
     calls: list[tuple[Any, tuple[Any, ...]]] = []
     for share, new_share in pairs:
-        common = (0.85, 0.15, wanted, number, strength, new_share, figures)
+        common = (0.85, 0.15, wanted, number, strength, new_share, sums)
         calls.append((kernels.divide, (number, strength, share)))
         calls.append((kernels.pull_ranks, (False, ints, 0, 0, index, values, share, *common)))
         calls.append((kernels.finish_rows, (ints, number, *common)))

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.errors import MissingDependencyError, OocGraphError
+from oocgraph.errors import ArgumentError, MissingDependencyError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import Join
-from oocgraph.results.search import Iteration, Search, WorkerFigures, as_json, by_worker
+from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
@@ -48,7 +48,7 @@ class BFSResult(VertexResult):
         Of a search over partitions: ``1d``, ``2d``, or the policy that made them; None of any other.
     num_partitions, setup_seconds
         Number of partitions; and the time it took to make them, where they were not there, and to load them.
-    **figures
+    **others
         As of `oocgraph.results.base.VertexResult`.
 
     Notes
@@ -124,7 +124,7 @@ class BFSResult(VertexResult):
         return sum(kind.num_messages for one in self.iterations for kind in one.exchanged)
 
     @cached_property
-    def workers(self) -> dict[str, WorkerFigures]:
+    def workers(self) -> dict[str, WorkerMetrics]:
         """Busy seconds, bytes read and bytes sent by each worker over the whole search; empty in process."""
         return by_worker(self.iterations)
 
@@ -190,11 +190,11 @@ class BFSResult(VertexResult):
         ------
         VertexNotFoundError
             `target` does not occur in the graph's input.
-        OocGraphError
+        ArgumentError
             `target` was not reached.
         """
         if self.level_of(target) == UNREACHED:
-            raise OocGraphError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
+            raise ArgumentError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
         vertex = int(self.ids.vertices_of(target)[0])
         if vertex < 0:  # an isolated source
             return self.ids.parse(target)
@@ -229,7 +229,7 @@ class BFSResult(VertexResult):
         except ImportError as error:
             raise MissingDependencyError(
                 "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                "result.iterations and result.workers hold the figures"
+                "result.iterations and result.workers hold the metrics"
             ) from error
         return plot_levels(self.iterations, title=repr(self).strip("<>"), figure=figure)
 

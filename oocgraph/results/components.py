@@ -35,7 +35,7 @@ class ComponentsResult(VertexResult):
         bytes of the process.
     plane_bytes
         Bytes of the planes that were read.
-    **figures
+    **others
         As of `oocgraph.results.base.VertexResult`.
     """
 

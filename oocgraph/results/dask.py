@@ -24,7 +24,7 @@ import dask.array as da
 import numpy as np
 
 from oocgraph.errors import OocGraphError, OutputError, StoreError
-from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.results.base import BLOCK_VERTICES
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
@@ -72,7 +72,7 @@ class TemporaryStore:
             remains = Remains.make(folder / "search.zarr")
         except OSError as error:
             raise OutputError(
-                f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or --result-store, "
+                f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or result_store, "
                 "to another folder"
             ) from error
         made = cls(str(remains.folder / OUTPUT), remains.discard)
@@ -101,7 +101,7 @@ class DaskBFSResult(BFSResult):
         `oocgraph.cluster.logged_search.Outcome`).
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
-    **figures
+    **others
         As of `BFSResult`; ``search.level`` and ``search.parent`` are `oocgraph.results.store_order.StoreOrder`.
 
     Notes
@@ -120,7 +120,7 @@ class DaskBFSResult(BFSResult):
             self._keep  # noqa: B018 - made now, so that the folder of a result that is never read is removed too
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures as plain numbers; ``result_store`` is null where it was temporary."""
+        """Return the metrics as plain numbers; ``result_store`` is null where it was temporary."""
         return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
@@ -215,14 +215,14 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
     fingerprint = graph_fingerprint(store)
     if search.field("graph_fingerprint") != fingerprint:
         raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built again; search again")
-    dealing = _dealing(store.url, fingerprint, search.num_partitions)
-    level, parent = StoreOrder(search, dealing, "level"), StoreOrder(search, dealing, "parent")
+    vertex_partition = _vertex_partition(store.url, fingerprint, search.num_partitions)
+    level, parent = StoreOrder(search, vertex_partition, "level"), StoreOrder(search, vertex_partition, "parent")
     return Join(ids, level, parent, ids.parse(search.field("isolated_sources")))
 
 
 @lru_cache(maxsize=4)
-def _dealing(url: str, _fingerprint: str, num_partitions: int) -> Dealing:
-    return deal(open_graph(url), num_partitions)
+def _vertex_partition(url: str, _fingerprint: str, num_partitions: int) -> VertexPartition:
+    return partition_vertices(open_graph(url), num_partitions)
 
 
 def _absolute(path: str) -> str:

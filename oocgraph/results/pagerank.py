@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.results.base import VertexResult
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.text import format_number
@@ -58,7 +58,7 @@ class PageRankResult(VertexResult):
         In store order.
     isolated_scale
         Multiple of what it wants that a vertex without edges has.
-    wanted : (num_ids,) float64, or None
+    personalization : (num_ids,) float64, or None
         Personalization by input id, of sum 1; None: 1 / N each.
     damping, tol, weights
         As given; of `weights` the column, or None.
@@ -72,7 +72,7 @@ class PageRankResult(VertexResult):
         Metrics of the iterations of this call.
     kept_bytes
         Those of `edge_bytes` (the neighbours and weights that one iteration visits) that stayed in memory.
-    **figures
+    **others
         As of `oocgraph.results.base.VertexResult`.
 
     Notes
@@ -89,7 +89,7 @@ class PageRankResult(VertexResult):
 
     stored_rank: Array
     isolated_scale: float
-    wanted: Array | None = None
+    personalization: Array | None = None
     damping: float
     tol: float
     weights: str | None
@@ -130,7 +130,7 @@ class PageRankResult(VertexResult):
         linked = numbers >= 0
         ranks = np.empty(numbers.size)
         ranks[linked] = self.stored_rank[numbers[linked]]
-        wanted = 1 / self.ids.num_ids if self.wanted is None else self.wanted[start + np.flatnonzero(~linked)]
+        wanted = 1 / self.ids.num_ids if self.personalization is None else self.personalization[start + np.flatnonzero(~linked)]
         ranks[~linked] = self.isolated_scale * wanted
         return {"rank": ranks}
 
@@ -142,7 +142,7 @@ class PageRankResult(VertexResult):
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        if self.wanted is None or not (self.ids.vertices_of(ids) < 0).any():
+        if self.personalization is None or not (self.ids.vertices_of(ids) < 0).any():
             return self._look_up("rank", ids)
         # where an isolated vertex stands among all is not stored: a stream of the ids finds it
         ranks = self.rank[np.searchsorted(self.vertices, self.ids.parse(ids))]
@@ -153,11 +153,11 @@ class PageRankResult(VertexResult):
 
         Raises
         ------
-        OocGraphError
+        ArgumentError
             `count` is no whole number, or negative.
         """
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise OocGraphError(f"count is {count!r}; it must be a whole number, 0 or more")
+            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
         if count not in self._tops:
             self._tops[count] = self._find_top(count)
         return self._tops[count]

@@ -18,7 +18,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from oocgraph.results.search import Iteration, PartFigures, by_worker
+from oocgraph.results.search import Iteration, PartMetrics, by_worker
 from oocgraph.types import Array
 
 MAX_BARS = 40
@@ -122,9 +122,9 @@ def collect(iterations: Sequence[Iteration]) -> Series:
     return Series(workers, edges, wall, busy, read, sent, pulls > np.diff(edges) / 2)
 
 
-def _whole(iteration: Iteration) -> PartFigures:
+def _whole(iteration: Iteration) -> PartMetrics:
     """Return an iteration of this process as its one part."""
-    return PartFigures(0, IN_PROCESS, iteration.direction, iteration.seconds, iteration.bytes_read, 0, 0)
+    return PartMetrics(0, IN_PROCESS, iteration.direction, iteration.seconds, iteration.bytes_read, 0, 0)
 
 
 def _colours(count: int) -> list[Any]:

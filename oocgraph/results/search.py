@@ -1,6 +1,6 @@
 """One traversal in store order: its arrays, and metrics of its iterations, for each part of the work.
 
-In: measurements of a runtime. Out: `Search`, `Iteration` and `PartFigures`, and sums of them by worker. A search of a road-like
+In: measurements of a runtime. Out: `Search`, `Iteration` and `PartMetrics`, and sums of them by worker. A search of a road-like
 graph has hundreds of thousands of iterations, so an iteration is a tuple of plain numbers and sums are made when asked for.
 """
 
@@ -19,7 +19,7 @@ StoreOrdered: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class PartFigures:
+class PartMetrics:
     """Metrics of one partition in one iteration.
 
     Attributes
@@ -53,7 +53,7 @@ class PartFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceFigures:
+class DeviceMetrics:
     """Metrics of a GPU in one iteration; seconds are those of the device's own events, except `read_seconds`.
 
     Attributes
@@ -133,13 +133,13 @@ class Iteration:
     undecided: int
     seconds: float
     bytes_read: int
-    parts: tuple[PartFigures, ...] = ()
-    device: DeviceFigures | None = None
+    parts: tuple[PartMetrics, ...] = ()
+    device: DeviceMetrics | None = None
     exchanged: tuple[Exchanged, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerFigures:
+class WorkerMetrics:
     """Metrics of one worker, summed over its partitions.
 
     Attributes
@@ -147,7 +147,7 @@ class WorkerFigures:
     partitions
         Partitions it held at any time, ascending.
     busy_seconds, bytes_read, sent_bytes, num_found
-        Sums of its `PartFigures`.
+        Sums of its `PartMetrics`.
     """
 
     partitions: tuple[int, ...]
@@ -194,14 +194,14 @@ class Search:
     iterations: tuple[Iteration, ...]
 
 
-def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerFigures]:
+def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerMetrics]:
     """Sum the parts of some iterations by worker, in the order of each worker's first partition.
 
     Examples
     --------
-    >>> parts = PartFigures(0, "a", "push", 0.5, 10, 3, 1), PartFigures(1, "b", "push", 0.25, 20, 4, 2)
+    >>> parts = PartMetrics(0, "a", "push", 0.5, 10, 3, 1), PartMetrics(1, "b", "push", 0.25, 20, 4, 2)
     >>> by_worker([Iteration(1, "push", "", 1, 0, 0.5, 30, parts=parts)] * 2)["b"]
-    WorkerFigures(partitions=(1,), busy_seconds=0.5, bytes_read=40, sent_bytes=8, num_found=4)
+    WorkerMetrics(partitions=(1,), busy_seconds=0.5, bytes_read=40, sent_bytes=8, num_found=4)
     """
     held: dict[str, set[int]] = {}
     sums: dict[str, list[Any]] = {}
@@ -214,7 +214,7 @@ def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerFigures]:
             total[2] += part.sent_bytes
             total[3] += part.num_found
     workers = sorted(sums, key=lambda worker: (min(held[worker]), worker))
-    return {worker: WorkerFigures(tuple(sorted(held[worker])), *sums[worker]) for worker in workers}
+    return {worker: WorkerMetrics(tuple(sorted(held[worker])), *sums[worker]) for worker in workers}
 
 
 def imbalance(busy_seconds: Sequence[float]) -> float:
@@ -241,5 +241,5 @@ def as_json(iterations: Iterable[Iteration]) -> list[dict[str, Any]]:
     return out
 
 
-_ITERATION, _PART = (tuple(field.name for field in fields(kind)) for kind in (Iteration, PartFigures))
+_ITERATION, _PART = (tuple(field.name for field in fields(kind)) for kind in (Iteration, PartMetrics))
 _iteration_values, _part_values = attrgetter(*_ITERATION), attrgetter(*_PART)

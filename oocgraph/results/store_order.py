@@ -1,7 +1,7 @@
 """Level or parent of a finished search in store order, read from its partitions' arrays when asked.
 
-In: a result store, and the dealing that says where each vertex is. Out: an array-like, as `Search` and `Join` use one: NumPy's indexing
-by an integer, a slice or an array of store numbers, and `numpy.asarray` for all of it. Nothing is kept.
+In: a result store, and the vertex_partition that says where each vertex is. Out: an array-like, as `Search` and `Join` use one: NumPy's
+indexing by an integer, a slice or an array of store numbers, and `numpy.asarray` for all of it. Nothing is kept.
 
 A request is put into ascending order once. Inside a partition local positions ascend in store number, so those of each partition
 ascend too, and are read by coalesced ranges. It is served in pieces, which bounds what is held beside the result.
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.partition.dealing import Dealing
+from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.columns import read_at
 from oocgraph.store.search_store import SearchStore
@@ -32,15 +32,15 @@ class StoreOrder:
     ----------
     search_store
         Where the partitions' arrays are.
-    dealing
-        The dealing of the graph that the search used.
+    vertex_partition
+        The vertex_partition of the graph that the search used.
     name
         ``level`` or ``parent``.
 
     Raises
     ------
     CorruptStoreError
-        A partition's array is missing, or is not of this dealing.
+        A partition's array is missing, or is not of this vertex_partition.
 
     Notes
     -----
@@ -50,17 +50,17 @@ class StoreOrder:
 
     ndim = 1
 
-    def __init__(self, search_store: SearchStore, dealing: Dealing, name: str) -> None:
-        self.name, self._dealing = name, dealing
-        self._parts = [search_store.part(p, name) for p in range(dealing.num_partitions)]
-        for p, (part, num_owned) in enumerate(zip(self._parts, dealing.num_owned.tolist(), strict=True)):
+    def __init__(self, search_store: SearchStore, vertex_partition: VertexPartition, name: str) -> None:
+        self.name, self._vertex_partition = name, vertex_partition
+        self._parts = [search_store.part(p, name) for p in range(vertex_partition.num_partitions)]
+        for p, (part, num_owned) in enumerate(zip(self._parts, vertex_partition.num_owned.tolist(), strict=True)):
             if part.length != num_owned:
                 raise CorruptStoreError(
-                    f"{search_store.path}: partition {p} has {part.length:,} {name}s, but was dealt {num_owned:,} vertices; "
+                    f"{search_store.path}: partition {p} has {part.length:,} {name}s, but was assigned {num_owned:,} vertices; "
                     "the graph or the number of partitions is not that of this search"
                 )
         self.dtype: np.dtype[Any] = max((part.dtype for part in self._parts), key=lambda dtype: dtype.itemsize)
-        self.shape, self.size = (dealing.num_vertices,), dealing.num_vertices
+        self.shape, self.size = (vertex_partition.num_vertices,), vertex_partition.num_vertices
 
     def __repr__(self) -> str:
         return f"<StoreOrder {self.name}: {self.size:,} {self.dtype} in {len(self._parts)} partitions>"
@@ -125,7 +125,7 @@ class StoreOrder:
 
     def _read_ascending(self, wanted: Array) -> Array:
         """Return the values at a piece of ascending store numbers."""
-        owner, local = self._dealing.locate(wanted)
+        owner, local = self._vertex_partition.locate(wanted)
         if len(self._parts) <= 1 << 16:
             owner = owner.astype(np.uint16)  # NumPy's stable sort of 16 bits is a radix sort
         order = np.argsort(owner, kind="stable")

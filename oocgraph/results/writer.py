@@ -18,13 +18,13 @@ from oocgraph.allocator import returned_memory
 from oocgraph.arrow import from_numbers, import_bytes, load_tables
 from oocgraph.errors import OutputError
 from oocgraph.memory import host_bytes
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
 from oocgraph.store.outputs import Kind, local_path, output_place
-from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter, StringWriter, write_groups
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def write_result(result: VertexResult, path: str | os.PathLike[str], *, overwrit
     kinds = {"vertices": ID, **result.columns}
     if Path(path).suffix != ".zarr":
         load_tables()
-    with Staging(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
+    with AtomicOutput(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
         if staged.path.suffix == ".zarr":
             _write_zarr(result, staged.path, kinds)
         else:

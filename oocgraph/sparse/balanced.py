@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.sparse.placement import NumaNode, Place, place, topology
 from oocgraph.sparse.stored import StoredMatrix
@@ -33,7 +33,7 @@ SCAN_ENTRIES = 1 << 20
 
 
 def balanced_partition(
-    matrix: Any, parts: int, numa: Sequence[NumaNode] | Mapping[int, Sequence[int] | int] | None = None
+    matrix: Any, parts: int, *, numa: Sequence[NumaNode] | Mapping[int, Sequence[int] | int] | None = None
 ) -> list[PartialCSR] | list[PartialCSC] | list[PartialCOO]:
     """Cut a matrix into parts whose numbers of nonzeros differ by at most one.
 
@@ -55,7 +55,7 @@ def balanced_partition(
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         `parts` is no whole number from 1, the format is another, or a COO matrix is not sorted.
 
     Notes
@@ -70,7 +70,7 @@ def balanced_partition(
     ([0, 1], [2, 2], True, [0, 1, 2])
     """
     if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or not 1 <= parts <= MAX_PARTS:
-        raise OocGraphError(f"parts is {parts!r}; it must be a whole number, 1 or more (and {MAX_PARTS} at most)")
+        raise ArgumentError(f"parts is {parts!r}; it must be a whole number, 1 or more (and {MAX_PARTS} at most)")
     whole = _whole(matrix)
     start, total, parts = whole.start, whole.stop - whole.start, int(parts)
     if numa is None:
@@ -85,13 +85,13 @@ def cut(matrix: Any, bounds: Sequence[int]) -> list[Any]:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         The bounds are others, or the matrix is one that cannot be cut.
     """
     whole = _whole(matrix)
     ends = (whole.start, whole.stop)
     if len(bounds) < 2 or (bounds[0], bounds[-1]) != ends or any(a > z for a, z in pairwise(bounds)):
-        raise OocGraphError(f"parts must begin at ascending nonzeros and cover all, from {ends[0]} to {ends[1]}; not at {list(bounds)}")
+        raise ArgumentError(f"parts must begin at ascending nonzeros and cover all, from {ends[0]} to {ends[1]}; not at {list(bounds)}")
     return _cut(whole, bounds)
 
 
@@ -110,17 +110,17 @@ def merge(partials: Sequence[Any]) -> Any:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         There is no part, or one is missing, twice, or of another matrix.
     """
     if not partials:
-        raise OocGraphError("there are no parts to merge; give all parts of a matrix, in order")
+        raise ArgumentError("there are no parts to merge; give all parts of a matrix, in order")
     first = partials[0]
     ends = [(0, first.start), *((a.stop, z.start) for a, z in pairwise(partials))]
     begun = [(0, first.first_line), *((a.stop_line, z.first_line + z.first_line_partial) for a, z in pairwise(partials))]
     for i, (part, (end, start), (stop_line, line)) in enumerate(zip(partials, ends, begun, strict=True)):
         if type(part) is not type(first) or part.shape != first.shape or end != start or stop_line != line:
-            raise OocGraphError(
+            raise ArgumentError(
                 f"part {i} ({type(part).__name__} of shape {part.shape}, nonzeros {part.start} to {part.stop}) does not go on where those "
                 f"before it end (nonzero {end}); give all parts of one matrix, in order"
             )
@@ -163,7 +163,7 @@ def _whole(matrix: Any) -> Any:
     kind = getattr(matrix, "format", None)
     if kind not in ("csr", "csc") and not (kind == "coo" and len(matrix.shape) == 2):
         what = f"a sparse matrix in format {kind!r}" if kind else f"of type {type(matrix).__name__}"
-        raise OocGraphError(
+        raise ArgumentError(
             f"only CSR, CSC and COO matrices and graph stores can be cut, and this is {what}; convert it with matrix.tocsr()"
         )
     by: Literal["row", "column"] = _order_of(matrix) if kind == "coo" else "row" if kind == "csr" else "column"
@@ -186,7 +186,7 @@ def _order_of(matrix: Any) -> Literal["row", "column"]:
         return "row"
     if _ascends(matrix.col):
         return "column"
-    raise OocGraphError(
+    raise ArgumentError(
         "this COO matrix is sorted neither by row nor by column, so the lines at its cuts are unknown; sort it with "
         "order = numpy.argsort(matrix.row, kind='stable'), or convert it with matrix.tocsr()"
     )

@@ -15,6 +15,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -59,6 +60,8 @@ class EdgeStream:
         Keep pieces for the next time, as many as the budget has room for.
     entries
         First edge and the one behind the last; by default all.
+    resident
+        Neighbours of the first edges, which are in memory elsewhere: pieces of these are kept without another copy.
 
     Attributes
     ----------
@@ -79,7 +82,7 @@ class EdgeStream:
 
     def __init__(
         self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False,
-        entries: tuple[int, int] | None = None,
+        entries: tuple[int, int] | None = None, resident: Array | None = None,
     ) -> None:  # fmt: skip
         self.threads, self.bytes_requested, self.values_name = threads, 0, f"{column} of {store.url}"
         self._direct = False  # whether pieces are read around the page cache
@@ -95,9 +98,14 @@ class EdgeStream:
         worker_bytes += len(_ALIGNED) * PAGE_BYTES
         budget.reserve("pieces of edges", self._num_workers * worker_bytes + matrix.indptr.page_bytes)
         self._kept: dict[int, PartialCSR] = {}
+        self._resident = np.empty(0, self._dtypes["indices"]) if resident is None or entries is not None else resident
+        self._num_resident = sum(part.stop <= self._resident.size for part in self.parts) if self._is_plain else 0
         self._num_kept = self._keep(budget) if keep_edges else 0
         kept = self.parts[: self._num_kept] if self._is_plain else []
-        self._room_bounds = {name: np.cumsum([0, *(getattr(part, name).size for part in kept)]) for name in self._dtypes}
+        self._room_bounds = {
+            name: np.cumsum([0, *(getattr(part, name).size * (not self._has(i, name)) for i, part in enumerate(kept))])
+            for name in self._dtypes
+        }
         self._room = {name: np.empty(self._room_bounds[name][-1], dtype) for name, dtype in self._dtypes.items()}
         self._counting = threading.Lock()
         self._buffers: queue.SimpleQueue[dict[str, Array]] = queue.SimpleQueue()
@@ -111,7 +119,12 @@ class EdgeStream:
 
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
-        self._direct = sum(part.entry_bytes for part in self.parts[self._num_kept :]) > cache_bytes
+        direct = sum(part.entry_bytes for part in self.parts[self._num_kept :]) > cache_bytes
+        if direct != self._direct:
+            self._direct = direct
+            self._buffers = queue.SimpleQueue()  # others, at the boundaries of pages
+            for _ in range(self._num_workers):
+                self._buffers.put({})
 
     def each(self, use: Callable[[PartialCSR], _T]) -> list[_T]:
         """Return what `use` makes of every piece, in the order of the pieces.
@@ -157,10 +170,15 @@ class EdgeStream:
 
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]
-        loaded = part.load(buffers, direct=self._direct)
+        unread = part if not self._has(i, "indices") else replace(part, indices=self._resident[part.start : part.stop])
+        loaded = unread.load(buffers, direct=self._direct)
         with self._counting:
-            self.bytes_requested += part.entry_bytes + part.pointers.nbytes
+            self.bytes_requested += self._read_bytes(i)
         return loaded
+
+    def _read_bytes(self, i: int) -> int:
+        part = self.parts[i]
+        return int(part.entry_bytes + part.pointers.nbytes - (part.indices.nbytes if self._has(i, "indices") else 0))
 
     def _buffer(self, name: str) -> Array:
         """Return memory for one field of any piece; at a page boundary where it is read around the page cache."""
@@ -172,11 +190,19 @@ class EdgeStream:
 
         (Of arrays of 2 MiB, made in several threads, the allocator kept 180 MB for itself after the end, and a second run did not fit.)
         """
-        return {name: self._room[name][at[i] : at[i + 1]] for name, at in self._room_bounds.items() if i + 1 < at.size}
+        return {
+            name: self._room[name][at[i] : at[i + 1]]
+            for name, at in self._room_bounds.items()
+            if i + 1 < at.size and not self._has(i, name)
+        }
+
+    def _has(self, i: int, name: str) -> bool:
+        """Whether a field of a piece is in memory elsewhere."""
+        return name == "indices" and i < self._num_resident
 
     def _keep(self, budget: Budget) -> int:
         """Reserve room for as many pieces, from the first, as there is; return how many."""
-        ends = np.cumsum([part.entry_bytes + part.pointers.nbytes for part in self.parts])
+        ends = np.cumsum([self._read_bytes(i) for i in range(len(self.parts))])
         num_kept = int(np.searchsorted(ends, budget.available_bytes, side="right"))
         if num_kept:
             budget.reserve("resident edges", int(ends[num_kept - 1]))

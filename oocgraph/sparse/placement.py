@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from oocgraph.config import num_cores
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 
 NODES = Path("/sys/devices/system/node")
 """Where Linux describes NUMA nodes."""
@@ -52,7 +52,7 @@ def topology(description: Mapping[int, Sequence[int] | int]) -> tuple[NumaNode, 
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         There are no workers, or a number of workers is negative.
 
     Examples
@@ -64,12 +64,12 @@ def topology(description: Mapping[int, Sequence[int] | int]) -> tuple[NumaNode, 
     next_worker = 0
     for number, workers in sorted(description.items()):
         if isinstance(workers, int) and workers < 0:
-            raise OocGraphError(f"node {number} has {workers} workers; give 0 or more, or their numbers")
+            raise ArgumentError(f"node {number} has {workers} workers; give 0 or more, or their numbers")
         own = tuple(range(next_worker, next_worker + workers)) if isinstance(workers, int) else tuple(int(one) for one in workers)
         next_worker = max((next_worker, *(one + 1 for one in own)))
         nodes.append(NumaNode(number, own))
     if not any(node.workers for node in nodes):
-        raise OocGraphError("the topology has no workers; name at least one, as in {0: [0, 1], 1: [2, 3]}")
+        raise ArgumentError("the topology has no workers; name at least one, as in {0: [0, 1], 1: [2, 3]}")
     return tuple(nodes)
 
 
@@ -129,7 +129,7 @@ def place(num_parts: int, nodes: Sequence[NumaNode]) -> tuple[Place, ...]:
     [(0, 0), (0, 1), (1, 2)]
     """
     if num_parts < 0:
-        raise OocGraphError(f"num_parts is {num_parts}; it must be 0 or more")
+        raise ArgumentError(f"num_parts is {num_parts}; it must be 0 or more")
     places: list[Place] = []
     for node, count in zip(nodes, _shares(num_parts, [len(node.workers) for node in nodes]), strict=True):
         places += [Place(node.number, node.workers[i * len(node.workers) // count]) for i in range(count)]

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oocgraph.allocator import returned_memory
+from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
 from oocgraph.store.check_pages import READ_BYTES, check_array
 from oocgraph.store.check_structure import check_structure, groups_of, kernel_calls, structure_bytes
 from oocgraph.store.graph import CSRStore, open_graph
@@ -52,22 +54,21 @@ class CheckReport:
     seconds: float
 
 
+@known_keywords
 def check_store(
-    store: CSRStore | str | os.PathLike[str], *, threads: int | None = None, memory_budget: str | int | None = None,
-    following_bytes: int = 0, progress: ProgressOption = None,
+    graph: CSRStore | str | os.PathLike[str], *, resources: Resources | None = None, memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
 ) -> CheckReport:  # fmt: skip
     """Check that a store's bytes are those that were written, and that its arrays fit together.
 
     Parameters
     ----------
-    store
-        An open graph, or where it is.
-    threads
-        Threads that read and compare, at most; all usable processors when not given. Fewer work where the budget has no room for more.
+    graph
+        A graph store or its path.
+    resources
+        Threads and memory; see `oocgraph.Resources`. Fewer threads work where the budget has no room for more.
     memory_budget
-        Bytes that the whole process may hold; by default most of what the machine leaves.
-    following_bytes
-        What is done next needs so many bytes beside the interpreter, at the most: a refusal names a budget for both.
+        Bytes that the process may hold, such as ``"2G"``; the same as in `resources`.
     progress
         Called with ("checksums", arrays done, arrays) and ("structure", entries done, entries); True draws bars.
 
@@ -87,10 +88,14 @@ def check_store(
     -----
     Peak host bytes: one bit per vertex, and per thread 10 MiB, or a chunk of a compressed or remote store.
     """
+    return check_within(open_graph(graph), resources_of("check_store", resources, memory_budget=memory_budget), progress=progress)
+
+
+def check_within(store: CSRStore, resources: Resources, *, following_bytes: int = 0, progress: ProgressOption = None) -> CheckReport:
+    """Check a store as `check_store` does; a refusal names a budget for what follows too, which needs up to `following_bytes`."""
     begin = time.perf_counter()
-    store = open_graph(store)
     with watched(progress) as shown, returned_memory():
-        num_threads = _affordable(store, threads or num_cores(), memory_budget, following_bytes)
+        num_threads = _affordable(store, resources.threads or num_cores(), resources.memory_budget, following_bytes)
         checks = _Checks(store, num_threads, shown)
         _refuse(store, checks.pages())
         _refuse(store, checks.structure())

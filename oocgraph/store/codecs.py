@@ -69,7 +69,7 @@ def decode(codec: Codec, raw: bytes, wanted_bytes: int) -> bytes:
     """
     found = decoded_bytes(codec, raw[:HEADER_BYTES])
     if found != wanted_bytes:
-        size = "a size that cannot be told" if found is None else f"{found} bytes"
+        size = "an unknown size" if found is None else f"{found} bytes"
         raise ValueError(f"it decodes to {size} instead of {wanted_bytes} bytes")
     from numcodecs import blosc, zstd
 

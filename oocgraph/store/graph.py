@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, StoreError, VertexNotFoundError
+from oocgraph.arguments import known_keywords
+from oocgraph.errors import ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError, VertexNotFoundError
 from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
@@ -242,17 +243,18 @@ class CSRStore:
 
 
 def _reopen(url: str, storage_options: Mapping[str, Any] | None, check_pages: bool) -> CSRStore:
-    return open_graph(url, storage_options, check_pages=check_pages)
+    return open_graph(url, storage_options=storage_options, check_pages=check_pages)
 
 
+@known_keywords
 def open_graph(
-    url: CSRStore | str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, *, check_pages: bool = False
+    path: CSRStore | str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None, check_pages: bool = False
 ) -> CSRStore:
     """Open a graph store.
 
     Parameters
     ----------
-    url
+    path
         A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra). A store that is open is returned itself.
     storage_options
         Passed to the file system of a remote URL.
@@ -265,19 +267,25 @@ def open_graph(
 
     Raises
     ------
+    StoreNotFoundError
+        There is nothing at the path.
     StoreError
-        There is no store, it is not a graph store, it is incomplete, or of a newer format.
+        It is not a graph store, it is incomplete, or of a newer format.
+    ArgumentTypeError
+        `path` is neither a path nor a store.
     """
-    if isinstance(url, CSRStore):
-        return url.checked(check_pages or url.check_pages)
-    if not isinstance(url, str | os.PathLike):
-        raise StoreError(f"a graph is a store or its path, not {type(url).__name__}; build one with build_csr, or open one with open_graph")
-    text = os.fspath(url)
+    if isinstance(path, CSRStore):
+        return path.checked(check_pages or path.check_pages)
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"a graph is a store or its path, not {type(path).__name__}; build one with build_csr, or open one with open_graph"
+        )
+    text = os.fspath(path)
     if "://" in text and not text.startswith("file://"):
         return _open_remote(text, storage_options).checked(check_pages)
     folder = Path(text.removeprefix("file://"))
     if not folder.exists() and not restore(folder):
-        raise StoreError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
+        raise StoreNotFoundError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
     try:
         attributes = read_json(folder / "zarr.json")["attributes"]
         if "graph" in attributes.get(PARTITIONS_KEY, {}):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, OocGraphError
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.store.arrays import REMEDY
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import ORDER
@@ -67,13 +67,13 @@ def input_positions(store: GraphArrays) -> Array:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         The input has more than 2**32 ids.
     CorruptStoreError
         ``vertices/order`` does not name every vertex once.
     """
     if store.attributes.num_input_vertices > 2**32:
-        raise OocGraphError(
+        raise ArgumentError(
             f"{store.url}: input order is for up to 2**32 vertices, not {store.attributes.num_input_vertices}; use order='store'"
         )
     position = np.empty(store.num_vertices, np.uint32)

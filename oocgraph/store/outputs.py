@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from oocgraph.errors import OutputError
+from oocgraph.errors import OutputError, OutputExistsError
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, RESULT_KEY
 from oocgraph.store.metadata import group_has
 from oocgraph.store.remains import behind_links, restore
@@ -79,7 +79,7 @@ def output_place(path: str | os.PathLike[str], *, kind: Kind, overwrite: bool) -
     if not os.path.lexists(place) and not restore(place):
         return place
     if not overwrite:
-        raise OutputError(f"{named}: exists already; choose another name or pass --overwrite (overwrite=True)")
+        raise OutputExistsError(f"{named}: exists already; choose another name or pass overwrite=True")
     if not (place.is_file() if kind == "file" else group_has(place, _KEYS[kind])):
         raise OutputError(
             f"{named}: exists and is not {_ARTICLES[kind]}, so it is not overwritten; remove it yourself or choose another name"

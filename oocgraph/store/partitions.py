@@ -25,7 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oocgraph.errors import CorruptStoreError, StoreError
+from oocgraph.arguments import known_keywords
+from oocgraph.errors import CorruptStoreError, StoreError, StoreNotFoundError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fields import between, first_wrong, one_of
 from oocgraph.store.graph import CSRStore, open_graph
@@ -279,12 +280,13 @@ def _reopen(url: str, check_pages: bool) -> Partitions:
     return open_partitions(url).checked(check_pages)
 
 
-def open_partitions(url: str | os.PathLike[str]) -> Partitions:
+@known_keywords
+def open_partitions(path: str | os.PathLike[str]) -> Partitions:
     """Open the partitions of a graph.
 
     Parameters
     ----------
-    url
+    path
         Folder that `oocgraph.partition_graph` wrote.
 
     Returns
@@ -293,12 +295,14 @@ def open_partitions(url: str | os.PathLike[str]) -> Partitions:
 
     Raises
     ------
+    StoreNotFoundError
+        There is nothing at the path.
     StoreError
         There are none, they are incomplete or of a newer format, or a part is missing.
     """
-    text = os.fspath(url).removeprefix("file://")
+    text = os.fspath(path).removeprefix("file://")
     if not Path(text).exists() and not restore(Path(text)):
-        raise StoreError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
+        raise StoreNotFoundError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")
     try:
         attributes = read_json(Path(text) / "zarr.json")["attributes"]
         stored = dict(attributes[PARTITIONS_KEY])

@@ -1,8 +1,8 @@
 """The checkpoint of a PageRank run: ranks and what the next iteration needs, in one file that is whole or not there.
 
 In: a folder, and what tells this run from another. Out: `RankCheckpoint`, which writes states and reads the last one back. The file
-``pagerank.state`` is replaced when the next one is on disk (`oocgraph.store.staging`); a run that is killed at any moment leaves the state
-before::
+``pagerank.state`` is replaced when the next one is on disk (`oocgraph.store.atomic_output`); a run that is killed at any moment leaves the
+state before::
 
     8 bytes   magic "oocgPR01"
     uint64    length of the header
@@ -24,9 +24,9 @@ import google_crc32c
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, OutputError
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.metadata import open_file
 from oocgraph.store.outputs import local_path, output_error
-from oocgraph.store.staging import Staging
 from oocgraph.types import Array
 
 _MAGIC = b"oocgPR01"
@@ -73,7 +73,7 @@ class RankCheckpoint:
         """
         header = json.dumps({"run": self._run, "num_vertices": rank.size, "scalars": dict(scalars)}).encode()
         raw = np.ascontiguousarray(rank, "<f8").view(np.uint8)
-        with Staging(self.path, overwrite=True) as staged:
+        with AtomicOutput(self.path, overwrite=True) as staged:
             with staged.path.open("wb") as file:
                 file.write(_MAGIC + len(header).to_bytes(8, "little") + header + _crc_bytes(google_crc32c.extend(0, header)))
                 checksum = 0
@@ -117,7 +117,7 @@ class RankCheckpoint:
 
     @property
     def _remedy(self) -> str:
-        return f"remove {self.folder} to start over, or name another folder with --checkpoint (checkpoint=)"
+        return f"remove {self.folder} to start over, or name another folder with checkpoint="
 
     def _read_header(self, file: BinaryIO) -> dict[str, Any]:
         """Return the header of a state, which is of this run."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oocgraph.config import num_cores
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.export import place, row_keys
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.input_order import input_positions
@@ -36,7 +36,7 @@ def weight_column(store: GraphArrays, weight: str | None) -> str | None:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         `weight` is no numeric edge column, or the graph is weighted by a column that must be named.
     """
     numeric = [name for name, kind in store.attributes.columns.items() if kind != "string"]
@@ -45,7 +45,7 @@ def weight_column(store: GraphArrays, weight: str | None) -> str | None:
     chosen = weight or ("weight" if "weight" in numeric else numeric[0] if len(numeric) == 1 else "")
     if chosen not in numeric:
         named = f"{weight!r} is no numeric edge column" if weight else "which column is the weight is not clear"
-        raise OocGraphError(f"{store.url}: {named}; give weight=, one of {', '.join(numeric) or '(there is none)'}")
+        raise ArgumentError(f"{store.url}: {named}; give weight=, one of {', '.join(numeric) or '(there is none)'}")
     return chosen
 
 
@@ -71,7 +71,7 @@ def to_scipy(store: GraphArrays, *, weight: str | None = None, dtype: npt.DTypeL
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         `weight` is no numeric column.
 
     Notes

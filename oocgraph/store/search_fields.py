@@ -53,7 +53,7 @@ def read_fields(place: Path) -> dict[str, Any]:
         fields = read_json(place / "zarr.json", MAX_BYTES)["attributes"][SEARCH_KEY]
         wrong = next((name for name in _NEEDED if name not in fields), None)
     except PermissionError as error:
-        raise StoreError(f"{place}: no permission to read it; ask its owner, or choose another with --result-store") from error
+        raise StoreError(f"{place}: no permission to read it; ask its owner, or choose another result_store") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _no_result_store(place) from error
     if not isinstance(fields, dict) or wrong is not None:
@@ -74,6 +74,5 @@ def damaged(place: Path, name: str) -> StoreError:
 
 def _no_result_store(place: Path) -> StoreError:
     return StoreError(
-        f"{place}: not the result store of a search; give the folder that --result-store named, "
-        "or remove this one and start the search again"
+        f"{place}: not the result store of a search; give the folder that result_store named, or remove this one and start the search again"
     )

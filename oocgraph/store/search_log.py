@@ -136,9 +136,9 @@ def read_records(path: str | os.PathLike[str], bounds: Bounds, *, parents: bool 
 def search_write_error(error: OSError, path: Path) -> OutputError:
     """Return the message for an operating-system error while a search writes to its result store; `path` is the file or folder."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason = f"the disk is full ({error.strerror}); free some space there and go on with --resume, nothing that was found is lost"
+        reason = f"the disk is full ({error.strerror}); free some space there and go on with resume=, nothing that was found is lost"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        reason = f"no permission to write ({error.strerror}); choose another folder with --result-store"
+        reason = f"no permission to write ({error.strerror}); choose another result_store"
     else:
-        reason = f"the search cannot write here ({error.strerror or error}); when that is mended, go on with --resume"
+        reason = f"the search cannot write here ({error.strerror or error}); when that is mended, go on with resume="
     return OutputError(f"{path}: {reason}")

@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import oocgraph
-from oocgraph.errors import CorruptStoreError, OutputError, StoreError
+from oocgraph.errors import CorruptStoreError, OutputError, OutputExistsError, StoreError
 from oocgraph.store.arrays import PlainArray
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.metadata import group_metadata, metadata_text, plain_json, write_metadata
 from oocgraph.store.opening import open_plain
 from oocgraph.store.outputs import local_path
@@ -41,7 +42,6 @@ from oocgraph.store.schema import ArraySpec
 from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
 from oocgraph.store.search_log import read_records, search_write_error
 from oocgraph.store.search_record import Bounds, Record
-from oocgraph.store.staging import Staging
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array
 
@@ -87,7 +87,7 @@ class SearchStore:
         place = SearchStore.new_place(path)
         own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
         store = cls(place, plain_json({**fields, **own}))
-        with Staging(place, durable=store._durable) as staged:
+        with AtomicOutput(place, durable=store._durable) as staged:
             staged.path.mkdir()
             (staged.path / _PARTS).mkdir()
             write_metadata(staged.path / _PARTS, group_metadata({}))
@@ -106,7 +106,7 @@ class SearchStore:
         """
         place = Path(os.path.abspath(local_path(path)))
         if place.exists():
-            raise OutputError(f"{place}: exists already; go on with its search with --resume {place}, or choose another name")
+            raise OutputExistsError(f"{place}: exists already; go on with its search with resume={place}, or choose another name")
         if not place.parent.is_dir():
             raise OutputError(f"{place}: there is no folder {place.parent}; make it first, or choose another that every worker sees")
         return place
@@ -311,7 +311,7 @@ class SearchStore:
         """
         for partition in range(self.num_partitions):
             if not (self.path / _PARTS / str(partition) / "zarr.json").is_file():
-                raise StoreError(f"{self.path}: partition {partition} has no level and parent yet; go on with --resume {self.path}")
+                raise StoreError(f"{self.path}: partition {partition} has no level and parent yet; go on with resume={self.path}")
         self.update(**fields, complete=True)
         for name in (_LOG, _UNFINISHED):
             shutil.rmtree(self.path / name, ignore_errors=True)

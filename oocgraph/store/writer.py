@@ -2,7 +2,7 @@
 
 In: blocks of each array, in order. Out: a Zarr v3 group. It is built under a temporary name in the
 folder of its destination (so on the same disk) and moved when its attributes say ``complete``; what fails or
-is killed before leaves no store that opens, and the next build there removes the remains (`oocgraph.store.staging`).
+is killed before leaves no store that opens, and the next build there removes the remains (`oocgraph.store.atomic_output`).
 
 Chunks are plain files: of the bytes of the values, or of those compressed (`oocgraph.store.codecs`).
 """
@@ -18,11 +18,11 @@ import numpy as np
 
 import oocgraph
 from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.codecs import encode
 from oocgraph.store.files import write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
 from oocgraph.store.metadata import array_metadata, group_metadata, write_metadata
-from oocgraph.store.staging import Staging
 from oocgraph.store.strings import string_buffers
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -181,7 +181,7 @@ class StoreWriter:
     def __init__(self, path: str | os.PathLike[str], *, codec: Codec, overwrite: bool) -> None:
         self.codec: Codec = codec
         self._arrays: dict[str, ArrayWriter] = {}
-        self._staging = Staging(path, kind="graph store", overwrite=overwrite)
+        self._staging = AtomicOutput(path, kind="graph store", overwrite=overwrite)
         self.root, self.scratch = self._staging.path, self._staging.folder / "scratch"
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:

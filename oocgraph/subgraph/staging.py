@@ -1,7 +1,7 @@
 """Edges on their way to a device: host threads fill pinned buffers, a stream of its own copies them, kernels consume them.
 
 In: the number of edges, a function that gathers a range of them into host memory, and one that enqueues kernels on a range in device
-memory. Out: `StagingFigures`. The range is cut into pieces of a buffer's size; while one is processed, others are copied and gathered:
+memory. Out: `StagingMetrics`. The range is cut into pieces of a buffer's size; while one is processed, others are copied and gathered:
 
     host threads     gather 0 | gather 1 | gather 2 | ...
     copy stream                 copy 0   | copy 1   | ...
@@ -39,7 +39,7 @@ Consume = Callable[[Array, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class StagingFigures:
+class StagingMetrics:
     """What one or more runs moved, and how long each stage was at work.
 
     Attributes
@@ -66,9 +66,9 @@ class StagingFigures:
     span_seconds: float = 0.0
     idle_seconds: float = 0.0
 
-    def __add__(self, other: StagingFigures) -> StagingFigures:
+    def __add__(self, other: StagingMetrics) -> StagingMetrics:
         mine, others = dataclasses.astuple(self), dataclasses.astuple(other)
-        return StagingFigures(*(a + b for a, b in zip(mine, others, strict=True)))
+        return StagingMetrics(*(a + b for a, b in zip(mine, others, strict=True)))
 
 
 class _Events(NamedTuple):
@@ -127,7 +127,7 @@ class Stager:
         self._pool.shutdown()
         self._pinned, self._buffers = [], []
 
-    def run(self, total_edges: int, gather: Gather, consume: Consume) -> StagingFigures:
+    def run(self, total_edges: int, gather: Gather, consume: Consume) -> StagingMetrics:
         """Take edges ``0 .. total_edges - 1`` through the pipeline, piece after piece; returns when all kernels are done.
 
         Raises
@@ -139,7 +139,7 @@ class Stager:
             The device failed; the same holds.
         """
         if total_edges == 0:
-            return StagingFigures()
+            return StagingMetrics()
         run = _Run(total_edges, -(-total_edges // self.piece_edges))
         try:
             self._device.record(self._began, self._copies)
@@ -152,7 +152,7 @@ class Stager:
                     self._gather_ahead(run, piece + self._num_buffers, gather)
             for piece in range(run.num_timed, run.num_pieces):
                 self._note_times(run, piece)
-            return run.figures(self._device.seconds(self._began, self._events_of(run.num_pieces - 1).kernel_stop))
+            return run.metrics(self._device.seconds(self._began, self._events_of(run.num_pieces - 1).kernel_stop))
         except BaseException:
             self._abandon(run)
             raise
@@ -229,9 +229,9 @@ class _Run:
         """Pieces whose copy and kernels have been timed."""
         return len(self.kernels)
 
-    def figures(self, span_seconds: float) -> StagingFigures:
+    def metrics(self, span_seconds: float) -> StagingMetrics:
         """Add up the pieces, when all are done."""
-        return StagingFigures(
+        return StagingMetrics(
             num_pieces=self.num_pieces,
             bytes_read=sum(g.num_bytes for g in self.gathered),
             read_seconds=covered_seconds((g.began, g.ended) for g in self.gathered),

@@ -217,7 +217,7 @@ def test_flipped_byte_is_found_by_a_checked_traversal(tmp_path, cramped):
     chunk.write_bytes(raw)
     cramped(4)
     with pytest.raises(CorruptStoreError, match=r"c/0: page at byte \d+ of out/indices differs"):
-        [bfs(tmp_path / "g", source, check_pages=True, direction="push") for source in range(40)]
+        [bfs(open_graph(tmp_path / "g", check_pages=True), source, direction="push") for source in range(40)]
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated"])
@@ -280,7 +280,7 @@ def test_flipped_byte_in_what_is_loaded_is_found_and_in_all_that_is_read_when_as
     raw[len(raw) // 2] ^= 64
     chunk.write_bytes(raw)
     with pytest.raises(CorruptStoreError, match=rf"{name}.*checksum"):
-        bfs(tmp_path / "g", 7, check_pages=asked).level.sum()
+        bfs(open_graph(tmp_path / "g", check_pages=asked), 7).level.sum()
 
 
 def test_searches_of_one_runtime_in_several_threads_are_right(tmp_path, cramped):
@@ -301,7 +301,6 @@ def test_searches_of_one_runtime_in_several_threads_are_right(tmp_path, cramped)
     [
         ({"direction": "Push"}, "direction is 'Push'; it must be one of auto, push"),
         ({"depth_limit": 1.5}, "depth_limit is 1.5"),
-        ({"threads": 0}, "threads is 0"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(tmp_path, options, message):

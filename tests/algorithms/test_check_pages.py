@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.cli import cli
 from oocgraph.errors import CorruptStoreError
+from tests import every_knob
 from tests.reference_build import reference_build
 
 
@@ -29,27 +31,27 @@ def flipped(tmp_path):
 
 
 READERS = {
-    "bfs": lambda g, out, **check: oocgraph.bfs(g, 7, **check),
-    "bfs over parts": lambda g, out, **check: oocgraph.bfs(g, 7, partition="1d", num_partitions=2, **check),
-    "spmv": lambda g, out, **check: oocgraph.spmv(g, np.ones(512), **check),
-    "pagerank": lambda g, out, **check: oocgraph.pagerank(g, tol=0, max_iter=2, **check),
-    "export": lambda g, out, **check: oocgraph.export_graph(g, out / "g.parquet", **check),
-    "partition": lambda g, out, **check: oocgraph.partition_graph(g, 2, "EEC", out / "p", compiled=False, **check),
-    "to_scipy": lambda g, out, check_pages=False: oocgraph.open_graph(g, check_pages=check_pages).to_scipy(),
+    "bfs": lambda g, out: oocgraph.bfs(g, 7),
+    "bfs over parts": lambda g, out: oocgraph.bfs(g, 7, partition="1d", resources=Resources(num_partitions=2)),
+    "spmv": lambda g, out: oocgraph.spmv(g, np.ones(512)),
+    "pagerank": lambda g, out: oocgraph.pagerank(g, tol=0, max_iter=2),
+    "export": lambda g, out: oocgraph.export_graph(g, out / "g.parquet"),
+    "partition": lambda g, out: every_knob.partition(g, 2, "EEC", out / "p", compiled=False),
+    "to_scipy": lambda g, out: g.to_scipy(),
 }
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_reader_compares_pages_when_asked(flipped, tmp_path, name):
     with pytest.raises(CorruptStoreError, match=r"(out|in)/indices differs from its checksum"):
-        READERS[name](flipped.url, tmp_path / "checked", check_pages=True)
+        READERS[name](oocgraph.open_graph(flipped.url, check_pages=True), tmp_path / "checked")
 
 
 @pytest.mark.parametrize("name", sorted(set(READERS) - {"bfs"}))
 def test_streams_read_what_is_there_otherwise(flipped, tmp_path, name):
     """What a search keeps in memory is compared even then."""
     (tmp_path / "out").mkdir()
-    READERS[name](flipped.url, tmp_path / "out")
+    READERS[name](flipped, tmp_path / "out")
 
 
 def test_a_store_that_compares_goes_on_doing_so(flipped):
@@ -64,7 +66,7 @@ COMMANDS = {
     "bfs": ["--source", "7"],
     "pagerank": [],
     "export": ["OUT/g.sg"],
-    "partition": ["OUT/p", "--parts", "2", "--policy", "EEC", "--slow"],
+    "partition": ["OUT/p", "--partitions", "2", "--policy", "EEC", "--slow"],
 }
 
 

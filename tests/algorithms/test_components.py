@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csgraph
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.algorithms.components import connected_components
 from oocgraph.engine import forest as module
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError, ValidationError
@@ -56,7 +57,7 @@ def test_any_small_graph(tmp_path_factory, edges, directed, by_degree, threads, 
             patch.setattr(module, "GAP_BYTES", 0)
             patch.setattr(module, "MAX_RANGES", 2)
             patch.setattr(module, "BLOCK_ROWS", 4)
-        check(open_graph(path), source, target, threads=threads)
+        check(open_graph(path), source, target, resources=Resources(threads=threads))
 
 
 def cycles(num_cycles, length):
@@ -87,7 +88,7 @@ def test_hubs_take_planes_alone(tmp_path):
     with pytest.raises(BudgetError, match=r"at least \d+M") as refused:
         connected_components(store, memory_budget=host_bytes() + (1 << 20))
     smallest = str(refused.value).rpartition("at least ")[2]
-    again = connected_components(store, memory_budget=smallest, threads=3)
+    again = connected_components(store, memory_budget=smallest, resources=Resources(threads=3))
     np.testing.assert_array_equal(again.stored_component, result.stored_component)
     assert again.num_components == result.num_components
 
@@ -130,7 +131,7 @@ def test_a_damaged_order_is_found(tmp_path):
 def test_invalid_threads_are_refused(tmp_path, threads):
     store = oocgraph.build_csr(([0], [1]), tmp_path / "g.zarr")
     with pytest.raises(OocGraphError, match="threads is"):
-        connected_components(store, threads=threads)
+        connected_components(store, resources=Resources(threads=threads))
 
 
 class TestVerifier:

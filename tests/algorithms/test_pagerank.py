@@ -24,7 +24,6 @@ from oocgraph import (
     VertexNotFoundError,
     build_csr,
     open_graph,
-    pagerank,
 )
 from oocgraph.algorithms import pagerank as module
 from oocgraph.memory import Budget, PeakSampler, host_bytes
@@ -32,6 +31,7 @@ from oocgraph.products import ranking
 from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.arrays import PlainArray
+from tests.every_knob import rank as pagerank
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite, string_store
@@ -91,7 +91,7 @@ def test_weights(tmp_path, directed, codec, kind):
     store = rewrite(tmp_path / "g", tmp_path / "h", codec=codec)
     column = next(iter(store.attributes.columns))
     for weights in (None, True, column, False):
-        result = pagerank(str(tmp_path / "h"), weights=weights, **EXACT)
+        result = pagerank(str(tmp_path / "h"), weight=weights, **EXACT)
         expected = expected_of(store, **EXACT) if weights is not False else expected_of(store, weights=False, **EXACT)
         np.testing.assert_allclose(result.rank, expected, rtol=0, atol=1e-12)
 
@@ -267,7 +267,7 @@ class TestEnd:
         return open_graph(tmp_path / "g")
 
     def test_a_run_that_does_not_converge_says_how_far_it_came(self, store):
-        with pytest.raises(ConvergenceError, match=r"after 3 iterations .*N \* tol\); raise max_iter .* or tol"):
+        with pytest.raises(ConvergenceError, match=r"after 3 iterations .*N \* tol\); raise max_iter or tol"):
             pagerank(store, max_iter=3, tol=1e-9)
 
     def test_tolerance_0_runs_to_the_end(self, store):
@@ -285,10 +285,10 @@ class TestEnd:
             ({"max_iter": 0}, "max_iter is 0; it must be a whole number, 1 or more"),
             ({"max_iter": 2.5}, "max_iter is 2.5"),
             ({"threads": 0}, "threads is 0"),
-            ({"checkpoint_every": 0}, "checkpoint_every is 0"),
-            ({"weights": "cost"}, "'cost' is no numeric edge column"),
-            ({"weights": True}, "weights=True asks for the weight of .*, which has none"),
-            ({"weights": 3}, "weights is 3"),
+            ({"checkpoint_every": 0}, "checkpoint-every is 0"),
+            ({"weight": "cost"}, "'cost' is no numeric edge column"),
+            ({"weight": True}, "weight is True, but .* has no weight"),
+            ({"weight": 3}, "weight is 3"),
             ({"precision": "half"}, "precision is 'half'"),
             ({"memory_budget": "lots"}, "'lots' is not a size"),
         ],
@@ -304,9 +304,9 @@ class TestEnd:
         store = build_csr(source, tmp_path / "w", directed=directed, duplicates="keep")
         values = store.read("out/weight")
         at = int(np.flatnonzero(~((values >= 0) & (values < np.inf)))[0])
-        with pytest.raises(OocGraphError, match=f"weight {at} of weight of .* is {value}.*weights=False"):
+        with pytest.raises(OocGraphError, match=f"weight {at} of weight of .* is {value}.*weight=False"):
             pagerank(store)
-        assert pagerank(store, weights=False).converged
+        assert pagerank(store, weight=False).converged
 
     def test_neighbour_that_is_no_vertex_is_found(self, store, tmp_path):
         wrong = store.read("in/indices")
@@ -360,7 +360,7 @@ class TestMemory:
         assert result.kept_bytes / result.edge_bytes == pytest.approx(kept, abs=0.1)
 
     @pytest.mark.usefixtures("steady_memory")
-    @pytest.mark.parametrize("options", [{}, {"weights": False}, {"weights": False, "personalization": {5: 1.0}}])
+    @pytest.mark.parametrize("options", [{}, {"weight": False}, {"weight": False, "personalization": {5: 1.0}}])
     def test_the_budget_that_is_named_does_and_less_is_refused(self, store, options):
         """All that is needed is in one message, with something to spare, because this process breathes."""
         pagerank(store, threads=2, tol=0, max_iter=1, **options)
@@ -372,7 +372,7 @@ class TestMemory:
         with pytest.raises(BudgetError):
             pagerank(store, memory_budget=f"{smallest - 24}M", threads=2, **options)
 
-    @pytest.mark.parametrize("options", [{}, {"weights": False, "personalization": {5: 1.0}, "damping": 0}])
+    @pytest.mark.parametrize("options", [{}, {"weight": False, "personalization": {5: 1.0}, "damping": 0}])
     @pytest.mark.parametrize("precision", ["auto", "single", "double"])
     def test_every_kernel_is_there_before_memory_is_counted(self, store, monkeypatch, precision, options):
         """A compiler would leave 100 MB in the process: a run makes no overload that `load_kernels` did not bring."""
@@ -396,8 +396,8 @@ class TestMemory:
     @pytest.mark.usefixtures("steady_memory")
     def test_too_small_a_budget_is_refused_before_anything_is_read(self, store, monkeypatch):
         monkeypatch.setattr(EdgeStream, "_read", None)
-        with pytest.raises(BudgetError, match=r"set --memory \(memory_budget\) to at least"):
-            pagerank(store, weights=False, memory_budget=host_bytes() + (1 << 20))
+        with pytest.raises(BudgetError, match=r"set memory_budget to at least"):
+            pagerank(store, weight=False, memory_budget=host_bytes() + (1 << 20))
 
 
 @pytest.mark.parametrize("precision", ["auto", "single", "double"])
@@ -426,7 +426,7 @@ def test_ranks_that_float32_would_go_round_with_end_in_float64(tmp_path, monkeyp
     rng = np.random.default_rng(5)
     ends, weights = rng.integers(0, 5, (2, 20)), rng.random(20)
     store = build_csr(ArraySource(*ends, {"weight": weights}, weight="weight", directed=True), tmp_path / "g", duplicates="min")
-    with pytest.raises(ConvergenceError, match=r"raise max_iter .*, or choose precision='double': float32 may go round with changes up to"):
+    with pytest.raises(ConvergenceError, match=r"raise max_iter .*, or set oocgraph.precision to double: float32 may go round with"):
         pagerank(store, damping=damping, precision="single", tol=1e-9, max_iter=round(10 / (1 - damping)))
     result = pagerank(store, damping=damping, tol=1e-9, max_iter=40_000)
     assert (result.steps[0].precision, result.steps[-1].precision) == ("single", "double")

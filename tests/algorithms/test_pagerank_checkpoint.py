@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oocgraph import ConvergenceError, CorruptStoreError, OutputError, open_graph, pagerank
+from oocgraph import ConvergenceError, CorruptStoreError, OutputError, open_graph
 from oocgraph.store.rank_checkpoint import RankCheckpoint
+from tests.every_knob import rank as pagerank
 from tests.reference_build import reference_build
 from tests.stores import random_edges
 
@@ -145,14 +146,14 @@ def test_process_that_is_killed_while_it_writes(store, tmp_path):
     code = f"""
 import os, signal
 import oocgraph
-from oocgraph.store import staging
-put, written = staging.put, []
+from oocgraph.store import atomic_output
+put, written = atomic_output.put, []
 def fatal(output, *place, **options):
     written.append(output)
     if len(written) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return put(output, *place, **options)
-staging.put = fatal
+atomic_output.put = fatal
 oocgraph.pagerank({str(store.url)!r}, checkpoint={str(tmp_path / "c")!r}, tol=1e-9, max_iter=500)
 """
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False)

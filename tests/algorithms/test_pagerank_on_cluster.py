@@ -18,13 +18,14 @@ from oocgraph import (
     VertexNotFoundError,
     build_csr,
     generate_kronecker,
-    pagerank,
 )
 from oocgraph.cluster.ranks import PowerIteration
 from oocgraph.cluster.worker_ranks import cut_rows
 from oocgraph.memory import host_bytes
 from oocgraph.products import ranking
+from tests import every_knob
 from tests.cluster.clusters import PATIENCE, Cluster, Trap, in_background
+from tests.every_knob import rank as pagerank
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite
@@ -55,12 +56,12 @@ def directed(folder, **options):
     """Build a directed graph with weights, dangling and isolated vertices, and rows without in-edges."""
     src, dst = random_edges(5, 3000)
     source = ArraySource(src, dst % 700, {"w": np.random.default_rng(0).random(src.size)}, weight="w", num_vertices=4000)
-    return build_csr(source, folder / "g", directed=True, duplicates="sum", **options)
+    return every_knob.build(source, folder / "g", directed=True, duplicates="sum", **options)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"weights": False}, {"personalization": {0: 2.0, 7: 1.0}}, {"precision": "single", "tol": 1e-4}, {"tol": 0, "max_iter": 3}],
+    [{}, {"weight": False}, {"personalization": {0: 2.0, 7: 1.0}}, {"precision": "single", "tol": 1e-4}, {"tol": 0, "max_iter": 3}],
     ids=["weights", "unweighted", "personalization", "single", "exactly"],
 )
 @pytest.mark.parametrize("order", ["degree", "original"])
@@ -140,7 +141,7 @@ class TestRefusals:
 
     def test_a_worker_without_memory_is_named_and_what_it_names_works(self, client, kron):
         least = min(client.run(host_bytes).values())
-        with pytest.raises(BudgetError, match=r"worker tcp://\S+ cannot take 1 of 2 parts: .* at least \d+M.*--worker-memory"):
+        with pytest.raises(BudgetError, match=r"worker tcp://\S+ cannot take 1 of 2 parts: .* at least \d+M.*or use more workers"):
             pagerank(kron, client=client, memory_budget=least + (1 << 16))
         with pytest.raises(BudgetError) as refused:
             pagerank(kron, client=client, memory_budget=max(client.run(host_bytes).values()) + (1 << 16))

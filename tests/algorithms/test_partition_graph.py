@@ -23,6 +23,7 @@ from oocgraph.partition.cusp_spec import PartitionOptions
 from oocgraph.partition.policy import Policy
 from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite, string_store
@@ -79,7 +80,7 @@ def decoded(prop, v):
 def partition(store, tmp_path, get_master, get_edge_owner=to_source, **options):
     compiled = options.pop("compiled", False)
     policy = Policy("mine", get_master, get_edge_owner, compiled=compiled, **options)
-    return oocgraph.partition_graph(store, 3, policy, tmp_path / "p")
+    return every_knob.partition(store, 3, policy, tmp_path / "p")
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +136,7 @@ class TestPolicies:
 
         policy = Policy("mine", by_number, counted, compiled=False)
         with pytest.raises(PolicyError, match=r"policy 'mine': get_edge_owner is not deterministic: .* vertices 0 to \d+ "):
-            oocgraph.partition_graph(store, 3, policy, tmp_path / "p", threads=threads)
+            every_knob.partition(store, 3, policy, tmp_path / "p", threads=threads)
 
     def test_random_compiled(self, store, tmp_path):
         def drawn(prop, src, dst, src_master, dst_master):
@@ -161,9 +162,9 @@ class TestPolicies:
 
     def test_unknown_name_and_no_policy(self, store, tmp_path):
         with pytest.raises(PolicyError, match=r"there is no policy 'XYZ'; choose one of EEC"):
-            oocgraph.partition_graph(store, 2, "XYZ", tmp_path / "p")
+            every_knob.partition(store, 2, "XYZ", tmp_path / "p")
         with pytest.raises(PolicyError, match=r"policy is 7; give a name such as 'CVC'"):
-            oocgraph.partition_graph(store, 2, 7, tmp_path / "p")
+            every_knob.partition(store, 2, 7, tmp_path / "p")
 
 
 class TestArguments:
@@ -173,12 +174,12 @@ class TestArguments:
     def test_number_of_partitions(self, store, tmp_path, number):
         n = store.num_vertices
         with pytest.raises(OocGraphError, match=rf"num_partitions is {number!r}, but .* has {n} vertices .* whole number from 1 to {n}"):
-            oocgraph.partition_graph(store, number, "EEC", tmp_path / "p")
+            every_knob.partition(store, number, "EEC", tmp_path / "p")
 
     def test_graph_without_edges(self, tmp_path):
         reference_build([], [], tmp_path / "g", implied=(0, 5))
         with pytest.raises(OocGraphError, match="has no edges, so there is nothing to partition"):
-            oocgraph.partition_graph(tmp_path / "g", 1, "EEC", tmp_path / "p")
+            every_knob.partition(tmp_path / "g", 1, "EEC", tmp_path / "p")
 
     @pytest.mark.parametrize(
         ("option", "message"),
@@ -200,12 +201,12 @@ class TestArguments:
     )
     def test_options(self, store, tmp_path, option, message):
         with pytest.raises(OocGraphError, match=re.escape(message)):
-            oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", **option)
+            every_knob.partition(store, 2, "EEC", tmp_path / "p", **option)
 
     def test_output_that_exists(self, store, tmp_path):
         (tmp_path / "p").mkdir()
         with pytest.raises(OutputError, match=r"/p: exists already; choose another name"):
-            oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", compiled=False)
+            every_knob.partition(store, 2, "EEC", tmp_path / "p", compiled=False)
         assert list((tmp_path / "p").iterdir()) == []
 
     @pytest.mark.parametrize(
@@ -214,10 +215,10 @@ class TestArguments:
     def test_folder_that_cannot_be_written(self, store, tmp_path, parent, message):
         (tmp_path / "file").touch()
         with pytest.raises(OutputError, match=message):
-            oocgraph.partition_graph(store, 2, "EEC", tmp_path / parent / "p", compiled=False)
+            every_knob.partition(store, 2, "EEC", tmp_path / parent / "p", compiled=False)
 
     def test_parent_folders_are_made(self, store, tmp_path):
-        assert oocgraph.partition_graph(store, 2, "EEC", tmp_path / "a" / "b", compiled=False).num_partitions == 2
+        assert every_knob.partition(store, 2, "EEC", tmp_path / "a" / "b", compiled=False).num_partitions == 2
 
 
 class TestGraph:
@@ -230,21 +231,21 @@ class TestGraph:
         indices[7] = number
         damaged = rewrite(store.url, tmp_path / "damaged", arrays={"out/indices": indices})
         with pytest.raises(CorruptStoreError, match=r"element 7 of out/indices is \d+, but must be at least 0 and below 60"):
-            oocgraph.partition_graph(damaged, 3, "HVC", tmp_path / "p", compiled=False)
+            every_knob.partition(damaged, 3, "HVC", tmp_path / "p", compiled=False)
 
     @pytest.mark.parametrize("damage", [lambda p: p[::-1].copy(), lambda p: p + 1, lambda p: np.minimum(p, p[-1] - 1)])
     @pytest.mark.parametrize("policy", ["EEC", "FEC"])
     def test_pointers_that_do_not_ascend(self, store, tmp_path, damage, policy):
         damaged = rewrite(store.url, tmp_path / "damaged", arrays={"out/indptr": damage(store.read("out/indptr"))})
-        for crew in (Readers(1), Readers(3)):
+        for executor in (Readers(1), Readers(3)):
             with pytest.raises(CorruptStoreError, match=r"of out/indptr is \d+, but must .*`oocgraph check`"):
-                partition_with(crew, damaged, 3, policy, tmp_path / "p", compiled=False, round_vertices=8)
+                partition_with(executor, damaged, 3, policy, tmp_path / "p", compiled=False, round_vertices=8)
 
     def test_missing_chunk(self, store, tmp_path):
         damaged = rewrite(store.url, tmp_path / "damaged")
         (tmp_path / "damaged/out/indices/c/0").unlink()
         with pytest.raises(CorruptStoreError, match=r"out/indices/c/0: this chunk .* is missing"):
-            oocgraph.partition_graph(damaged, 3, "EEC", tmp_path / "p", compiled=False)
+            every_knob.partition(damaged, 3, "EEC", tmp_path / "p", compiled=False)
 
     def test_remote_graph(self, store, tmp_path):
         """A store behind another file system is read all the same."""
@@ -252,7 +253,7 @@ class TestGraph:
         memory = fsspec.filesystem("memory")
         memory.put(store.url, "/cusp.zarr", recursive=True)
         try:
-            made = oocgraph.partition_graph("memory://cusp.zarr", 3, "CVC", tmp_path / "p", compiled=False)
+            made = every_knob.partition("memory://cusp.zarr", 3, "CVC", tmp_path / "p", compiled=False)
             assert_sound(made, open_graph("memory://cusp.zarr"))
         finally:
             memory.rm("/cusp.zarr", recursive=True)
@@ -274,7 +275,7 @@ class TestFailures:
 
         wanted = pytest.raises(OutputError, match="disk is full") if isinstance(error, OSError) else pytest.raises(KeyboardInterrupt)
         with wanted:
-            oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", transpose=True, compiled=False, progress=stop)
+            every_knob.partition(store, 3, "EEC", tmp_path / "p", transpose=True, compiled=False, progress=stop)
         assert list(tmp_path.iterdir()) == []
 
     def test_interrupt_within_the_policy(self, store, tmp_path):
@@ -291,7 +292,7 @@ class TestFailures:
 
         monkeypatch.setattr(os, "pwrite", full)
         with pytest.raises(OutputError, match=r"/p: the disk is full .* nothing was left behind"):
-            oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", compiled=False)
+            every_knob.partition(store, 3, "EEC", tmp_path / "p", compiled=False)
         assert list(tmp_path.iterdir()) == []
 
     def test_somebody_else_was_faster(self, store, tmp_path):
@@ -302,7 +303,7 @@ class TestFailures:
                 (tmp_path / "p").mkdir(exist_ok=True)
 
         with pytest.raises(OutputError, match="exists already"):
-            oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", compiled=False, progress=take)
+            every_knob.partition(store, 3, "EEC", tmp_path / "p", compiled=False, progress=take)
         assert list((tmp_path / "p").iterdir()) == []
 
     @pytest.mark.kill
@@ -319,7 +320,7 @@ class TestFailures:
                 oocgraph.open_partitions(path)
         with pytest.raises(oocgraph.StoreError):
             oocgraph.open_graph(remains / "output" / "part-00000")
-        made = oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", compiled=False)
+        made = every_knob.partition(store, 3, "EEC", tmp_path / "p", compiled=False)
         assert_sound(made, store)
         assert [path.name for path in tmp_path.iterdir()] == ["p"]
 
@@ -333,7 +334,7 @@ def stop(phase, done, total):
         print("there", flush=True)
         time.sleep(600)
 
-oocgraph.partition_graph(sys.argv[1], 3, "EEC", sys.argv[2], compiled=False, progress=stop)
+oocgraph.partition_graph(sys.argv[1], 3, policy="EEC", path=sys.argv[2], progress=stop)
 """
 
 
@@ -354,7 +355,8 @@ partition_steps.Stage = Noted
 url, out, name, budget = sys.argv[1:]
 with PeakSampler() as sampler:
     try:
-        oocgraph.partition_graph(url, 8, name, out, transpose=True, threads=2, memory_budget=budget)
+        two = oocgraph.Resources(threads=2, memory_budget=budget)
+        oocgraph.partition_graph(url, 8, policy=name, path=out, transpose=True, resources=two)
         said = ""
     except oocgraph.BudgetError as error:
         said = str(error)
@@ -385,7 +387,7 @@ class TestMemory:
             return json.loads(done.stdout), out
 
         refused, out = run("100M")
-        smallest = re.search(r"needs .* set --memory \(memory_budget\) to at least (\d+M)", refused["said"])
+        smallest = re.search(r"needs .* set memory_budget to at least (\d+M)", refused["said"])
         assert smallest, refused
         assert not out.exists()
         made, out = run(smallest[1])
@@ -397,19 +399,19 @@ class TestMemory:
     def test_too_little_is_refused_before_anything_is_read_or_written(self, large, tmp_path, monkeypatch):
         monkeypatch.setattr(preallocated.PreallocatedArray, "write", None)
         monkeypatch.setattr(partition_steps.Stage, "read_rows", None)
-        with pytest.raises(BudgetError, match=r"set --memory \(memory_budget\) to at least \d+M"):
-            oocgraph.partition_graph(large, 3, "EEC", tmp_path / "p", compiled=False, memory_budget=host_bytes() + (1 << 20))
+        with pytest.raises(BudgetError, match=r"set memory_budget to at least \d+M"):
+            every_knob.partition(large, 3, "EEC", tmp_path / "p", compiled=False, memory_budget=host_bytes() + (1 << 20))
         assert list(tmp_path.iterdir()) == []
 
     def test_more_partitions_need_more(self, large, tmp_path):
         """Bitmaps and ranks are charged for each partition, before they are made."""
         with pytest.raises(BudgetError, match=r"partitioning \(masters .*, proxies of each partition \d+\.\d MiB, .*needs"):
-            oocgraph.partition_graph(large, 20_000, "1D-vertex", tmp_path / "p", compiled=False, memory_budget="1G")
+            every_knob.partition(large, 20_000, "1D-vertex", tmp_path / "p", compiled=False, memory_budget="1G")
 
 
 def test_progress_goes_through_all_phases(store, tmp_path):
     told = []
-    oocgraph.partition_graph(store, 3, "EEC", tmp_path / "p", transpose=True, compiled=False, progress=lambda *now: told.append(now))
+    every_knob.partition(store, 3, "EEC", tmp_path / "p", transpose=True, compiled=False, progress=lambda *now: told.append(now))
     assert list(dict.fromkeys(name for name, _, _ in told)) == list(PHASES)
     assert all(0 <= done <= total for _, done, total in told)
     assert {name for name, done, total in told if done == total} == set(PHASES)
@@ -417,19 +419,19 @@ def test_progress_goes_through_all_phases(store, tmp_path):
 
 def test_same_call_twice_writes_the_same_bytes(store, tmp_path):
     for name in ("one", "two"):
-        oocgraph.partition_graph(store, 3, "SVC", tmp_path / name, compiled=False, transpose=True, threads=2)
+        every_knob.partition(store, 3, "SVC", tmp_path / name, compiled=False, transpose=True, threads=2)
     assert_same_bytes(tmp_path / "one", tmp_path / "two")
 
 
 def test_relative_paths_and_urls(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.symlink(store.url, "g")
-    made = oocgraph.partition_graph("g", 2, "EEC", "p", compiled=False)
+    made = every_knob.partition("g", 2, "EEC", "p", compiled=False)
     assert made.attributes.graph == str(tmp_path / "g")
     assert made.url == str(tmp_path / "p")
     monkeypatch.chdir("/")
     assert_sound(made, open_graph(made.attributes.graph))
-    assert oocgraph.partition_graph(f"file://{store.url}", 2, "EEC", tmp_path / "q", compiled=False).num_partitions == 2
+    assert every_knob.partition(f"file://{store.url}", 2, "EEC", tmp_path / "q", compiled=False).num_partitions == 2
 
 
 def test_phases_are_timed(store, tmp_path):

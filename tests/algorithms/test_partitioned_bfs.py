@@ -8,13 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oocgraph
-from oocgraph.algorithms.partition_graph import partition_graph
+from oocgraph import Resources
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
 from oocgraph.errors import BudgetError, OocGraphError, StoreError
 from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from oocgraph.partition.policy import Policy
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_bfs
+from tests import every_knob
 from tests.algorithms.test_bfs import graphs
 from tests.reference_build import reference_build
 from tests.stores import string_store
@@ -23,7 +24,7 @@ from tests.stores import string_store
 def check(store, source, **options):
     """Search over partitions and without, compare, and judge by Graph500's rules."""
     depth = {"depth_limit": options["depth_limit"]} if "depth_limit" in options else {}
-    found, expected = oocgraph.bfs(store, source, **options), oocgraph.bfs(store, source, device="cpu", **depth)
+    found, expected = oocgraph.bfs(store, source, **options), oocgraph.bfs(store, source, resources=Resources(device="cpu"), **depth)
     np.testing.assert_array_equal(found.level, expected.level)
     verify_bfs(store, found)
     for name in ("depth", "num_reached", "num_reached_edges"):
@@ -54,10 +55,10 @@ def test_levels_are_those_of_a_search_without_partitions(tmp_path_factory, case,
     num_parts = min(num_parts, max(1, store.num_vertices))
     source = rng.integers(n, size=2).tolist()
     if name in ("1d", "2d") or not store.num_vertices:
-        found = check(store, source, partition="1d", num_partitions=num_parts, depth_limit=depth_limit)
+        found = check(store, source, partition="1d", resources=Resources(num_partitions=num_parts), depth_limit=depth_limit)
     else:
         policy = SCATTERED if name == "scattered" else name
-        partitions = partition_graph(store, num_parts, policy, folder / "parts")
+        partitions = every_knob.partition(store, num_parts, policy, folder / "parts")
         found = check(store, source, partition=partitions, depth_limit=depth_limit)
         assert (found.partition, found.num_partitions) == (name, num_parts)
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
@@ -69,8 +70,8 @@ def test_one_and_two_dimensions(tmp_path, num_parts):
     rng = np.random.default_rng(3)
     src, dst = ([f"v{i}" for i in (rng.random(3000) ** 2 * 300).astype(int)] for _ in range(2))
     store = string_store(tmp_path / "g", src, dst, directed=True, others=("alone",))
-    one = check(store, src[0], partition="1d", num_partitions=num_parts)
-    two = check(store, [src[0], "alone"], partition="2d", num_partitions=num_parts)
+    one = check(store, src[0], partition="1d", resources=Resources(num_partitions=num_parts))
+    two = check(store, [src[0], "alone"], partition="2d", resources=Resources(num_partitions=num_parts))
     assert one.summary()["partition"] == "1d"
     if num_parts in (9, 16):
         assert two.num_messages < one.num_messages
@@ -86,28 +87,28 @@ def test_every_policy_read_either_way(tmp_path, policy):
     src, dst = (rng.random(2000) ** 2 * 200).astype(int), rng.integers(0, 200, 2000)
     reference_build(src, dst, tmp_path / "u")
     store = open_graph(tmp_path / "u")
-    check(store, 3, partition=partition_graph(store, 3, policy, tmp_path / "up", read="in"))
+    check(store, 3, partition=every_knob.partition(store, 3, policy, tmp_path / "up", read="in"))
     if policy in ("EEC", "CVC"):
         reference_build(src, dst, tmp_path / "d", directed=True)
         store = open_graph(tmp_path / "d")
-        check(store, 3, partition=partition_graph(store, 3, policy, tmp_path / "dt", read="in", transpose=True).url)
+        check(store, 3, partition=every_knob.partition(store, 3, policy, tmp_path / "dt", read="in", transpose=True).url)
         with pytest.raises(OocGraphError, match="follows the out-edges"):
-            oocgraph.bfs(store, 3, partition=partition_graph(store, 3, policy, tmp_path / "di", read="in"))
+            oocgraph.bfs(store, 3, partition=every_knob.partition(store, 3, policy, tmp_path / "di", read="in"))
 
 
 def test_what_does_not_belong_together_is_refused(tmp_path):
     """Partitions of another graph, options that mean nothing here, too many partitions; nothing is left behind."""
     reference_build(np.arange(9), np.arange(1, 10), tmp_path / "g")
     reference_build(np.arange(8), np.arange(1, 9), tmp_path / "h")
-    parts = partition_graph(tmp_path / "h", 2, "EEC", tmp_path / "parts")
+    parts = every_knob.partition(tmp_path / "h", 2, "EEC", tmp_path / "parts")
     with pytest.raises(StoreError, match=r"another graph .*, or of one that was built again since"):
         oocgraph.bfs(tmp_path / "g", 0, partition=parts)
     with pytest.raises(OocGraphError, match="has 2 partitions, not 3"):
-        oocgraph.bfs(tmp_path / "h", 0, partition=parts, num_partitions=3)
-    with pytest.raises(OocGraphError, match="takes no direction='pull'"):
+        oocgraph.bfs(tmp_path / "h", 0, partition=parts, resources=Resources(num_partitions=3))
+    with pytest.raises(OocGraphError, match="direction is 'pull', but a partition holds the edges that leave"):
         oocgraph.bfs(tmp_path / "g", 0, partition="1d", direction="pull")
     with pytest.raises(OocGraphError, match="whole number from 1 to 10"):
-        oocgraph.bfs(tmp_path / "g", 0, partition="2d", num_partitions=11)
+        oocgraph.bfs(tmp_path / "g", 0, partition="2d", resources=Resources(num_partitions=11))
     with pytest.raises(StoreError, match="no such file or folder"):
         oocgraph.bfs(tmp_path / "g", 0, partition="3d")
     with pytest.raises(BudgetError, match="memory_budget"):
@@ -119,7 +120,7 @@ def test_one_opening_serves_many_searches(tmp_path):
     rng = np.random.default_rng(8)
     reference_build(rng.integers(0, 100, 500), rng.integers(0, 100, 500), tmp_path / "g")
     store = open_graph(tmp_path / "g")
-    with open_partitioned(store, "2d", num_partitions=4) as opened:
+    with open_partitioned(store, "2d", Resources(num_partitions=4)) as opened:
         assert (opened.name, opened.num_partitions) == ("2d", 4)
         first, second = (opened.search(np.array([source])) for source in (0, 50))
         assert first.level[0] == second.level[50] == 0

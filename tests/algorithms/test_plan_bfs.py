@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.algorithms import plan_bfs as module
 from oocgraph.errors import BudgetError, OocGraphError, StoreError, VertexNotFoundError
 from oocgraph.exchange.addresses import count_mirrors
@@ -16,6 +17,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.parts.member_sizes import mirror_counts, sized_parts
 from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.store.partitions import open_partitions
+from tests import every_knob
 from tests.reference_build import reference_build
 
 
@@ -30,7 +32,7 @@ def test_bytes_and_messages_of_real_searches(kron):
     plan = oocgraph.plan_bfs(kron, [4, 9, 16], source=7)
     assert [(case.dimension, case.num_workers) for case in plan.cases] == [(one, p) for p in (4, 9, 16) for one in ("1d", "2d")]
     for case in plan.cases:
-        found = oocgraph.bfs(kron, 7, partition=case.dimension, num_partitions=case.num_workers).iterations
+        found = oocgraph.bfs(kron, 7, partition=case.dimension, resources=Resources(num_partitions=case.num_workers)).iterations
         assert len(case.iterations) == len(found)
         real = np.array([[sum(one.num_bytes for one in each.exchanged), sum(one.num_messages for one in each.exchanged)] for each in found])
         told = np.array([[one.num_bytes, one.num_messages] for one in case.iterations])
@@ -42,12 +44,12 @@ def test_bytes_and_messages_of_real_searches(kron):
 @pytest.mark.parametrize(("dimension", "number"), [("1d", 4), ("2d", 4), ("2d", 6)])
 def test_memory_is_what_real_members_are_charged_with(kron, tmp_path, dimension, number):
     """Lengths of lists, edges and rows of every part; and the worker's bytes are above those that a real member reserves, a little."""
-    parts = list(oocgraph.partition_graph(kron, number, dimension, tmp_path / "parts"))
+    parts = list(every_knob.partition(kron, number, dimension, tmp_path / "parts"))
     rows, columns = module._grid(number, dimension)
     counts = TrafficCounter(kron, np.zeros(kron.num_vertices, np.int32), 1).count(rows, [columns] if columns > 1 else [])
     mirrors, real = mirror_counts(counts, columns), count_mirrors(parts, "out")
     np.testing.assert_array_equal(mirrors.mirrors, real.mirrors)
-    np.testing.assert_array_equal(mirrors.casts, real.casts)
+    np.testing.assert_array_equal(mirrors.broadcasts, real.broadcasts)
     for sized, part in zip(sized_parts(counts, columns, mirrors), parts, strict=True):
         assert (sized.num_edges, sized.num_mirrors) == (part.num_edges, part.num_mirrors)
         assert sized.num_masters == part.num_masters + part.num_isolated
@@ -56,11 +58,11 @@ def test_memory_is_what_real_members_are_charged_with(kron, tmp_path, dimension,
 
 def test_memory_is_compared(kron):
     """All fits, edges are read, or nothing fits; each with what to do."""
-    (one,) = [case for case in oocgraph.plan_bfs(kron, 4, memory="1G").cases if case.dimension == "1d"]
+    (one,) = [case for case in oocgraph.plan_bfs(kron, 4, memory_budget="1G").cases if case.dimension == "1d"]
     assert one.fits == "yes"
-    (none,) = [case for case in oocgraph.plan_bfs(kron, 4, memory="1M").cases if case.dimension == "1d"]
+    (none,) = [case for case in oocgraph.plan_bfs(kron, 4, memory_budget="1M").cases if case.dimension == "1d"]
     assert none.fits == "no"
-    assert f"--memory {-(-none.least_worker_bytes >> 20)}M" in none.advice
+    assert f"memory_budget {-(-none.least_worker_bytes >> 20)}M" in none.advice
 
 
 def test_more_workers_need_less_memory_and_2d_sends_less(kron):
@@ -86,7 +88,7 @@ def test_a_grid_of_hundreds_of_levels(grid):
     """Every level has its line, and no Python is paid for its vertices."""
     plan = oocgraph.plan_bfs(grid, [2, 256], source=0)
     assert plan.depth == 301
-    found = oocgraph.bfs(grid, 0, partition="1d", num_partitions=2).iterations
+    found = oocgraph.bfs(grid, 0, partition="1d", resources=Resources(num_partitions=2)).iterations
     assert plan.cases[0].num_messages == sum(one.num_messages for each in found for one in each.exchanged)
     assert len(plan.cases[-1].iterations) == len(found) == 302
 
@@ -100,8 +102,7 @@ def test_a_grid_of_hundreds_of_levels(grid):
         (2.5, {}, "2.5"),
         (True, {}, "a number of workers is True"),
         (10**6, {}, "3,3"),
-        (4, {"threads": 0}, "threads is 0"),
-        (4, {"memory": "a lot"}, "not a size"),
+        (4, {"memory_budget": "a lot"}, "not a size"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(kron, workers, options, words):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from oocgraph import BudgetError, CorruptStoreError, OocGraphError, build_csr, open_graph, spmv
-from oocgraph.algorithms import spmv as module
+from oocgraph import BudgetError, CorruptStoreError, OocGraphError, Resources, build_csr, open_graph, spmv
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, host_bytes
 from oocgraph.products.product import multiply_streamed
@@ -52,7 +51,7 @@ class TestGraphs:
         store = open_graph(tmp_path / "g")
         matrix = store.to_scipy(dtype=np.float64)
         x = vector_for(matrix.shape[1], name)
-        y = spmv(store, x, semiring=name, transpose=transpose, threads=2)
+        y = spmv(store, x, semiring=name, transpose=transpose, resources=Resources(threads=2))
         np.testing.assert_allclose(y, expected_of(matrix, x, name, transpose), atol=1e-12)
 
     @pytest.mark.parametrize("codec", ["none", "zstd"])
@@ -93,7 +92,7 @@ def test_matrices_of_scipy(form, transpose):
     for case, matrix in CASES.items():
         for name in SEMIRINGS:
             x = vector_for(matrix.shape[0 if transpose else 1], name)
-            y = spmv(in_format(matrix, form), x, semiring=name, transpose=transpose, threads=2)
+            y = spmv(in_format(matrix, form), x, semiring=name, transpose=transpose, resources=Resources(threads=2))
             np.testing.assert_allclose(y, expected_of(matrix, x, name, transpose), err_msg=f"{case}, {name}", atol=1e-12)
 
 
@@ -145,7 +144,6 @@ class TestBadInput:
             (np.ones(5, object), {}, "x is of dtype object"),
             (np.ones(5), {"semiring": "or_and"}, "or_and takes bools; give x != 0"),
             (np.ones(5), {"semiring": "max_plus"}, "one of plus_times, min_plus"),
-            (np.ones(5), {"threads": 0}, "threads is 0"),
             (np.ones(5), {"weight": "cost"}, "'cost' is no numeric edge column"),
             (np.ones(5), {"weight": "cost", "semiring": "plus_second"}, "'cost' is no numeric edge column"),
             (np.ones(5), {"memory_budget": "lots"}, "'lots' is not a size"),
@@ -228,11 +226,11 @@ class TestMemory:
                 promised.append((self.promised_bytes, self.reserved_bytes))
 
         x = np.random.default_rng(1).random(store.attributes.num_input_vertices)
-        first = spmv(store, x, threads=2)
-        monkeypatch.setattr(module, "Budget", Noted)
+        first = spmv(store, x, resources=Resources(threads=2))
+        monkeypatch.setattr("oocgraph.engine.opened.Budget", Noted)
         gc.collect()
         with PeakSampler() as sampler:
-            y = spmv(store, x, threads=2)
+            y = spmv(store, x, resources=Resources(threads=2))
         np.testing.assert_allclose(y, first)
         np.testing.assert_allclose(y, store.to_scipy() @ x)
         assert sampler.peak_bytes <= promised[-1][0]
@@ -245,7 +243,7 @@ class TestMemory:
         x = np.ones(store.attributes.num_input_vertices)
         spmv(store, x)
         gc.collect()
-        message = r"vectors .*, pieces of edges .* need .*set --memory \(memory_budget\) to at least"
+        message = r"vectors .*, pieces of edges .* need .*set memory_budget to at least"
         with monkeypatch.context() as patch:
             patch.setattr(EdgeStream, "each", None)
             with pytest.raises(BudgetError, match=message) as refused:

@@ -146,7 +146,7 @@ class TestRefusals:
         monkeypatch.setattr(cluster_product.ClusterProduct, "multiply", None)
         least = min(client.run(host_bytes).values())
         for given in (kron, kron.to_scipy(dtype=np.float64)):
-            with pytest.raises(BudgetError, match=r"worker tcp://[0-9.:]+: .*set --memory \(memory_budget\) to at least \d+M") as refused:
+            with pytest.raises(BudgetError, match=r"worker tcp://[0-9.:]+: .*set memory_budget to at least \d+M") as refused:
                 spmv(given, x, client=client, memory_budget=least + (1 << 16))
             assert re.search(r"worker (\S+):", str(refused.value))[1] in workers_of(client)
 

@@ -106,14 +106,14 @@ def test_sources_that_do_not_compile_show_the_first_lines(cupy, device):
 
 def test_full_device_memory_is_told_with_numbers_and_setting(cupy, device):
     cupy.stuck.memory = OutOfMemoryError("Out of memory allocating 4,194,304 bytes")
-    with pytest.raises(DeviceError, match=r"no room for 4.0 MiB: 3,072.0 MiB of 8,192.0 MiB are free .*--device-memory") as caught:
+    with pytest.raises(DeviceError, match=r"no room for 4.0 MiB: 3,072.0 MiB of 8,192.0 MiB are free .*device_memory_budget") as caught:
         device.empty((1 << 10, 1 << 10), np.uint32)
     assert "device_memory_budget" in str(caught.value)
 
 
 def test_full_host_memory_is_told_with_its_setting(cupy, device):
     cupy.fail["PinnedMemory"] = 2
-    with pytest.raises(DeviceError, match=r"1.0 MiB of host memory cannot be page-locked .*--memory"):
+    with pytest.raises(DeviceError, match=r"1.0 MiB of host memory cannot be page-locked .*memory_budget"):
         device.pinned(1 << 20)
 
 

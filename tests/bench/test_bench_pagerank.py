@@ -8,6 +8,7 @@ from oocgraph import OocGraphError, generate_kronecker, pagerank
 from oocgraph.bench.harness import paired_ratios
 from oocgraph.bench.libraries import networkx_pagerank, scipy_pagerank
 from oocgraph.bench.pagerank import RankRun, bench_pagerank, disk_metrics
+from oocgraph.config import setting
 from oocgraph.memory import host_bytes
 from oocgraph.types import ignore_progress
 
@@ -46,7 +47,7 @@ def test_gapbs_on_both_orders(store, tmp_path):
     assert list(tmp_path.iterdir()) == [program], "exported graphs are gone"
 
 
-@pytest.mark.parametrize(("answer", "words"), [("exit 3", "ended with code 3"), ("echo nothing", "without its figures")])
+@pytest.mark.parametrize(("answer", "words"), [("exit 3", "ended with code 3"), ("echo nothing", "without its metrics")])
 def test_gapbs_that_fails_is_told(store, tmp_path, answer, words):
     program = tmp_path / "pr"
     program.write_text(f"#!/bin/sh\n{answer}\n")
@@ -63,7 +64,8 @@ def test_unknown_peer_is_refused(store, peer, words):
 
 def test_peers_rank_as_we_do(store):
     matrix = store.to_scipy(dtype=float)
-    ours = pagerank(store, tol=0, max_iter=6, precision="double").rank
+    with setting("precision", "double"):
+        ours = pagerank(store, tol=0, max_iter=6).rank
     assert scipy_pagerank(matrix).run(6) == pytest.approx(ours, abs=1e-15)
     assert networkx_pagerank(matrix).run(6) is None, "with tol=0 NetworkX ends with an error"
 

@@ -23,7 +23,7 @@ def store(tmp_path_factory):
 
 def test_every_policy_is_measured_and_proved(store, tmp_path):
     """In process: one line for each policy, whose figures are of these partitions."""
-    command = ["bench", "partition", store.url, "--parts", "3", "--policy", "EEC", "--policy", "CVC", "--repeats", "2", "--json"]
+    command = ["bench", "partition", store.url, "--partitions", "3", "--policy", "EEC", "--policy", "CVC", "--repeats", "2", "--json"]
     found = CliRunner().invoke(cli, [*command, "--scratch", str(tmp_path)], catch_exceptions=False)
     figures = json.loads(found.stdout)
     assert figures["num_workers"] == 0

@@ -19,7 +19,7 @@ from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.part import bounds_of
 from oocgraph.engine.shard_plan import ShardPlan
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from tests import forks
 from tests.processes import PATIENCE_SECONDS as PATIENCE
 
@@ -225,7 +225,7 @@ def set_trap(address, wanted, dask_worker=None):
 
 def bounds(store, stored):
     """Return what the logs of a search of a graph can name."""
-    return bounds_of(deal(store, stored.num_partitions))
+    return bounds_of(partition_vertices(store, stored.num_partitions))
 
 
 def last_step(store, stored):

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from oocgraph.cluster.holdings import Holdings
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, SearchSpec
 from oocgraph.cluster.worker import OocGraphPlugin
+from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.config import settings
-from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.levels import search
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.part import SearchOptions
@@ -36,7 +36,7 @@ def worker(*, limit=0, threads=1):
         address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads),
         events=events,
     )  # fmt: skip
-    return Holdings(made, WorkerLedger(made), events.append, OocGraphPlugin().at)
+    return WorkerState(made, WorkerLedger(made), events.append, OocGraphPlugin().at)
 
 
 def graph_spec(store, num_partitions=1, **options):
@@ -52,7 +52,7 @@ class Steps:
         self.store = SearchStore.create(folder / f"{self.name}.zarr", {"num_partitions": spec.num_partitions, "epoch": 0})
         self.spec = SearchSpec(
             search=self.name, lease=lease, result_store=str(self.store.path), sources=np.array(sources, np.int64),
-            options=SearchOptions(direction, 2**31 - 2, Few(QUEUE_CAPACITY, QUEUE_CAPACITY)), epoch=0, last_step=-1,
+            options=SearchOptions(direction, 2**31 - 2, TinyLimits(QUEUE_CAPACITY, QUEUE_CAPACITY)), epoch=0, last_step=-1,
         )  # fmt: skip
 
     def step(self):
@@ -69,12 +69,12 @@ class Steps:
             continue
         return [holder.finish(self.name, self.graph, p) for p, holder in enumerate(self.workers)]
 
-    def levels(self, dealing):
+    def levels(self, vertex_partition):
         """Return the levels that were written, in store order; -1 where unreached."""
-        found = np.full(dealing.num_vertices, -2)
-        owner, local = dealing.locate(np.arange(dealing.num_vertices))
-        for p in range(dealing.num_partitions):
-            level = self.store.part(p, "level").read(0, int(dealing.num_owned[p])).astype(np.int64)
+        found = np.full(vertex_partition.num_vertices, -2)
+        owner, local = vertex_partition.locate(np.arange(vertex_partition.num_vertices))
+        for p in range(vertex_partition.num_partitions):
+            level = self.store.part(p, "level").read(0, int(vertex_partition.num_owned[p])).astype(np.int64)
             found[owner == p] = np.where(level == LEVEL_UNREACHED, -1, level)[local[owner == p]]
         return found
 

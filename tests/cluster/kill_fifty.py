@@ -80,7 +80,7 @@ def killed_run(cluster, store, levels, place, partition):
         ClusterRuntime.open(store, client=cluster.client) as runtime,
         Trap(cluster.client, place.phase, place.step, partition) as trap,
     ):
-        victim = runtime.placement[partition]
+        victim = runtime.addresses[partition]
         began = time.perf_counter()
         found = trap.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction=place.direction))
         caught = trap.kill()
@@ -89,7 +89,7 @@ def killed_run(cluster, store, levels, place, partition):
         result = found.result(timeout=PATIENCE)
         seconds = time.perf_counter() - began
         judge(store, result, levels)
-        assert victim not in runtime.placement
+        assert victim not in runtime.addresses
         return Row(place, partition, cluster.nanny, seconds, runtime.num_moves)
 
 

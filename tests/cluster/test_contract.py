@@ -15,6 +15,7 @@ from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.partition.check import check_partitions
 from oocgraph.verify import verify_search
+from tests import every_knob
 from tests.cluster.contract import ClusterContract, cluster
 from tests.cluster.kill_fifty import SOURCE
 
@@ -43,7 +44,7 @@ class TestTraversalOverParts(ClusterContract):
     def opened(self, store, client, folder):
         place = Path(store.url).parent / "parts"
         if not place.exists():
-            oocgraph.partition_graph(store, 4, "2d", place)
+            every_knob.partition(store, 4, "2d", place)
         parts = oocgraph.open_partitions(place)
         with PartitionedClusterRuntime(parts, store, client) as runtime:
             yield lambda: runtime.search_here(np.array([0]))
@@ -99,7 +100,7 @@ class TestPartitioning(ClusterContract):
     def opened(self, store, client, folder):
         def compute():
             out = folder / f"parts-{next(_numbers)}"
-            return oocgraph.partition_graph(store, 3, "CVC", out, client, compiled=False)
+            return every_knob.partition(store, 3, "CVC", out, client, compiled=False)
 
         yield compute
 

@@ -6,6 +6,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.arrays import drivers
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.shim
 def small(tmp_path_factory):
     """Return a Kronecker graph of scale 12, and the levels that one process finds."""
     store = oocgraph.generate_kronecker(12, tmp_path_factory.mktemp("kron") / "graph.zarr", seed=3)
-    return store, oocgraph.bfs(store, 5, device="cpu").level
+    return store, oocgraph.bfs(store, 5, resources=Resources(device="cpu")).level
 
 
 def with_shim(client, **options):
@@ -54,7 +55,7 @@ def test_workers_search_on_their_devices(devices_client, small):
     """Every direction, from the user's ids to a validated result that names the devices."""
     client, (store, expected) = devices_client, small
     for direction in ("pull", "alpha-beta", "auto"):
-        result = oocgraph.bfs(store, 5, client=client, direction=direction, device_memory_budget="16M")
+        result = oocgraph.bfs(store, 5, client=client, direction=direction, resources=Resources(device_memory_budget="16M"))
         assert (result.level.compute() == expected).all()
         verify_bfs(store, result)
         assert (result.device, result.device_memory_budget) == ("CPU (shim)", 32 << 20)
@@ -63,7 +64,7 @@ def test_workers_search_on_their_devices(devices_client, small):
         if direction == "pull":
             assert all(one.device is not None for one in result.iterations)
     assert all(launched and peak <= 16 << 20 and not left for said in client.run(told).values() for launched, peak, left in said)
-    assert oocgraph.bfs(store, 5, client=client, device="cpu").device == "cpu"
+    assert oocgraph.bfs(store, 5, client=client, resources=Resources(device="cpu")).device == "cpu"
     assert len(result.to_pandas()) == store.attributes.num_input_vertices
 
 
@@ -84,7 +85,7 @@ def test_a_device_that_is_lost_ends_the_search_not_the_worker(devices_client, sm
     """The message names worker, partition and level; the next search finds a device that was opened again."""
     client, (store, expected) = devices_client, small
     with ClusterRuntime.open(store, client=client) as runtime:
-        lost = runtime.placement[1]
+        lost = runtime.addresses[1]
         client.run(lose_device, workers=[lost])
         with pytest.raises(DeviceError, match=rf"worker {lost}: partition 1, level 1: CPU \(shim\): the device was lost"):
             oocgraph.bfs(store, 5, runtime=runtime, direction="pull")
@@ -121,11 +122,11 @@ def test_workers_without_a_gpu(small):
     with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
         client.run(without_driver)
         with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
-            oocgraph.bfs(store, 5, client=client, device="cuda")
-        with pytest.raises(OocGraphError, match=r"--device-memory.*no worker would search on a GPU; worker tcp://.*no NVIDIA driver"):
-            oocgraph.bfs(store, 5, client=client, device_memory_budget="1G")
+            oocgraph.bfs(store, 5, client=client, resources=Resources(device="cuda"))
+        with pytest.raises(OocGraphError, match=r"device_memory_budget was given.* on a GPU; worker tcp://.*no NVIDIA driver"):
+            oocgraph.bfs(store, 5, client=client, resources=Resources(device_memory_budget="1G"))
         with pytest.raises(OocGraphError, match="device is 'tpu'"):
-            oocgraph.bfs(store, 5, client=client, device="tpu")
+            oocgraph.bfs(store, 5, client=client, resources=Resources(device="tpu"))
         client.run(device_parts.use_shim, workers=list(workers_of(client))[:1])
         result = oocgraph.bfs(store, 5, client=client, direction="pull")
         assert result.device == "CPU (shim), cpu"
@@ -142,7 +143,7 @@ def test_workers_of_one_machine_share_its_device(small):
         before = device_parts.use_shim()
         try:
             with ClusterRuntime.open(store, client=client) as runtime:
-                assert runtime.device_figures["device_memory_budget"] <= 0.9 * (1 << 30) + 2
+                assert runtime.device_metrics["device_memory_budget"] <= 0.9 * (1 << 30) + 2
                 result = oocgraph.bfs(store, 5, runtime=runtime, direction="alpha-beta")
             assert (result.level.compute() == expected).all()
         finally:

@@ -11,6 +11,7 @@ import pytest
 from distributed import Client
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
@@ -20,6 +21,7 @@ from oocgraph.errors import BudgetError
 from oocgraph.memory import PeakSampler, host_bytes
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify import verify_search
+from tests import every_knob
 from tests.processes import PATIENCE_SECONDS
 
 MEGABYTES = 1 << 20
@@ -139,7 +141,7 @@ def test_all_computations_together_stay_within_the_budget(graphs, client, tmp_pa
     """Each knows what the others have reserved: a worker that holds a graph and its parts multiplies, ranks and links beside them."""
     small = oocgraph.generate_kronecker(9, tmp_path / "small-9.zarr", seed=1)
     for i, store in enumerate((small, graphs[0])):
-        parts = oocgraph.partition_graph(store, 4, "2d", tmp_path / f"parts-{i}")
+        parts = every_knob.partition(store, 4, "2d", tmp_path / f"parts-{i}")
         if store is small:
             everything(store, parts, client)  # kernels are loaded: that is part of what workers hold before
     with Budget(client, 150) as budget:
@@ -149,9 +151,9 @@ def test_all_computations_together_stay_within_the_budget(graphs, client, tmp_pa
 @pytest.mark.parametrize("partitions", [2, 4])
 def test_a_budget_that_is_too_small_names_a_worker(graphs, client, partitions, tmp_path):
     """Nothing has run then, and nothing is left."""
-    options = {"num_partitions": partitions, "memory_budget": Budget(client, 12).bytes, "result_store": tmp_path / "r.zarr"}
-    with pytest.raises(BudgetError, match=r"^worker tcp://\S+ cannot take partition .*at least \d+M.*--worker-memory"):
-        oocgraph.bfs(graphs[0], 1, client=client, **options)
+    few = Resources(num_partitions=partitions, memory_budget=Budget(client, 12).bytes)
+    with pytest.raises(BudgetError, match=r"^worker tcp://\S+ cannot take partition .*at least \d+M; or use more workers"):
+        oocgraph.bfs(graphs[0], 1, client=client, resources=few, result_store=tmp_path / "r.zarr")
     assert not (tmp_path / "r.zarr").exists()
     assert all(not any(said.values()) for said in client.run(inventory).values())
 

@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 import oocgraph
+from oocgraph import Resources
+from tests import every_knob
 
 NUM_DRAWS = int(os.environ.get("OOCGRAPH_DRAWS", "2"))
 POLICIES = ("CVC", "HVC", "EEC", "FEC")
@@ -39,7 +41,7 @@ class Drawn:
         ends = [(rng.random(m) ** p * n).astype(np.int64) for p in (power, 1)]
         self.ids = np.sort(rng.choice(10 * n, n, replace=False))
         used = np.unique(np.concatenate(ends))
-        self.store = oocgraph.build_csr(
+        self.store = every_knob.build(
             (self.ids[ends[0]], self.ids[ends[1]]), folder / "graph.zarr", directed=directed,
             vertex_order=str(rng.choice(["degree", "original"])), duplicates=str(rng.choice(["drop", "keep"])),
             keep_self_loops=bool(rng.integers(2)),
@@ -65,10 +67,10 @@ def searches(drawn, sources, policy, folder, client):
     most = max(1, store.num_vertices)
     parts = int(rng.integers(1, min(5, most) + 1))
     yield "in process", oocgraph.bfs(store, sources, direction=str(rng.choice(["auto", "push", "pull", "alpha-beta"])))
-    yield "on a cluster", oocgraph.bfs(store, sources, client=client, num_partitions=parts)
+    yield "on a cluster", oocgraph.bfs(store, sources, client=client, resources=Resources(num_partitions=parts))
     if not store.num_vertices:
         return
-    made = oocgraph.partition_graph(store, parts, policy, folder / policy)
+    made = every_knob.partition(store, parts, policy, folder / policy)
     yield f"over partitions by {policy}", oocgraph.bfs(store, sources, partition=made)
     yield f"over partitions by {policy} on a cluster", oocgraph.bfs(store, sources, partition=made, client=client)
 

@@ -13,6 +13,7 @@ import pytest
 from distributed import Client
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
@@ -202,10 +203,10 @@ def test_another_search_is_not_gone_on_with(kron, client, folder, begun, tmp_pat
     refused(r"begun\.zarr holds another search: sources differ", source=[SOURCE])
     refused("depth limit differ", depth_limit=8)
     refused("graph fingerprint and sources differ from what is asked for; resume with the same graph", tmp_path / "other.zarr", (1, 3))
-    refused("was begun with 2 partitions, not 3; leave out", num_partitions=3)
+    refused("was begun with 2 partitions, not 3; leave out", resources=Resources(num_partitions=3))
     with ClusterRuntime.open(store, client=client, num_partitions=3) as runtime:
         refused("is of 2 partitions, the runtime of 3; open one with as many", client=None, runtime=runtime)
-        refused("the runtime has 3 partitions, not 2; leave out", client=None, runtime=runtime, num_partitions=2)
+        refused("the runtime has its own resources", client=None, runtime=runtime, resources=Resources(num_partitions=2))
     assert {path: path.stat().st_mtime_ns for path in begun.rglob("*")} == before
     assert oocgraph.bfs(store, [3, SOURCE], client=client, depth_limit=9, resume=begun).num_reached > 2
 

@@ -71,7 +71,7 @@ def test_every_phase_of_every_iteration(cluster, kron):
 def test_result_that_nobody_has_fetched(three, stopped):
     """A step is complete and its worker dies: before a peer has asked for the result, or while one waits for it."""
     cluster, runtime, search = three
-    victim, *peers = runtime.placement
+    victim, *peers = runtime.addresses
     with Trap(cluster.client, "kernel", 2, workers=peers) as trap:
         found = trap.watch(in_background(search))
         assert {trap.wait()["worker"] for _ in peers} == set(peers)
@@ -85,7 +85,7 @@ def test_result_that_nobody_has_fetched(three, stopped):
         cluster.on_scheduler(clusters.gone, [victim])
         trap.let_go()
         found.result(timeout=PATIENCE)
-    assert victim not in runtime.placement
+    assert victim not in runtime.addresses
 
 
 @pytest.mark.parametrize("noticed", [True, False])
@@ -93,19 +93,19 @@ def test_idle_worker(three, noticed):
     """Before the first search and between two; whether or not the scheduler knows already."""
     cluster, runtime, search = three
     for _ in range(2):
-        victim = runtime.placement[0]
+        victim = runtime.addresses[0]
         if noticed:
             cluster.kill(victim)
         else:
             os.kill(cluster.pid(victim), signal.SIGKILL)
         search()
-        assert victim not in runtime.placement
+        assert victim not in runtime.addresses
 
 
 def test_two_in_one_search(three):
     """The second dies in a later step than the first; the last one holds everything."""
     cluster, runtime, search = three
-    first, *others = runtime.placement
+    first, *others = runtime.addresses
     with (
         Trap(cluster.client, "kernel", 1, workers=[first]) as early,
         Trap(cluster.client, "kernel", 3, workers=others) as late,
@@ -114,7 +114,7 @@ def test_two_in_one_search(three):
         early.kill()
         second = late.kill()["worker"]
         found.result(timeout=PATIENCE)
-    assert not {first, second} & set(runtime.placement)
+    assert not {first, second} & set(runtime.addresses)
     assert runtime.num_moves >= 2
 
 
@@ -122,21 +122,21 @@ def test_two_in_one_search(three):
 def test_two_at_once(three):
     """Both have to be placed again, together."""
     cluster, runtime, search = three
-    *victims, last = runtime.placement
+    *victims, last = runtime.addresses
     with Trap(cluster.client, "kernel", 2, workers=[last]) as trap:
         found = trap.watch(in_background(search))
         trap.wait()
         cluster.kill(*victims)
         trap.let_go()
         found.result(timeout=PATIENCE)
-    assert not set(victims) & set(runtime.placement)
+    assert not set(victims) & set(runtime.addresses)
 
 
 @alone
 def test_one_that_takes_over(three):
     """A worker dies, and the one that loads its partition dies while it does."""
     cluster, runtime, search = three
-    first, *others = runtime.placement
+    first, *others = runtime.addresses
     cluster.client.run(clusters.tell_of_loads)
     with (
         Trap(cluster.client, "kernel", 1, workers=[first]) as early,
@@ -147,14 +147,14 @@ def test_one_that_takes_over(three):
         second = late.kill()
         assert second["at"] == ["load", -1, 0]
         found.result(timeout=PATIENCE)
-    assert not {first, second["worker"]} & set(runtime.placement)
+    assert not {first, second["worker"]} & set(runtime.addresses)
 
 
 @alone
 def test_two_that_write_their_results(three):
     """The second dies as it writes the same partition's result again."""
     cluster, runtime, search = three
-    first, *others = runtime.placement
+    first, *others = runtime.addresses
     with Trap(cluster.client, "finish", workers=[first]) as early, Trap(cluster.client, "finish", partition=0, workers=others) as late:
         found = early.watch(late.watch(in_background(search)))
         early.kill()
@@ -177,12 +177,12 @@ def hold_one_at_most():
 def test_others_have_no_room(three):
     """They refuse the partition: an error in seconds that names one, or it waits for the worker that a nanny starts."""
     cluster, runtime, search = three
-    first, *others = runtime.placement
+    first, *others = runtime.addresses
     cluster.client.run(hold_one_at_most)
     cluster.kill(first)
     if cluster.nanny:
         search()
-        assert runtime.placement[0] not in (first, *others)
+        assert runtime.addresses[0] not in (first, *others)
     else:
         with pytest.raises(BudgetError, match=r"worker tcp.* cannot take partition 0 of 3: no room"):
             search()

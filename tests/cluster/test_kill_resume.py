@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 import oocgraph
-from oocgraph.cluster import crew
+from oocgraph.cluster import placement
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.errors import ClusterError
@@ -47,14 +47,14 @@ def cluster(tmp_path_factory):
 @pytest.fixture
 def hasty(monkeypatch):
     """Wait for lost workers a moment only."""
-    monkeypatch.setattr(crew, "NO_NANNY_SECONDS", 0.5)
+    monkeypatch.setattr(placement, "NO_NANNY_SECONDS", 0.5)
 
 
 def search_until(cluster, store, path, step, stop):
     """Begin a search whose workers all wait in `step`, then stop it; returns the future."""
     with ClusterRuntime.open(store, client=cluster.client) as runtime, Trap(cluster.client, "kernel", step) as trap:
         found = trap.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta", result_store=path))
-        for _ in runtime.placement:
+        for _ in runtime.addresses:
             trap.wait()
         stop()
         with failing():
@@ -109,7 +109,7 @@ def test_all_workers_as_they_write_their_results(cluster, kron, tmp_path):
     cluster.refill()
     with ClusterRuntime.open(store, client=cluster.client) as runtime, Trap(cluster.client, "finish") as trap:
         found = trap.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta", result_store=path))
-        for _ in runtime.placement:
+        for _ in runtime.addresses:
             trap.wait()
         cluster.kill(*cluster.workers())
         with failing():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.cluster import crew
+from oocgraph.cluster import placement
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
@@ -56,7 +56,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     )
 
     def step(spec, index):
-        return runtime.client.submit(tasks.step, spec, runtime.crew.graph, 0, index, workers=runtime.placement[:1], pure=False).result(
+        return runtime.client.submit(tasks.step, spec, runtime.placement.graph, 0, index, workers=runtime.addresses[:1], pure=False).result(
             timeout=PATIENCE
         )
 
@@ -72,7 +72,7 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
 
 def lose_event(step, dask_worker=None):
     """Run on a worker: do not tell of one step."""
-    held = dask_worker.plugins["oocgraph"].holdings
+    held = dask_worker.plugins["oocgraph"].worker_state
     tell = held._tell
 
     def told(event):
@@ -87,7 +87,7 @@ def lose_event(step, dask_worker=None):
 def test_lost_event(runtime, kron):
     """A step that is done, but not heard of, is taken again; no partition moves."""
     store, levels = kron
-    runtime.client.run(lose_event, 2, workers=runtime.placement[:1])
+    runtime.client.run(lose_event, 2, workers=runtime.addresses[:1])
     result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta").result(timeout=PATIENCE)
     judge(store, result, levels)
     assert runtime.num_moves == 0
@@ -96,7 +96,7 @@ def test_lost_event(runtime, kron):
 def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeypatch):
     """All have written what they found, and one dies before the client has asked for its figures."""
     store, levels = kron
-    victim, killed = runtime.placement[0], []
+    victim, killed = runtime.addresses[0], []
     fetch = ClusterSession._result
 
     def late(self, future, *arguments):
@@ -109,7 +109,7 @@ def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeyp
     result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime).result(timeout=PATIENCE)
     assert killed
     judge(store, result, levels)
-    assert victim not in runtime.placement
+    assert victim not in runtime.addresses
 
 
 def test_worker_lost_while_a_graph_is_opened(cluster, kron):
@@ -121,21 +121,21 @@ def test_worker_lost_while_a_graph_is_opened(cluster, kron):
         opened = trap.watch(in_background(ClusterRuntime.open, store, client=cluster.client))
         victim = trap.kill()["worker"]
         with opened.result(timeout=PATIENCE) as runtime:
-            assert victim not in runtime.placement
+            assert victim not in runtime.addresses
             judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime), levels)
 
 
 def test_worker_that_only_seems_dead(cluster, runtime, kron):
     """It hangs until the scheduler gives it up; when it wakes, in the middle of the next search, it does no harm."""
     store, levels = kron
-    victim = runtime.placement[0]
+    victim = runtime.addresses[0]
     with Trap(cluster.client, "kernel", 2, workers=[victim]) as trap:
         found = trap.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta"))
         pid = trap.wait()["pid"]
         os.kill(pid, signal.SIGSTOP)
         trap.let_go()
         judge(store, found.result(timeout=PATIENCE), levels)
-    assert victim not in runtime.placement
+    assert victim not in runtime.addresses
     with Trap(cluster.client, "kernel", 1) as trap:
         found = trap.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta"))
         trap.wait()
@@ -146,9 +146,9 @@ def test_worker_that_only_seems_dead(cluster, runtime, kron):
 
 def test_nobody_can_take_over(cluster, runtime, kron, monkeypatch):
     """Workers that die one after the other as they load a partition: an error, and no further attempt."""
-    monkeypatch.setattr(crew, "MAX_IDLE_EPOCHS", 1)
+    monkeypatch.setattr(placement, "MAX_IDLE_EPOCHS", 1)
     store, _ = kron
-    first, *others = runtime.placement
+    first, *others = runtime.addresses
     cluster.client.run(clusters.tell_of_loads)
     with Trap(cluster.client, "kernel", 1, workers=[first]) as early, Trap(cluster.client, "load", workers=others) as late:
         found = early.watch(late.watch(in_background(oocgraph.bfs, store, SOURCE, runtime=runtime)))

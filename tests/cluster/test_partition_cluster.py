@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from distributed import Client
 
-import oocgraph
 from oocgraph.cluster import worker as tasks
 from oocgraph.errors import BudgetError, ClusterError, OutputError, PolicyError
 from oocgraph.partition.policy import Policy
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.cluster.clusters import Cluster, in_background
 from tests.partition.cusp_cases import Readers, assert_same_bytes, assert_sound, partition_with
 from tests.processes import PATIENCE_SECONDS
@@ -62,7 +62,7 @@ def kept(client):
 
 @pytest.mark.parametrize("name", ["CVC", "FEC", "SVC"])
 def test_two_processes(store, expected, client, tmp_path, name):
-    made = oocgraph.partition_graph(store, 4, name, tmp_path / "p", client, **OPTIONS)
+    made = every_knob.partition(store, 4, name, tmp_path / "p", client, **OPTIONS)
     assert_sound(made, store)
     assert_same_bytes(expected(name, 2), made.url)
     assert kept(client) == []
@@ -73,7 +73,7 @@ def test_two_processes(store, expected, client, tmp_path, name):
 @pytest.mark.parametrize("name", ["HVC", "GVC"])
 def test_workers_of_two_threads_in_one_process(store, expected, threads_client, tmp_path, name):
     """More calls than workers, so that a worker is given several at once: they take turns with what it keeps."""
-    made = oocgraph.partition_graph(store, 4, name, tmp_path / "p", threads_client, **OPTIONS)
+    made = every_knob.partition(store, 4, name, tmp_path / "p", threads_client, **OPTIONS)
     assert_same_bytes(expected(name, 2), made.url)
     assert kept(threads_client) == []
 
@@ -82,7 +82,7 @@ def test_compiled_policy_of_a_user(store, client, tmp_path):
     """Functions that workers cannot import travel by value, and what they name with them."""
     offset = 2
     policy = Policy("mine", lambda prop, v: (v + offset) % prop.num_partitions, lambda prop, src, dst, a, b: max(a, b))
-    made = oocgraph.partition_graph(store, 3, policy, tmp_path / "p", client)
+    made = every_knob.partition(store, 3, policy, tmp_path / "p", client)
     np.testing.assert_array_equal(made.masters.read(0, store.num_vertices), (np.arange(store.num_vertices) + 2) % 3)
     assert_sound(made, store)
 
@@ -92,17 +92,17 @@ def test_mistakes_of_a_policy_are_told_as_in_one_process(store, tmp_path, reques
     client = request.getfixturevalue(how)
     policy = Policy("mine", lambda prop, v: v // 40, lambda prop, src, dst, a, b: a, compiled=False)
     with pytest.raises(PolicyError, match=r"get_master returned 2 for vertex 80 \(id \d+\), but partitions are 0 to 1"):
-        oocgraph.partition_graph(store, 2, policy, tmp_path / "p", client)
+        every_knob.partition(store, 2, policy, tmp_path / "p", client)
     policy = Policy("mine", lambda prop, v: 0, lambda prop, src, dst, a, b: 1 // int(src), compiled=False)
     with pytest.raises(PolicyError, match=r"raised ZeroDivisionError for the edge from vertex 0 \(id \d+\)"):
-        oocgraph.partition_graph(store, 2, policy, tmp_path / "p", client)
+        every_knob.partition(store, 2, policy, tmp_path / "p", client)
     assert kept(client) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_budget_of_a_worker(store, client, tmp_path):
-    with pytest.raises(BudgetError, match=r"partitioning .* memory budget 10\.0 MiB .* set --memory \(memory_budget\) to at least \d+M"):
-        oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", client, memory_budget="10M")
+    with pytest.raises(BudgetError, match=r"partitioning .* memory budget 10\.0 MiB .* set memory_budget to at least \d+M"):
+        every_knob.partition(store, 2, "EEC", tmp_path / "p", client, memory_budget="10M")
     assert list(tmp_path.iterdir()) == []
     assert kept(client) == []
 
@@ -113,14 +113,14 @@ def test_disk_of_a_worker_is_full(store, threads_client, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OutputError, match="the disk is full"):
-        oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", threads_client, compiled=False)
+        every_knob.partition(store, 2, "EEC", tmp_path / "p", threads_client, compiled=False)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_output_that_exists_is_refused_before_workers_are_asked(store, client, tmp_path):
     (tmp_path / "p").mkdir()
     with pytest.raises(OutputError, match="exists already"):
-        oocgraph.partition_graph(store, 2, "EEC", tmp_path / "p", client)
+        every_knob.partition(store, 2, "EEC", tmp_path / "p", client)
 
 
 @pytest.mark.parametrize("phase", ["masters", "construct"])
@@ -130,7 +130,7 @@ def test_interrupt_leaves_nothing_on_workers(store, client, tmp_path, phase):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        oocgraph.partition_graph(store, 4, "CVC", tmp_path / "p", client, progress=stop, **OPTIONS)
+        every_knob.partition(store, 4, "CVC", tmp_path / "p", client, progress=stop, **OPTIONS)
     assert kept(client) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -151,7 +151,7 @@ def test_interrupt_waits_for_the_block_at_work_and_no_longer(store, threads_clie
         at_work.wait(PATIENCE_SECONDS)
         raise KeyboardInterrupt
 
-    found = in_background(oocgraph.partition_graph, store, 2, policy, tmp_path / "p", threads_client, progress=stop)
+    found = in_background(every_knob.partition, store, 2, policy, tmp_path / "p", threads_client, progress=stop)
     assert at_work.wait(PATIENCE_SECONDS)
     [folder] = [path for path in tmp_path.iterdir() if path.name.startswith(".oocgraph")]
     assert not found.done()
@@ -172,10 +172,10 @@ def test_client_that_is_gone_leaves_what_the_next_removes(store, process_cluster
             own.close()
 
     with pytest.raises(ClusterError, match="the client is closed; connect a new one"):
-        oocgraph.partition_graph(store, 4, "CVC", tmp_path / "p", own, progress=leave, **OPTIONS)
+        every_knob.partition(store, 4, "CVC", tmp_path / "p", own, progress=leave, **OPTIONS)
     assert kept(client)
     assert list(tmp_path.iterdir()) == []
-    oocgraph.partition_graph(store, 4, "CVC", tmp_path / "p", client, **OPTIONS)
+    every_knob.partition(store, 4, "CVC", tmp_path / "p", client, **OPTIONS)
     assert kept(client) == []
 
 
@@ -211,7 +211,7 @@ def test_lost_worker(store, expected, cluster, tmp_path, name, phase):
             killed.append(victim)
             os.kill(pid, signal.SIGKILL)
 
-    made = oocgraph.partition_graph(store, 4, name, tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
+    made = every_knob.partition(store, 4, name, tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
     assert killed
     assert_same_bytes(expected(name, 2), made.url)
     assert kept(cluster.client) == []
@@ -229,5 +229,5 @@ def test_all_workers_lost(store, cluster, tmp_path):
             os.kill(pids.pop(), signal.SIGKILL)
 
     with dask.config.set({"oocgraph.worker-timeout": 1}), pytest.raises(ClusterError, match=r"has no workers, and none came within 1 s"):
-        oocgraph.partition_graph(store, 4, "CVC", tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
+        every_knob.partition(store, 4, "CVC", tmp_path / "p", cluster.client, progress=kill, **OPTIONS)
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import oocgraph
-from oocgraph.algorithms.partition_graph import partition_graph
+from oocgraph import Resources
 from oocgraph.cluster import parts as cluster_parts
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.scheduler import workers_of
@@ -22,6 +22,7 @@ from oocgraph.partition.policies import named_policy
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_search
+from tests import every_knob
 
 QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":0"}}
 
@@ -49,7 +50,7 @@ def partitions_of(store, folder, name, num_parts):
     """Partition a graph by one of the policies that there are."""
     order = store.attributes.vertex_order
     policy = named_policy(name, vertex_order=order)
-    return partition_graph(store, num_parts, policy, folder / f"{name}-{num_parts}")
+    return every_knob.partition(store, num_parts, policy, folder / f"{name}-{num_parts}")
 
 
 @pytest.mark.parametrize(("name", "num_parts"), [("1d", 4), ("2d", 4), ("2d", 6), ("HVC", 3)])
@@ -77,14 +78,14 @@ def test_four_parts_on_four_worker_processes(kron, tmp_path):
     with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
         with PartitionedClusterRuntime(partitions, store, client) as runtime:
             found = runtime.search_here(np.array([0]))
-            assert sorted(set(runtime.crew.placement)) == sorted(runtime.crew.placement)
-        assert {part.worker for part in found.iterations[0].parts} == set(runtime.crew.placement)
+            assert sorted(set(runtime.placement.addresses)) == sorted(runtime.placement.addresses)
+        assert {part.worker for part in found.iterations[0].parts} == set(runtime.placement.addresses)
         np.testing.assert_array_equal(found.level, in_process(store, partitions, np.array([0])).level)
 
 
 def test_a_worker_without_memory_is_named(kron, threads_client, tmp_path):
     store, _ = kron
-    with pytest.raises(BudgetError, match=r"worker .* cannot take 2 of 4 parts: .* needs .* \(--workers\)"):
+    with pytest.raises(BudgetError, match=r"worker .* cannot take 2 of 4 parts: .* needs .* or use more workers"):
         PartitionedClusterRuntime(partitions_of(store, tmp_path, "1d", 4), store, threads_client, memory_budget="1M")
     assert left(threads_client) == []
 
@@ -131,17 +132,17 @@ def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tm
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"direction": "pull"}, "all searches are top-down"),
-        ({"device": "cuda"}, "searched by processors"),
+        ({"direction": "pull"}, "searches over partitions are top-down"),
+        ({"resources": Resources(device="cuda")}, "searches over partitions run on processors"),
     ],
 )
 def test_what_is_not_taken_is_told_with_the_reason(kron, given, why):
-    with pytest.raises(OocGraphError, match=f"takes no {next(iter(given))}=.*{why}"):
+    with pytest.raises(OocGraphError, match=why):
         oocgraph.bfs(kron[0], 5, partition="2d", **given)
 
 
 def test_a_result_store_needs_a_cluster(kron):
-    with pytest.raises(OocGraphError, match="result_store and resume are of searches on a cluster; pass client="):
+    with pytest.raises(OocGraphError, match="resume is given, but the search runs in this process; pass client"):
         oocgraph.bfs(kron[0], 5, partition="2d", resume="r")
 
 

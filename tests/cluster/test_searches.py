@@ -13,6 +13,7 @@ import pytest
 from distributed import Client
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.shard_plan import ShardPlan
@@ -60,7 +61,7 @@ def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_cl
     monkeypatch.setattr(ShardPlan, "residency", cramped(ShardPlan.residency, partitions))
     partitions = min(partitions, max(1, store.num_vertices))
     with LocalRuntime.open(store) as local, ClusterRuntime.open(store, client=threads_client, num_partitions=partitions) as runtime:
-        assert len(runtime.placement) == partitions
+        assert len(runtime.addresses) == partitions
         for options in searches(sources, DIRECTIONS if partitions == 4 and graph is not path_graph else ["pull"]):
             judge(store, oocgraph.bfs(store, runtime=runtime, **options), oocgraph.bfs(store, runtime=local, **options))
     gc.collect()
@@ -75,7 +76,7 @@ def test_worker_processes_find_them_too(graph, partitions, tmp_path, client):
     partitions = None if graph is empty else partitions
     for source in sources[:2]:
         alone = oocgraph.bfs(tmp_path / "g.zarr", source)
-        result = oocgraph.bfs(tmp_path / "g.zarr", source, client=client, num_partitions=partitions)
+        result = oocgraph.bfs(tmp_path / "g.zarr", source, client=client, resources=Resources(num_partitions=partitions))
         judge(open_graph(tmp_path / "g.zarr"), result, alone)
         assert np.asarray(result.vertices).tolist() == alone.vertices.tolist()
         assert np.asarray(result.level).tolist() == alone.level.tolist()
@@ -156,8 +157,8 @@ def test_settings_are_those_of_the_client(tmp_path, threads_client):
 def test_what_needs_a_cluster_says_so(tmp_path):
     """Partitions and result stores mean nothing in one process."""
     reference_build(*hubs(1), tmp_path / "g.zarr")
-    for option in ({"num_partitions": 2}, {"result_store": "r.zarr"}, {"resume": "r.zarr"}):
-        with pytest.raises(OocGraphError, match="pass client="):
+    for option in ({"resources": Resources(num_partitions=2)}, {"result_store": "r.zarr"}, {"resume": "r.zarr"}):
+        with pytest.raises(OocGraphError, match="pass client"):
             oocgraph.bfs(tmp_path / "g.zarr", 0, **option)
 
 
@@ -177,5 +178,5 @@ def test_a_damaged_page_is_told(tmp_path, client):
     content[5000] ^= 1
     chunk.write_bytes(content)
     with pytest.raises(CorruptStoreError, match="out/indices"):
-        oocgraph.bfs(tmp_path / "g.zarr", 0, client=client, check_pages=True)
+        oocgraph.bfs(oocgraph.open_graph(tmp_path / "g.zarr", check_pages=True), 0, client=client)
     assert [path.name for path in tmp_path.iterdir()] == ["g.zarr"]

@@ -15,6 +15,7 @@ import oocgraph
 from oocgraph.cluster import silence
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.silence import SilenceWatch
+from tests import every_knob
 from tests.cluster.clusters import PATIENCE, Cluster, Trap, in_background
 from tests.cluster.kill_fifty import SOURCE, judge
 
@@ -73,7 +74,7 @@ def test_a_worker_that_is_stopped_in_a_step_is_lost(cluster, kron, tmp_path):
             with Stopped(cluster, victim):
                 trap.let_go()
                 result = found.result(timeout=PATIENCE)
-        assert victim not in runtime.placement
+        assert victim not in runtime.addresses
         judge(store, result, levels)
         judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime), levels)
 
@@ -92,7 +93,7 @@ def test_a_worker_that_is_stopped_before_it_is_asked_is_lost(cluster, kron, tmp_
             ones = np.ones(store.attributes.num_input_vertices)
             assert oocgraph.spmv(store, ones, client=cluster.client).sum() == store.attributes.num_stored_edges
         else:
-            parts = oocgraph.partition_graph(store, 2, "1D-vertex", tmp_path / "parts", client=cluster.client)
+            parts = every_knob.partition(store, 2, "1D-vertex", tmp_path / "parts", client=cluster.client)
             assert sum(part.num_edges for part in parts) == store.attributes.num_stored_edges
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from oocgraph.cluster import phases as cluster_phases
 from oocgraph.cluster import session
-from oocgraph.cluster.phases import OnCluster
+from oocgraph.cluster.phases import DaskPhases
 from oocgraph.cluster.scheduler import fetch
 from oocgraph.cluster.session import ClusterSession, WorkersLostError
 from oocgraph.errors import ClusterError
@@ -147,7 +147,7 @@ def fetch_in_session(client, one):
 def fetch_in_partitioning(client, one):
     """Fetch the counts of many blocks, for which any worker will do."""
     made = without_init(ClusterSession, client=client, closed=False)
-    return without_init(OnCluster, _session=made)._result(one, "edges")
+    return without_init(DaskPhases, _session=made)._result(one, "edges")
 
 
 CALLERS = [(fetch_in_session, "tcp://1 was lost"), (fetch_in_partitioning, "no worker")]

@@ -12,7 +12,7 @@ from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.errors import ClusterError, CorruptStoreError
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from tests.cluster.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 from tests.processes import PATIENCE_SECONDS, open_files
 
@@ -29,10 +29,14 @@ def test_steps_on_two_workers(graphs, tmp_path):
     spec, workers = graph_spec(store, 2), [worker(), worker()]
     for p, holder in enumerate(workers):
         (figures,) = holder.acquire("lease", spec, [p])
-        assert (figures["partition"], figures["worker"], figures["num_owned"]) == (p, "tcp://worker:1", deal(store, 2).num_owned[p])
+        assert (figures["partition"], figures["worker"], figures["num_owned"]) == (
+            p,
+            "tcp://worker:1",
+            partition_vertices(store, 2).num_owned[p],
+        )
     steps = Steps(tmp_path, workers, spec, direction="auto")
     figures = steps.finish()
-    assert steps.levels(deal(store, 2)).tolist() == levels_in_process(store).tolist()
+    assert steps.levels(partition_vertices(store, 2)).tolist() == levels_in_process(store).tolist()
     assert sum(one["num_reached"] for one in figures) == (levels_in_process(store) >= 0).sum()
     events = workers[1].worker.events
     assert [one["step"] for one in events] == list(range(steps.index + 1))
@@ -82,7 +86,7 @@ def test_a_search_goes_on_when_its_graph_is_loaded_anew_with_less(graphs, tmp_pa
     assert kept > 0
     holder._shrink({key: replace(part.residency, num_planes=1, plane_bytes=0)})
     steps.finish()
-    assert steps.levels(deal(graphs[0], 1)).tolist() == levels_in_process(graphs[0], 15_000).tolist()
+    assert steps.levels(partition_vertices(graphs[0], 1)).tolist() == levels_in_process(graphs[0], 15_000).tolist()
     holder.release("lease")
 
 

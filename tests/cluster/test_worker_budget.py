@@ -12,7 +12,7 @@ import oocgraph
 from oocgraph.errors import BudgetError
 from oocgraph.kernels import warm
 from oocgraph.memory import host_bytes
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from tests.cluster.holders import NOTHING, Steps, graph_spec, levels_in_process, two_graphs, worker
 
 MEGABYTES = 1 << 20
@@ -59,7 +59,7 @@ def test_two_graphs_share_the_budget(tmp_path):
     steps.finish()
     others.finish()
     for one, store in zip((steps, others), graphs, strict=True):
-        assert one.levels(deal(store, 1)).tolist() == levels_in_process(store).tolist()
+        assert one.levels(partition_vertices(store, 1)).tolist() == levels_in_process(store).tolist()
     holder.release("a")
     assert [key[0] for key in holder.inventory()["parts"]] == [specs[1].fingerprint]
     holder.release("b")
@@ -92,7 +92,7 @@ def test_a_second_search_of_a_graph_counts_too(graphs):
 def test_the_smallest_budget_that_is_named_works(graphs, partitions):
     """For one partition and for several; what was refused is not here."""
     holder, spec = worker(), graph_spec(graphs[0], 3, memory_budget=host_bytes() + 8 * MEGABYTES)
-    with pytest.raises(BudgetError, match=r"worker tcp://worker:1 cannot take partition .*--worker-memory") as caught:
+    with pytest.raises(BudgetError, match=r"worker tcp://worker:1 cannot take partition .*or use more workers, or more memory") as caught:
         holder.acquire("lease", spec, partitions)
     assert holder.inventory() == NOTHING
     named = int(re.search(r"at least (\d+)M", str(caught.value))[1])

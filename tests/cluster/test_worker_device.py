@@ -15,7 +15,7 @@ from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker_memory import device_bytes
 from oocgraph.errors import BudgetError, DeviceError
 from oocgraph.memory import host_bytes
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from tests.cluster.holders import NOTHING, Steps, graph_spec, levels_in_process, worker
 from tests.engine.device_parts import opened, use_shim
 
@@ -64,7 +64,7 @@ def test_steps_on_two_workers_with_devices(small, tmp_path, shim):
     allocations = [device.num_allocations for device in opened]
     figures = steps.finish()
     assert [device.num_allocations for device in opened] == allocations
-    assert steps.levels(deal(small, 2)).tolist() == levels_in_process(small).tolist()
+    assert steps.levels(partition_vertices(small, 2)).tolist() == levels_in_process(small).tolist()
     assert sum(one["num_reached"] for one in figures) == (levels_in_process(small) >= 0).sum()
     assert all(len(row) == 8 for event in workers[0].worker.events for row in event["iterations"])
     assert all(device.launched["pull_planes<unsigned int>"] for device in opened)
@@ -92,7 +92,7 @@ def test_a_partition_that_moves_here_gets_its_share_of_the_device(graph, tmp_pat
         continue
     for p, holder in enumerate(steps.workers):
         holder.finish(steps.name, steps.graph, p)
-    assert steps.levels(deal(graph, 2)).tolist() == levels_in_process(graph).tolist()
+    assert steps.levels(partition_vertices(graph, 2)).tolist() == levels_in_process(graph).tolist()
     assert opened[0].peak_bytes <= 18 * MEGABYTES
 
 
@@ -100,15 +100,15 @@ def test_a_partition_that_moves_here_gets_its_share_of_the_device(graph, tmp_pat
 def test_the_smallest_device_budget_that_is_named_works(graph, partitions, shim):
     """For one partition and for several; what was refused is not here."""
     holder, spec = worker(), graph_spec(graph, 3, device_memory_budget="3M")
-    with pytest.raises(BudgetError, match=r"worker tcp://worker:1 cannot take partition .*--device-memory") as caught:
+    with pytest.raises(BudgetError, match=r"worker tcp://worker:1 cannot take partition .*device_memory_budget") as caught:
         holder.acquire("lease", spec, partitions)
     assert holder.inventory() == NOTHING
-    named = int(re.search(r"--device-memory \(device_memory_budget\) to at least (\d+)M", str(caught.value))[1])
+    named = int(re.search(r"device_memory_budget to at least (\d+)M", str(caught.value))[1])
     holder.acquire("lease", replace(spec, device_memory_budget=f"{named}M"), partitions)
     assert opened[0].peak_bytes <= named * MEGABYTES
     holder.release("lease")
     holder.acquire("again", replace(spec, device_memory_budget=f"{named}M"), partitions)
-    with pytest.raises(BudgetError, match="--device-memory"):
+    with pytest.raises(BudgetError, match="device_memory_budget"):
         worker().acquire("lease", replace(spec, device_memory_budget=f"{named - 1}M"), partitions)
 
 
@@ -121,7 +121,7 @@ def test_the_smallest_host_budget_that_is_named_works(graph, shim):
     spec = replace(spec, memory_budget=host_bytes() + 8 * MEGABYTES)
     with pytest.raises(BudgetError, match="cannot take partition 0, 1 of 2") as caught:
         holder.acquire("other", spec, [0, 1])
-    named = int(re.search(r"--memory \(memory_budget\) to at least (\d+)M", str(caught.value))[1]) + 2
+    named = int(re.search(r"memory_budget to at least (\d+)M", str(caught.value))[1]) + 2
     opened[0].peak_pinned_bytes = 0
     holder.acquire("other", replace(spec, memory_budget=f"{named}M"), [0, 1])
     assert holder.ledger.baseline_bytes + holder.inventory()["reserved_bytes"] <= named * MEGABYTES
@@ -168,7 +168,7 @@ def test_processor_and_device_search_the_same_graph_side_by_side(small, tmp_path
     searches = [Steps(tmp_path, [holder], spec, spec.device) for spec in specs]
     for steps in searches:
         steps.finish()
-        assert steps.levels(deal(small, 1)).tolist() == levels_in_process(small).tolist()
+        assert steps.levels(partition_vertices(small, 1)).tolist() == levels_in_process(small).tolist()
     assert opened[0].launched.total() > 0
 
 
@@ -184,7 +184,7 @@ def test_two_searches_of_two_clients_interleave(small, tmp_path, shim):
     holder.release("c")
     for steps, source in zip(searches[:2], (3, 300), strict=True):
         steps.finish()
-        assert steps.levels(deal(small, 1)).tolist() == levels_in_process(small, source).tolist()
+        assert steps.levels(partition_vertices(small, 1)).tolist() == levels_in_process(small, source).tolist()
 
 
 def test_a_device_that_is_lost(small, tmp_path, shim):
@@ -203,7 +203,7 @@ def test_a_device_that_is_lost(small, tmp_path, shim):
         other.step()
     last = Steps(tmp_path, [holder], spec, "c")
     last.finish()
-    assert last.levels(deal(small, 1)).tolist() == levels_in_process(small).tolist()
+    assert last.levels(partition_vertices(small, 1)).tolist() == levels_in_process(small).tolist()
     assert len(opened) == 2
     gc.collect()
     assert opened[0].allocated_bytes == 0

@@ -28,7 +28,8 @@ def starting(**options):
 def wait():
     threading.Event().wait()
 
-def searching(*_, client, **__):
+def searching(*_, resources, **__):
+    client = resources.client
     futures = [client.submit(wait, pure=False) for _ in range(4)]
     while sum(map(len, client.processing().values())) < 4:
         pass

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from distributed import LocalCluster
 
+from oocgraph import Resources
 from tests.commands.conftest import Outcome, remains
 from tests.processes import PATIENCE_SECONDS
 
@@ -133,7 +134,8 @@ def test_options_reach_client_and_search(run, graph, monkeypatch):
         opened.update(options)
         yield "client"
 
-    def search(_store, source, **options):
+    def search(store, source, **options):
+        assert store.check_pages
         options.pop("progress")
         raise _CalledError(source, options)
 
@@ -148,17 +150,12 @@ def test_options_reach_client_and_search(run, graph, monkeypatch):
     assert called.value.args == (
         [3, 4],
         {
-            "client": "client",
-            "num_partitions": 6,
+            "resources": Resources(client="client", num_partitions=6, memory_budget="1G", threads=2),
             "result_store": "r",
             "resume": None,
-            "memory_budget": "1G",
-            "threads": 2,
-            "check_pages": True,
-            "device": None,
-            "device_memory_budget": None,
             "depth_limit": 5,
             "direction": "auto",
+            "partition": None,
         },
     )
 

@@ -39,7 +39,7 @@ def test_without_proc_what_needs_none_works(kron, arguments):
         ("pagerank",),
         ("export", "out.npz"),
         ("plan", "--workers", 2),
-        ("partition", "parts", "--parts", 2),
+        ("partition", "parts", "--partitions", 2),
         ("bench", "bfs"),
     ],
     ids=str,

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from oocgraph import OutputError, bfs, export_graph, open_graph, open_partitions, pagerank, partition_graph
+from oocgraph import OutputError, bfs, export_graph, open_graph, open_partitions, pagerank
+from tests import every_knob
 from tests.commands.conftest import ROOT, command, remains
 
 WRITERS = {
@@ -22,7 +23,7 @@ WRITERS = {
     "k.parquet": ["export", "GRAPH", "OUT"],
     "k.npz": ["export", "GRAPH", "OUT"],
     "k.sg": ["export", "GRAPH", "OUT"],
-    "parts": ["partition", "GRAPH", "OUT", "--parts", "2", "--slow"],
+    "parts": ["partition", "GRAPH", "OUT", "--partitions", "2", "--slow"],
     "b.zarr": ["bfs", "GRAPH", "--source", "3", "--out", "OUT"],
     "b.parquet": ["bfs", "GRAPH", "--source", "3", "--out", "OUT"],
     "b.csv": ["bfs", "GRAPH", "--source", "3", "--out", "OUT"],
@@ -136,7 +137,7 @@ class TestFromPython:
     def test_results(self, graph, tmp_path, monkeypatch, make, name):
         result = make(graph)
         result.write(tmp_path / name)
-        with pytest.raises(OutputError, match=r"exists already; .* \(overwrite=True\)"):
+        with pytest.raises(OutputError, match="exists already; choose another name or pass overwrite=True"):
             result.write(tmp_path / name)
         result.write(str(tmp_path / name), overwrite=True)
         monkeypatch.chdir(tmp_path)
@@ -152,12 +153,12 @@ class TestFromPython:
 
     def test_exports_and_partitions(self, graph, tmp_path, monkeypatch):
         for parts in (2, 3):
-            partition_graph(graph, parts, "EEC", tmp_path / "p", compiled=False, overwrite=parts == 3)
+            every_knob.partition(graph, parts, "EEC", tmp_path / "p", compiled=False, overwrite=parts == 3)
         assert open_partitions(tmp_path / "p").num_partitions == 3
-        with pytest.raises(OutputError, match=r"exists already; .* \(overwrite=True\)"):
-            partition_graph(graph, 2, "EEC", tmp_path / "p", compiled=False)
+        with pytest.raises(OutputError, match="exists already; choose another name or pass overwrite=True"):
+            every_knob.partition(graph, 2, "EEC", tmp_path / "p", compiled=False)
         monkeypatch.chdir(tmp_path)
-        for write in (lambda url: partition_graph(graph, 2, "EEC", url), lambda url: export_graph(graph, f"{url}.sg")):
+        for write in (lambda url: every_knob.partition(graph, 2, "EEC", url), lambda url: export_graph(graph, f"{url}.sg")):
             with pytest.raises(OutputError, match=r"s3://bucket/x.*local file systems only"):
                 write("s3://bucket/x")
         with pytest.raises(OutputError, match="local file systems only"):
@@ -167,7 +168,7 @@ class TestFromPython:
     def test_partitions_are_replaced_through_a_link(self, graph, tmp_path):
         (tmp_path / "link").symlink_to("p")
         for parts in (2, 3):
-            made = partition_graph(graph, parts, "EEC", tmp_path / "link", compiled=False, overwrite=True)
+            made = every_knob.partition(graph, parts, "EEC", tmp_path / "link", compiled=False, overwrite=True)
         assert (tmp_path / "link").is_symlink()
         assert made.num_partitions == open_partitions(tmp_path / "p").num_partitions == 3
         assert remains(tmp_path) == ["link", "p"]

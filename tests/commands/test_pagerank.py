@@ -10,7 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from oocgraph import build_csr, open_graph, pagerank
+from oocgraph import open_graph, pagerank
+from tests import every_knob
 from tests.capped import run_capped
 from tests.commands.conftest import ROOT, command, remains
 
@@ -43,7 +44,7 @@ def needs(tmp_path_factory):
     (folder / "edges.csv").write_text("src,dst,w\na,b,1\nb,c=2,2\nc=2,a,3\na,c=2,1\n")
     table = pyarrow.csv.read_csv(folder / "edges.csv")
     pq.write_table(table, folder / "edges.parquet")
-    build_csr(folder / "edges.parquet", folder / "g.zarr", directed=True, duplicates="sum", weight_column="w")
+    every_knob.build(folder / "edges.parquet", folder / "g.zarr", directed=True, duplicates="sum", weight_column="w")
     return folder / "g.zarr"
 
 
@@ -71,13 +72,13 @@ def test_weights_and_personalization(run, needs, options, wanted, weight):
     ("options", "words"),
     [
         (["--damping", "1"], ["damping is 1.0", "less than 1"]),
-        (["--max-iter", "0"], ["max_iter is 0"]),
+        (["--max-iter", "0"], ["--max-iter is 0"]),
         (["--max-iter", "2", "--tol", "1e-15"], ["has not converged", "after 2 iterations", "--max-iter"]),
         (["--personalize", "4096"], ["vertex 4096 is not in"]),
         (["--personalize", "3=much"], ["'much' is no number"]),
         (["--personalize", "3=-1"], ["must be finite and not negative"]),
         (["--weight", "cost"], ["'cost' is no numeric edge column"]),
-        (["--weight", "cost", "--unweighted"], ["cannot both be meant"]),
+        (["--weight", "cost", "--unweighted"], ["exclude each other"]),
         (["--memory", "1M"], ["set --memory"]),
         (["--out", "ranks.txt"], ["unknown extension"]),
     ],

@@ -34,7 +34,7 @@ def policy_file(tmp_path):
 
 
 def test_answer_says_how_good_they_are_and_what_a_search_sends(run, kron, tmp_path):
-    said = run("partition", kron, tmp_path / "parts", "--parts", 3, "--policy", "EEC", "--report", "--check", "--slow", "--json").json
+    said = run("partition", kron, tmp_path / "parts", "--partitions", 3, "--policy", "EEC", "--report", "--check", "--slow", "--json").json
     made, store = open_partitions(tmp_path / "parts"), open_graph(kron)
     assert said["valid"] is True
     assert said["edges_compared"] == store.attributes.num_stored_edges
@@ -49,12 +49,12 @@ def test_answer_says_how_good_they_are_and_what_a_search_sends(run, kron, tmp_pa
 
 def test_in_lists_of_an_undirected_graph_are_searched_too(run, kron, tmp_path):
     """They are its out-lists."""
-    said = run("partition", kron, tmp_path / "p", "--parts", 2, "--policy", "CVC", "--slow", "--read", "in", "--report", "--json").json
+    said = run("partition", kron, tmp_path / "p", "--partitions", 2, "--policy", "CVC", "--slow", "--read", "in", "--report", "--json").json
     assert said["bfs_num_messages"] > 0
 
 
 def test_a_file_defines_the_policy(run, kron, policy_file, tmp_path):
-    run("partition", kron, tmp_path / "parts", "--parts", 2, "--policy", f"{policy_file}:turn", "--json")
+    run("partition", kron, tmp_path / "parts", "--partitions", 2, "--policy", f"{policy_file}:turn", "--json")
     made = open_partitions(tmp_path / "parts")
     assert made.policy == "turn"
     masters = made.masters.read(0, made.num_vertices)
@@ -64,14 +64,14 @@ def test_a_file_defines_the_policy(run, kron, policy_file, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parts", 0], "num_partitions is 0.*whole number from 1 to"),
-        (["--parts", 1000000], "num_partitions is 1000000, but .* has .* vertices"),
-        (["--parts", 2, "--policy", "XYZ"], "there is no policy 'XYZ'; choose one of EEC"),
-        (["--parts", 2, "--policy", "none.py:p"], "there is no file none.py"),
-        (["--parts", 2, "--policy", "{file}:absent"], "defines no oocgraph.Policy 'absent'; it defines turn, wrong"),
-        (["--parts", 2, "--policy", "{file}:wrong"], "returned 2 for vertex 1 .*partitions are 0 to 1"),
-        (["--parts", 2, "--workers", 2], "add --cluster local"),
-        (["--parts", 2, "--memory", "32M"], "set --memory .* to at least"),
+        (["--partitions", 0], "--partitions is 0.*whole number from 1 to"),
+        (["--partitions", 1000000], "--partitions is 1000000, but .* has .* vertices"),
+        (["--partitions", 2, "--policy", "XYZ"], "there is no policy 'XYZ'; choose one of EEC"),
+        (["--partitions", 2, "--policy", "none.py:p"], "there is no file none.py"),
+        (["--partitions", 2, "--policy", "{file}:absent"], "defines no oocgraph.Policy 'absent'; it defines turn, wrong"),
+        (["--partitions", 2, "--policy", "{file}:wrong"], "returned 2 for vertex 1 .*partitions are 0 to 1"),
+        (["--partitions", 2, "--workers", 2], "add --cluster local"),
+        (["--partitions", 2, "--memory", "32M"], "set --memory to at least"),
     ],
 )
 def test_what_cannot_be_done_is_one_message(run, kron, policy_file, tmp_path, arguments, message):
@@ -85,7 +85,7 @@ def test_what_cannot_be_done_is_one_message(run, kron, policy_file, tmp_path, ar
 
 def test_an_output_that_exists_is_kept(run, kron, tmp_path):
     (tmp_path / "parts").mkdir()
-    outcome = run("partition", kron, tmp_path / "parts", "--parts", 2)
+    outcome = run("partition", kron, tmp_path / "parts", "--partitions", 2)
     assert outcome.code == 2
     assert "exists already" in outcome.stderr
 
@@ -94,7 +94,7 @@ def test_an_output_that_exists_is_kept(run, kron, tmp_path):
 def parts(run, kron, tmp_path_factory):
     """Return partitions by plain Python."""
     out = tmp_path_factory.mktemp("parts") / "parts"
-    assert run("partition", kron, out, "--parts", 2, "--policy", "CVC", "--slow").code == 0
+    assert run("partition", kron, out, "--partitions", 2, "--policy", "CVC", "--slow").code == 0
     return out
 
 

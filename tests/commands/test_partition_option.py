@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from oocgraph import generate_kronecker
-from oocgraph.algorithms.partition_graph import partition_graph
+from tests import every_knob
 from tests.commands.conftest import remains
 
 
@@ -37,7 +37,7 @@ def test_made_on_the_fly(run, graph, tmp_path, partition):
 
 def test_a_folder_on_a_cluster(run, graph, tmp_path):
     """Two workers that are started and stopped give the levels of a search in process; the table shows what was exchanged."""
-    partition_graph(graph, 3, "CVC", tmp_path / "parts")
+    every_knob.partition(graph, 3, "CVC", tmp_path / "parts")
     assert run("bfs", graph, "--source", 3, "--out", tmp_path / "expected.csv").code == 0
     cluster = ["--cluster", "local", "--workers", 2, "--threads-per-worker", 1, "--worker-memory", "1G"]
     outcome = run("bfs", graph, "--source", 3, "--partition", tmp_path / "parts", *cluster, "--out", tmp_path / "found.csv")
@@ -50,7 +50,7 @@ def test_a_folder_on_a_cluster(run, graph, tmp_path):
 def test_the_memory_that_is_named_does(tmp_path):
     """In a process as small as a user's: too little is refused before the search and named; with that much the promise is kept."""
     graph = generate_kronecker(17, tmp_path / "graph.zarr", seed=1)
-    partition_graph(graph, 4, "CVC", tmp_path / "parts")
+    every_knob.partition(graph, 4, "CVC", tmp_path / "parts")
     command = [sys.executable, "-m", "oocgraph", "bfs", graph.url, "--source", "3", "--partition", str(tmp_path / "parts"), "--json"]
     refused = subprocess.run([*command, "--memory", "80M"], capture_output=True, text=True, check=False)
     assert refused.returncode == 2
@@ -64,5 +64,5 @@ def test_what_cannot_be_meant_is_refused(run, graph):
     assert "--partitions is for a cluster" in run("bfs", graph, "--source", 3, "--partitions", 4).stderr
     outcome = run("bfs", graph, "--source", 3, "--partition", "2d", "--direction", "pull")
     assert outcome.code == 2
-    assert "takes no direction='pull'" in outcome.stderr
+    assert "--direction is 'pull', but a partition holds" in outcome.stderr
     assert "no such file or folder" in run("bfs", graph, "--source", 3, "--partition", "3d").stderr

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from oocgraph.commands import tables
-from oocgraph.results.search import Iteration, PartFigures
+from oocgraph.results.search import Iteration, PartMetrics
 
 
 def levels(num_levels, workers):
     """Make iterations in which worker number w is busy w + 1 seconds."""
-    parts = tuple(PartFigures(w, f"tcp://h:{w}", "push", w + 1.0, 10, 2048, 3) for w in range(workers))
+    parts = tuple(PartMetrics(w, f"tcp://h:{w}", "push", w + 1.0, 10, 2048, 3) for w in range(workers))
     return [Iteration(level, "push", "few edges", 7, 0, 2.0, 10 * workers, parts=parts) for level in range(1, num_levels + 1)]
 
 
@@ -49,14 +49,14 @@ def test_many_workers_are_summed_up(capsys):
 
 def test_a_worker_of_many_partitions_names_a_few(capsys):
     """Text stays short."""
-    parts = tuple(PartFigures(p, "w", "push", 1.0, 1, 1, 1) for p in range(9))
+    parts = tuple(PartMetrics(p, "w", "push", 1.0, 1, 1, 1) for p in range(9))
     tables.print_levels([Iteration(1, "push", "", 1, 0, 1.0, 9, parts=parts)])
     assert "0, 1, 2, 3, ... (9)" in capsys.readouterr().out
 
 
 def test_a_long_reason_leaves_the_figures_whole(capsys):
     """Only the last column is cut."""
-    parts = tuple(PartFigures(w, f"tcp://10.0.0.{w}:40000", "pull", 0.01, 10**9, 10**6, 5) for w in range(4))
+    parts = tuple(PartMetrics(w, f"tcp://10.0.0.{w}:40000", "pull", 0.01, 10**9, 10**6, 5) for w in range(4))
     reason = "cost: push moves 1.93e+08 B in memory and 0 B from disk, pull 1.14e+07 B and as much again, " * 2
     tables.print_levels([Iteration(7, "pull", reason, 123_456_789, 54_321, 0.00002, 4 * 10**9, parts=parts)])
     text = capsys.readouterr().out

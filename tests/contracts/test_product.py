@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oocgraph import Resources
 from oocgraph.algorithms import spmv as spmv_module
 from oocgraph.products import device_product
 from oocgraph.sparse import edge_stream
@@ -22,7 +23,7 @@ def small_pieces(monkeypatch):
 class TestInProcess(ProductContract):
     @pytest.fixture
     def options(self):
-        return {"threads": 3, "device": "cpu"}
+        return {"resources": Resources(threads=3, device="cpu")}
 
 
 @pytest.mark.shim

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 import pytest
 
 import oocgraph
+from oocgraph import Resources, open_graph
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.shard_plan import ShardPlan
+from tests import every_knob
 from tests.algorithms.test_bfs import cramped as cramped_plan
 from tests.contracts.search import RuntimeContract, SearchContract
 from tests.cuda_on_cpu.device import CpuDevice
@@ -21,14 +24,14 @@ __all__ = ["cramped_on_device", "cramped_plan"]
 class TestInMemory(RuntimeContract):
     @pytest.fixture
     def open_runtime(self):
-        return lambda store: oocgraph.open_runtime(store, device="cpu", threads=2)
+        return lambda store: oocgraph.open_runtime(store, resources=Resources(device="cpu", threads=2))
 
 
 class TestFromDisk(RuntimeContract):
     @pytest.fixture
     def open_runtime(self, cramped_plan):
         cramped_plan(4)
-        return lambda store: oocgraph.open_runtime(store, device="cpu", threads=2, io_threads=2)
+        return lambda store: open_in_process(open_graph(store), Resources(device="cpu", threads=2), io_threads=2)
 
 
 @pytest.mark.shim
@@ -37,7 +40,7 @@ class TestOnDevice(RuntimeContract):
 
     @pytest.fixture
     def open_runtime(self):
-        return lambda store: oocgraph.open_runtime(store, device=CpuDevice(seed=1), threads=2)
+        return lambda store: open_in_process(open_graph(store), Resources(threads=2), device=CpuDevice(seed=1))
 
 
 @pytest.mark.shim
@@ -47,7 +50,8 @@ class TestOnDeviceFromElsewhere(RuntimeContract):
     @pytest.fixture
     def open_runtime(self, cramped_on_device):
         cramped_on_device(24)  # a third of the edges on the device, most of them on the host, the rest in files
-        return lambda store: oocgraph.open_runtime(store, device=CpuDevice(seed=2, deferred=True), threads=2, io_threads=2)
+        device = CpuDevice(seed=2, deferred=True)
+        return lambda store: open_in_process(open_graph(store), Resources(threads=2), device=device, io_threads=2)
 
 
 class TestOnCluster(RuntimeContract):
@@ -78,7 +82,7 @@ class OverPartsContract(SearchContract):
         def opened(store):
             parts = self.policy
             if store.num_vertices:
-                parts = oocgraph.partition_graph(store, min(4, store.num_vertices), self.policy, tmp_path / "parts", compiled=False)
+                parts = every_knob.partition(store, min(4, store.num_vertices), self.policy, tmp_path / "parts", compiled=False)
             yield lambda source, **more: oocgraph.bfs(store, source, partition=parts, **options, **more)
 
         return opened

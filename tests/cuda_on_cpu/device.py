@@ -53,7 +53,7 @@ class CpuDevice:
     fail_after
         The call of a method (1: the first) at which the device is lost. `calls` counts them.
     num_multiprocessors
-        Few, because every thread of a grid costs time here.
+        TinyLimits, because every thread of a grid costs time here.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class CpuDevice:
             if num_bytes > self.free_bytes():
                 raise DeviceError(
                     f"{self.name} has no room for {_mib(num_bytes)}: {_mib(self.free_bytes())} of {_mib(self.total_bytes)} are free; "
-                    "set --device-memory (device_memory_budget) to less"
+                    "set device_memory_budget to less"
                 )
             self.num_allocations += 1
             self.allocated_bytes += num_bytes

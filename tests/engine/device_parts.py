@@ -12,7 +12,7 @@ from oocgraph.config import settings
 from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, Share
 from oocgraph.engine.shard_plan import Loading
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.engine.parts import GENEROUS
 
@@ -46,12 +46,12 @@ def cramped(planned, seed):
 
 def open_device_parts(store, num_partitions, device, *, cramp=None, check_pages=False):
     """Load every partition on one device, each with an equal share of it; `cramp` (a seed) keeps a random small part in memory."""
-    dealing = deal(store, num_partitions)
+    vertex_partition = partition_vertices(store, num_partitions)
     store = store.checked(check_pages)
     loading = Loading(threads=1, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     share = Share(device.free_bytes() // num_partitions, device.free_bytes(), num_partitions)
     planned = DevicePartPlan.residency_in if cramp is None else cramped(DevicePartPlan.residency_in, cramp)
-    plans = [DevicePartPlan(store, dealing, p, loading, device) for p in range(num_partitions)]
+    plans = [DevicePartPlan(store, vertex_partition, p, loading, device) for p in range(num_partitions)]
     return [DevicePartRuntime.open(plan, planned(plan, HOST, share), GENEROUS, settings()) for plan in plans]
 
 

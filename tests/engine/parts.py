@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 
 from oocgraph.config import settings
-from oocgraph.engine.part import PartRuntime, SearchOptions, few_of
+from oocgraph.engine.part import PartRuntime, SearchOptions, tiny_limits
 from oocgraph.engine.shard_plan import Loading, ShardPlan
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 
 GENEROUS = 1 << 40
 
@@ -35,21 +35,21 @@ def cramped(planned, seed, whole=()):
 
 def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
     """Load every partition; `cramp` (a seed) keeps a random small part of planes and edges in memory, except in partitions `whole`."""
-    dealing = deal(store, num_partitions)
+    vertex_partition = partition_vertices(store, num_partitions)
     loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     parts = []
     for p in range(num_partitions):
-        plan = ShardPlan(store, dealing, p, loading)
+        plan = ShardPlan(store, vertex_partition, p, loading)
         planned = ShardPlan.residency if cramp is None else cramped(ShardPlan.residency, cramp, whole)
         residency = planned(plan, available_bytes=GENEROUS, limit_bytes=GENEROUS)
         graph = plan.load(residency, GENEROUS)
-        parts.append(PartRuntime(store, dealing, p, graph, threads=threads, io_threads=2, knobs=settings()))
+        parts.append(PartRuntime(store, vertex_partition, p, graph, threads=threads, io_threads=2, knobs=settings()))
     return parts
 
 
 def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=None, stop_after=None, states=None, few=None):
     """Take steps until every partition has ended; returns states and the number of steps. `logs[p]` collects records."""
-    few = few or few_of(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
+    few = few or tiny_limits(parts[0].store, in_memory=all(part.graph.push.all_resident for part in parts))
     options = SearchOptions(direction, last_level, few)
     begun = states is not None
     states = states or [part.start(np.asarray(sources, np.int64)) for part in parts]
@@ -67,9 +67,9 @@ def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=No
 
 def gather(parts, states):
     """Finish every partition and put levels and parents into store order."""
-    n, dealing = parts[0].store.num_vertices, parts[0].dealing
+    n, vertex_partition = parts[0].store.num_vertices, parts[0].vertex_partition
     level, parent = np.full(n, -2, np.int64), np.zeros(n, parts[0].store.index_dtype)
-    owner, local = dealing.locate(np.arange(n))
+    owner, local = vertex_partition.locate(np.arange(n))
     for p, (part, state) in enumerate(zip(parts, states, strict=True)):
         part.finish(state)
         own = owner == p

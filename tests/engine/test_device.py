@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import oocgraph
+from oocgraph import ArgumentError, Resources, open_runtime
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine import device_levels
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_levels import TINY
 from oocgraph.engine.device_load import device_sizes
-from oocgraph.engine.in_process import open_runtime
+from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.resident import sorted_lookup
 from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels.gpu import kernel_names
@@ -93,7 +94,7 @@ def test_the_whole_way_on_kron12(share, kron, device, monkeypatch):
         for source in SOURCES:
             for direction in DIRECTIONS:
                 result = oocgraph.bfs(kron, source, runtime=runtime, direction=direction)
-                np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, source, device="cpu").level)
+                np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, source, resources=Resources(device="cpu")).level)
                 verify_bfs(kron, result)
                 assert result.device == device.name
                 assert (result.link_bytes > 0) <= (share is not None)
@@ -259,7 +260,7 @@ def test_compressed_stores_are_gathered_in_windows(codec, kron, tmp_path, device
     with DeviceRuntime.open(store, device=device, device_memory_budget=least_budget(store) + 1000, max_host_edges=0) as runtime:
         for direction in ("pull", "push"):
             result = oocgraph.bfs(store, SOURCES[0], runtime=runtime, direction=direction)
-            np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, SOURCES[0], device="cpu").level)
+            np.testing.assert_array_equal(result.level, oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="cpu")).level)
 
 
 # What goes wrong.
@@ -308,14 +309,14 @@ def test_budgets_that_are_too_small(kron, monkeypatch):
     """The message names the smallest that works, and that one does."""
     small_plans(monkeypatch)
     device = CpuDevice()
-    with pytest.raises(BudgetError, match="--device-memory") as told:
+    with pytest.raises(BudgetError, match="device_memory_budget") as told:
         DeviceRuntime.open(kron, device=device, device_memory_budget=1000)
     least = re.search(r"at least (\d+M)", str(told.value)).group(1)
     with DeviceRuntime.open(kron, device=device, device_memory_budget=least) as runtime:
         verify_bfs(kron, oocgraph.bfs(kron, SOURCES[0], runtime=runtime))
     with pytest.raises(BudgetError, match="memory budget"):
         DeviceRuntime.open(kron, device=device, memory_budget="120M")
-    with pytest.raises(BudgetError, match=r"free.*--device-memory"):
+    with pytest.raises(BudgetError, match=r"free.*device_memory_budget"):
         DeviceRuntime.open(kron, device=CpuDevice(total_bytes=1 << 20), device_memory_budget="2M")
 
 
@@ -323,18 +324,18 @@ def test_a_device_that_gives_less_than_it_says(kron, monkeypatch):
     """Out of memory in spite of the plan: a clear message."""
     device = CpuDevice(total_bytes=1 << 21)
     monkeypatch.setattr("oocgraph.engine.device.device_limit_bytes", lambda _device, _requested: 1 << 30)
-    with pytest.raises(DeviceError, match="--device-memory"):
+    with pytest.raises(DeviceError, match="device_memory_budget"):
         DeviceRuntime.open(kron, device=device)
 
 
 def test_device_memory_without_a_device(kron):
     with pytest.raises(OocGraphError, match="processor"):
-        open_runtime(kron, device="cpu", device_memory_budget="1G")
+        open_runtime(kron, resources=Resources(device="cpu", device_memory_budget="1G"))
 
 
 def test_a_given_device_is_used(kron):
     device = CpuDevice()
-    with open_runtime(kron, device=device, device_memory_budget="100M") as runtime:
+    with open_in_process(oocgraph.open_graph(kron), Resources(device_memory_budget="100M"), device=device) as runtime:
         assert oocgraph.bfs(kron, SOURCES[0], runtime=runtime).device == device.name
 
 
@@ -342,7 +343,7 @@ def test_a_search_opens_and_closes_the_device(kron, monkeypatch):
     """Without a runtime: the figures are those of the device, and everything is given back."""
     device = CpuDevice()
     monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
-    result = oocgraph.bfs(kron, SOURCES[0], device="cuda", device_memory_budget="100M")
+    result = oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="cuda", device_memory_budget="100M"))
     verify_bfs(kron, result)
     assert (result.device, result.summary()["device_memory_budget"]) == (device.name, 100 << 20)
     assert (device.allocated_bytes, device.pinned_bytes) == (0, 0)
@@ -352,17 +353,20 @@ def test_auto_is_the_processor_where_the_device_is_too_small(kron, monkeypatch):
     """A graph whose state does not fit is searched all the same; who asked for the device is told."""
     device = CpuDevice(total_bytes=1 << 20)
     monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda _kind: DeviceChoice(device, "of the test"))
-    assert oocgraph.bfs(kron, SOURCES[0], device="auto").device == "cpu"
+    assert oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="auto")).device == "cpu"
     for options in ({"device": "cuda"}, {"device": "auto", "device_memory_budget": "1M"}):
-        with pytest.raises(BudgetError, match="--device-memory"):
-            oocgraph.bfs(kron, SOURCES[0], **options)
+        with pytest.raises(BudgetError, match="device_memory_budget"):
+            oocgraph.bfs(kron, SOURCES[0], resources=Resources(**options))
 
 
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_memory_budget": "1G"}])
 def test_a_runtime_has_its_device(options, kron):
     """Another wish is refused, not passed over."""
-    with open_runtime(kron, device="cpu") as runtime, pytest.raises(OocGraphError, match="when it is opened"):
-        oocgraph.bfs(kron, SOURCES[0], runtime=runtime, **options)
+    with (
+        open_runtime(kron, resources=Resources(device="cpu")) as runtime,
+        pytest.raises(ArgumentError, match=r"has its own resources.* give them to open_runtime"),
+    ):
+        oocgraph.bfs(kron, SOURCES[0], runtime=runtime, resources=Resources(**options))
 
 
 def test_a_closed_runtime(kron):
@@ -394,7 +398,7 @@ def test_an_opening_that_fails_leaves_nothing(kron, monkeypatch):
 @pytest.mark.parametrize("memory", ["1M", "60M"])
 def test_the_host_budget_that_a_message_names_works(kron, memory):
     """At once: not one that only the next message would find too small."""
-    with pytest.raises(BudgetError, match="--memory") as told:
+    with pytest.raises(BudgetError, match="set memory_budget") as told:
         DeviceRuntime.open(kron, device=CpuDevice(), memory_budget=memory, check_pages=True)
     least = re.search(r"at least (\d+)M", str(told.value)).group(1)
     with DeviceRuntime.open(

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.engine import device_part
-from oocgraph.engine.cpu_engine import Few
+from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.part import SearchOptions
 from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.exchange.parts import make_part
@@ -25,14 +25,14 @@ from tests.stores import rewrite
 
 pytestmark = pytest.mark.shim
 
-NONE = Few(0, 0)
+NONE = TinyLimits(0, 0)
 """No level is tiny: the device takes all."""
 
 
 @given(
     seed=st.integers(0, 2**20), num_partitions=st.integers(1, 3), direction=st.sampled_from(DIRECTIONS), directed=st.booleans(),
     order=st.sampled_from(["degree", "original"]), cramp=st.booleans(), depth_limit=st.one_of(st.none(), st.integers(0, 3)),
-    few=st.sampled_from([NONE, Few(20, 60), None]), deferred=st.booleans(),
+    few=st.sampled_from([NONE, TinyLimits(20, 60), None]), deferred=st.booleans(),
 )  # fmt: skip
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_partitions_find_what_one_process_finds(
@@ -80,7 +80,7 @@ def test_figures_tell_what_crossed_the_link(tmp_path):
     assert sum(one.device.link_bytes for one in drained(states)) == 0
 
 
-@pytest.mark.parametrize("few", [NONE, Few(50, 200)])
+@pytest.mark.parametrize("few", [NONE, TinyLimits(50, 200)])
 def test_state_is_made_again_from_the_logs(tmp_path, few):
     """After any step, partitions that know the logs alone go on to the same levels; parents of dense records are found on the device."""
     store = make_store(tmp_path / "g.zarr", 3, num_ids=600, num_edges=2000, directed=False)

@@ -11,8 +11,9 @@ import traceback
 import numpy as np
 import pytest
 
-from oocgraph import OocGraphError, bfs, build_csr, open_runtime, partition_graph
+from oocgraph import OocGraphError, Resources, bfs, build_csr, open_runtime
 from oocgraph.algorithms.partitioned_bfs import open_partitioned
+from tests import every_knob
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # that is what is tested
 
@@ -46,7 +47,7 @@ def refused_in_a_fork(runtime, graph):
 
 
 def test_a_closed_runtime_says_so(graph):
-    with open_runtime(graph, device="cpu") as runtime:
+    with open_runtime(graph, resources=Resources(device="cpu")) as runtime:
         bfs(graph, 3, runtime=runtime)
     for _ in range(2):
         with pytest.raises(OocGraphError, match=r"the runtime of .*g\.zarr is closed; open another one"):
@@ -55,7 +56,7 @@ def test_a_closed_runtime_says_so(graph):
 
 def test_closing_again_does_not_close_what_others_have_opened(graph, tmp_path):
     """A descriptor's number goes to the next file that is opened."""
-    runtime = open_runtime(graph, device="cpu", memory_budget="4G")
+    runtime = open_runtime(graph, memory_budget="4G", resources=Resources(device="cpu"))
     runtime.close()
     with open(tmp_path / "other", "w") as file:
         runtime.close()
@@ -64,8 +65,8 @@ def test_closing_again_does_not_close_what_others_have_opened(graph, tmp_path):
 
 
 def test_a_closed_runtime_of_partitions_says_so(graph, tmp_path):
-    partition_graph(graph, 2, "EEC", tmp_path / "parts")
-    with open_partitioned(graph, tmp_path / "parts") as partitioned:
+    every_knob.partition(graph, 2, "EEC", tmp_path / "parts")
+    with open_partitioned(graph, tmp_path / "parts", Resources()) as partitioned:
         partitioned.search(np.array([0]))
     with pytest.raises(OocGraphError, match="is closed; open another one"):
         partitioned.search(np.array([0]))
@@ -74,7 +75,7 @@ def test_a_closed_runtime_of_partitions_says_so(graph, tmp_path):
 def test_a_fork_is_told_that_it_has_no_threads(graph):
     """It neither waits for ever nor harms its parent; it may open a runtime of its own."""
     expected = bfs(graph, 3).level
-    with open_runtime(graph, device="cpu") as runtime:
+    with open_runtime(graph, resources=Resources(device="cpu")) as runtime:
         bfs(graph, 3, runtime=runtime)
         assert in_a_fork(refused_in_a_fork(runtime, graph)) == 0
         assert in_a_fork(runtime.close) == 0
@@ -90,7 +91,7 @@ def test_a_fork_in_the_middle_of_a_search_is_told_as_well(graph):
         inside.set()
         assert go_on.wait(60)
 
-    with open_runtime(graph, device="cpu") as runtime:
+    with open_runtime(graph, resources=Resources(device="cpu")) as runtime:
         searching = threading.Thread(target=lambda: bfs(graph, 3, runtime=runtime, direction="pull", progress=wait))
         searching.start()
         assert inside.wait(60)
@@ -108,7 +109,7 @@ def test_closing_waits_for_a_search_in_another_thread(graph):
         inside.set()
         assert go_on.wait(60)
 
-    runtime = open_runtime(graph, device="cpu")
+    runtime = open_runtime(graph, resources=Resources(device="cpu"))
     searching = threading.Thread(target=lambda: found.append(bfs(graph, 3, runtime=runtime, direction="pull", progress=wait)))
     searching.start()
     assert inside.wait(60)

@@ -62,7 +62,7 @@ def test_both_ends_of_every_list_name_the_same_vertices(seed):
             np.testing.assert_array_equal(every[p].place_of[own], every[p].first[q] + np.arange(own.size))
             np.testing.assert_array_equal(slot_ids[q][every[q].slot_of[p]], mirrors[own])
             told = every[p].row_of[q]
-            assert told.size == counts.casts[p, q] == every[q].cast_length[p]
+            assert told.size == counts.broadcasts[p, q] == every[q].cast_length[p]
             np.testing.assert_array_equal(told, own[degree[p][own + parts[p].num_masters] > 0] + parts[p].num_masters)
         for slot in range(slot_ids[p].size):
             for place in every[p].copy_place[every[p].copy_first[slot] : every[p].copy_first[slot + 1]].tolist():

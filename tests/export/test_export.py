@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from oocgraph import Resources
 from oocgraph.errors import BudgetError, OocGraphError, OutputError
 from oocgraph.export import ordered_rows, parquet
 from oocgraph.export.files import export_graph
@@ -200,7 +201,7 @@ def test_compressed_stores_are_exported_alike(case, tmp_path, codec):
     store, _, _ = case
     packed = rewrite(store.url, tmp_path / "p.zarr", codec=codec)
     for name in ("a.sg", "b.sg"):
-        export_graph(store if name == "a.sg" else packed, tmp_path / name, threads=1)
+        export_graph(store if name == "a.sg" else packed, tmp_path / name, resources=Resources(threads=1))
     assert (tmp_path / "a.sg").read_bytes() == (tmp_path / "b.sg").read_bytes()
 
 
@@ -296,7 +297,7 @@ def test_any_graph_in_any_blocks(tmp_path, monkeypatch, edges, directed, entries
     monkeypatch.setattr(ordered_rows, "BLOCK_ENTRIES", entries)
     src, dst = np.array([a for a, _ in edges], np.int64), np.array([b for _, b in edges], np.int64)
     reference_build(src, dst, tmp_path / "g.zarr", directed=directed)
-    export_graph(open_graph(tmp_path / "g.zarr"), tmp_path / "g.sg", overwrite=True, threads=threads)
+    export_graph(open_graph(tmp_path / "g.zarr"), tmp_path / "g.sg", overwrite=True, resources=Resources(threads=threads))
     ids = np.unique(np.concatenate([src, dst]))
     indptr, indices = plain_csr(src, dst, ids, directed=directed, loops=False, keep=False)
     offsets, neighbours = read_sg(tmp_path / "g.sg")[1][0]

@@ -16,9 +16,11 @@ from unittest.mock import patch
 import numpy as np
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.store import writer
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import PAGE_BYTES
+from tests import every_knob
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
 from tests.stores import random_edges, rewrite, string_store
@@ -114,7 +116,7 @@ def columns(*, directed):
         }
         parquet.write_table(pa.table({"source": source, "target": target, **values}), folder / "edges.parquet")
         options = {"weight_column": "w", "edge_columns": ("n", "kind"), "duplicates": "keep"}
-        oocgraph.build_csr(folder / "edges.parquet", folder / GRAPH, directed=directed, **options)
+        every_knob.build(folder / "edges.parquet", folder / GRAPH, directed=directed, **options)
         (folder / "edges.parquet").unlink()
 
     return make
@@ -132,7 +134,7 @@ def partitions(policy, **options):
 
     def make(folder):
         plain(directed=True)(folder)
-        oocgraph.partition_graph(folder / GRAPH, 3, policy, folder / PARTS, threads=1, **options)
+        every_knob.partition(folder / GRAPH, 3, policy, folder / PARTS, threads=1, **options)
 
     return make
 
@@ -166,7 +168,7 @@ def search(*, complete):
 def checkpoint(folder):
     """Make a graph, and the checkpoint of its PageRank after some iterations."""
     plain(directed=True)(folder)
-    oocgraph.pagerank(folder / GRAPH, max_iter=5, tol=0, checkpoint=folder / CHECKPOINT, threads=1)
+    oocgraph.pagerank(folder / GRAPH, max_iter=5, tol=0, checkpoint=folder / CHECKPOINT, resources=Resources(threads=1))
 
 
 def listed_isolated(folder):

@@ -201,7 +201,7 @@ class Fuzzer:
         for room in ROOMS if key not in self._rooms else ():
             outcome = self._sound(case, room)
             self._rooms[key], self._growths[key] = room, max(UNPROMISED_BYTES, outcome.growth_bytes)
-            if outcome.status != "refused" or "set --memory" not in outcome.text:
+            if outcome.status != "refused" or "set memory_budget" not in outcome.text:
                 break
 
     def _expected(self, case: Case) -> Any:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import platform
 import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +20,9 @@ from unittest.mock import patch
 import numpy as np
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.errors import OocGraphError
+from tests import every_knob
 from tests.fuzz.bases import CHECKPOINT, GRAPH, PARTS, QUIET_CLUSTER, SEARCH, Base
 
 Answer = dict[str, Any]
@@ -60,11 +60,19 @@ class Call:
         """Path of the graph store."""
         return str(self.folder / GRAPH)
 
-    def common(self, function: Callable[..., Any], *names: str) -> dict[str, Any]:
-        """Memory, threads and `check_pages` of a function, as far as it takes them."""
-        taken = inspect.signature(function).parameters
-        given = {"memory_budget": self.memory, "threads": self.options.get("_threads", 1), "check_pages": self.options.get("_check", False)}
-        return {name: given[name] for name in (names or given) if name in taken}
+    @property
+    def store(self) -> Any:
+        """The graph, opened as drawn."""
+        return oocgraph.open_graph(self.graph, check_pages=self.options.get("_check", False))
+
+    @property
+    def threads(self) -> int:
+        """Number of threads, as drawn."""
+        return int(self.options.get("_threads", 1))
+
+    def resources(self, **more: Any) -> Resources:
+        """Return memory and threads as drawn."""
+        return Resources(memory_budget=self.memory, threads=self.threads, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,8 @@ def bfs(call: Call) -> Answer:
     options = call.options
     with _small_residency(options["_cramped"]):
         result = oocgraph.bfs(
-            call.graph, _sources(options), direction=options["_direction"], depth_limit=options["depth"], device="cpu",
-            **call.common(oocgraph.bfs),
+            call.store, _sources(options), direction=options["_direction"], depth_limit=options["depth"],
+            resources=call.resources(device="cpu"),
         )  # fmt: skip
     return _levels(result)
 
@@ -135,10 +143,10 @@ def bfs_on_device(call: Call) -> Answer:
     with (
         patch.object(device_load, "plan_device_residency", plan),
         DeviceRuntime.open(
-            call.graph, device=CpuDevice(), io_threads=2, max_planes=None, **call.common(DeviceRuntime.open)
+            call.store, device=CpuDevice(), io_threads=2, max_planes=None, memory_budget=call.memory, threads=call.threads
         ) as runtime,
     ):  # fmt: skip
-        result = oocgraph.bfs(call.graph, _sources(options), runtime=runtime, direction=options["_direction"], depth_limit=options["depth"])
+        result = oocgraph.bfs(call.store, _sources(options), runtime=runtime, direction=options["_direction"], depth_limit=options["depth"])
         return _levels(result)
 
 
@@ -148,8 +156,7 @@ def bfs_over_partitions(call: Call) -> Answer:
     partition = str(call.folder / PARTS) if call.base.kind == "partitions" else options["_grid"]
     with _small_blocks(options["_cramped"]):
         result = oocgraph.bfs(
-            call.graph, _sources(options), partition=partition, depth_limit=options["depth"],
-            **call.common(oocgraph.bfs, "memory_budget", "threads"),
+            call.graph, _sources(options), partition=partition, depth_limit=options["depth"], resources=call.resources(),
         )  # fmt: skip
     return _levels(result)
 
@@ -162,8 +169,8 @@ def bfs_on_cluster(call: Call) -> Answer:
     resume = str(call.folder / SEARCH) if call.base.kind == "search" else None
     with LocalCluster(**QUIET_CLUSTER) as cluster, Client(cluster, set_as_default=False) as client:
         result = oocgraph.bfs(
-            call.graph, _sources(options), client=client, depth_limit=options["depth"], device="cpu", resume=resume,
-            **call.common(oocgraph.bfs),
+            call.store, _sources(options), client=client, depth_limit=options["depth"], resources=call.resources(device="cpu"),
+            resume=resume,
         )  # fmt: skip
         return {name: np.asarray(getattr(result, name)) for name in ("vertices", "level")}
 
@@ -179,14 +186,14 @@ def resumed(call: Call) -> Answer:
 
 def verify(call: Call) -> Answer:
     """Search, and judge the result by the same store."""
-    result = oocgraph.bfs(call.graph, _sources(call.options), device="cpu", **call.common(oocgraph.bfs))
-    oocgraph.verify_bfs(call.graph, result, **call.common(oocgraph.verify_bfs))
+    result = oocgraph.bfs(call.store, _sources(call.options), resources=call.resources(device="cpu"))
+    oocgraph.verify_bfs(call.graph, result, resources=call.resources())
     return {"num_reached": result.num_reached}
 
 
 def bfs_written(call: Call) -> Answer:
     """Search, and write the result."""
-    result = oocgraph.bfs(call.graph, _sources(call.options), device="cpu", **call.common(oocgraph.bfs))
+    result = oocgraph.bfs(call.store, _sources(call.options), resources=call.resources(device="cpu"))
     target = call.out / f"levels.{call.options['_format']}"
     result.write(target)
     return {"num_reached": result.num_reached}
@@ -272,38 +279,37 @@ def _draw_product(rng: np.random.Generator, base: Base) -> dict[str, Any]:
 def spmv(call: Call) -> Answer:
     """Multiply by a vector that depends on nothing read."""
     options = call.options
-    store = oocgraph.open_graph(call.graph)
     size = oocgraph.open_graph(str(call.base.folder / GRAPH)).attributes.num_input_vertices
     x = np.random.default_rng(7).random(size)
     x = x < 0.3 if options["semiring"] == "or_and" else x
     with _small_pieces(options["_small"]):
         y = oocgraph.spmv(
-            store, x, transpose=options["transpose"], semiring=options["semiring"], weight=options["weight"], device="cpu",
-            **call.common(oocgraph.spmv),
+            call.store, x, transpose=options["transpose"], semiring=options["semiring"], weight=options["weight"],
+            resources=call.resources(device="cpu"),
         )  # fmt: skip
     return {"y": y}
 
 
 def _draw_ranks(rng: np.random.Generator, base: Base) -> dict[str, Any]:
     weights = _pick(rng, [None, False, *[name for name in base.weights if name != "n"]])
-    return {**_usual(rng), "weights": weights, "personal": bool(rng.random() < 0.3), "_small": bool(rng.integers(2))}
+    return {**_usual(rng), "weight": weights, "personal": bool(rng.random() < 0.3), "_small": bool(rng.integers(2))}
 
 
 def pagerank(call: Call) -> Answer:
     """Rank; from a checkpoint where the base has one."""
     options = call.options
     personal = {call.base.sources[0]: 1.0, call.base.sources[1]: 2.0} if options["personal"] else None
-    more: dict[str, Any] = {"max_iter": 12, "tol": 0, "personalization": personal, "weights": options["weights"]}
+    more: dict[str, Any] = {"max_iter": 12, "tol": 0, "personalization": personal, "weight": options["weight"]}
     if call.base.kind == "checkpoint":
-        more |= {"checkpoint": call.folder / CHECKPOINT, "personalization": None, "weights": None}
+        more |= {"checkpoint": call.folder / CHECKPOINT, "personalization": None, "weight": None}
     with _small_pieces(options["_small"]):
-        result = oocgraph.pagerank(call.graph, **more, **call.common(oocgraph.pagerank))
+        result = oocgraph.pagerank(call.store, **more, resources=call.resources())
     return {"vertices": np.asarray(result.vertices), "rank": np.asarray(result.rank), "top": [str(one) for one, _ in result.top(1)]}
 
 
 def components(call: Call) -> Answer:
     """Find the connected components."""
-    result = oocgraph.connected_components(call.graph, **call.common(oocgraph.connected_components))
+    result = oocgraph.connected_components(call.store, resources=call.resources())
     return {"vertices": np.asarray(result.vertices), "component": np.asarray(result.component)}
 
 
@@ -319,7 +325,7 @@ def export(call: Call) -> Answer:
     from oocgraph.export.files import export_graph
 
     target = call.out / f"graph.{call.options['suffix']}"
-    report = export_graph(oocgraph.open_graph(call.graph), target, order=call.options["order"], **call.common(export_graph))
+    report = export_graph(call.store, target, order=call.options["order"], resources=call.resources())
     answer: Answer = {"num_vertices": report.num_vertices, "num_edges": report.num_edges}
     if target.suffix == ".parquet":
         from pyarrow import parquet
@@ -342,9 +348,9 @@ def _draw_partition(rng: np.random.Generator, base: Base) -> dict[str, Any]:
 
 def partition(call: Call) -> Answer:
     """Cut the graph; the answer is the parts."""
-    parts = oocgraph.partition_graph(
-        call.graph, 3, call.options["policy"], call.out / "parts", read=call.options["read"], transpose=call.options["transpose"],
-        **call.common(oocgraph.partition_graph),
+    parts = every_knob.partition(
+        call.store, 3, call.options["policy"], call.out / "parts", read=call.options["read"], transpose=call.options["transpose"],
+        memory_budget=call.memory, threads=call.threads,
     )  # fmt: skip
     return _parts(parts)
 
@@ -364,15 +370,13 @@ def read_parts(call: Call) -> Answer:
     from oocgraph.partition.check import check_partitions
 
     parts = oocgraph.open_partitions(call.folder / PARTS)
-    check_partitions(parts, oocgraph.open_graph(call.graph), **call.common(check_partitions, "memory_budget"))
+    check_partitions(parts, oocgraph.open_graph(call.graph), memory_budget=call.memory)
     return {"masters": parts.masters.read(0, parts.num_vertices)}
 
 
 def to_scipy(call: Call) -> Answer:
     """Bring the whole graph into memory."""
-    store = oocgraph.open_graph(call.graph)
-    weight = call.options["weight"]
-    matrix = store.to_scipy(weight=weight, **call.common(store.to_scipy))
+    matrix = call.store.to_scipy(weight=call.options["weight"])
     return {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": np.array(matrix.shape)}
 
 
@@ -383,7 +387,7 @@ def _draw_scipy(rng: np.random.Generator, base: Base) -> dict[str, Any]:
 def check(call: Call) -> Answer:
     """Check the store; where it finds nothing, all arrays are as they were."""
     store = oocgraph.open_graph(call.graph)
-    oocgraph.check_store(store, **call.common(oocgraph.check_store))
+    oocgraph.check_store(store, resources=call.resources())
     answer: Answer = {name: store.read(name) for name in store.array_names()}
     told = store.attributes.to_json()
     return answer | {name: str(value) for name, value in told.items() if name not in ("source", "library_version")}
@@ -395,8 +399,8 @@ def _draw_usual(rng: np.random.Generator, _base: Base) -> dict[str, Any]:
 
 def plan(call: Call) -> Answer:
     """Predict searches."""
-    taken = {"memory": "1G"} if "memory" in inspect.signature(oocgraph.plan_bfs).parameters else {}
-    found = oocgraph.plan_bfs(call.graph, [2, 4], source=call.base.sources[0], **taken, **call.common(oocgraph.plan_bfs))
+    each = Resources(memory_budget="1G", threads=call.threads)
+    found = oocgraph.plan_bfs(call.graph, [2, 4], source=call.base.sources[0], resources=each)
     return {"num_reached": found.num_reached}
 
 
@@ -413,8 +417,8 @@ def _draw_command(rng: np.random.Generator, base: Base) -> dict[str, Any]:
             ["bfs", graph, "--source", source, *memory, *check, "--validate", "--out", f"{out}/levels.csv"],
             ["bfs", graph, "--source", source, "--partition", "2d", *memory], ["plan", graph, "--workers", "2,4"],
             ["pagerank", graph, "--top", "3", *memory, "--out", f"{out}/ranks.parquet"], ["export", graph, f"{out}/g.parquet", *memory],
-            ["bench", "bfs", graph, "--num-sources", "2", *memory], ["bench", "spmv", graph, "--rounds", "1", "--parts", "2", *memory],
-            ["partition", graph, f"{out}/parts", "--parts", "3", "--policy", "CVC", "--report", "--check", *memory],
+            ["bench", "bfs", graph, "--num-sources", "2", *memory], ["bench", "spmv", graph, "--rounds", "1", "--partitions", "2", *memory],
+            ["partition", graph, f"{out}/parts", "--partitions", "3", "--policy", "CVC", "--report", "--check", *memory],
         ],
         "partitions": [
             ["info", "{parts}"], ["info", "{parts}/part-00001"], ["check", "{parts}/part-00001"],
@@ -452,12 +456,6 @@ def command(call: Call) -> Answer:
     raise AssertionError(f"exit code {code}: {told}")
 
 
-def _where_taken(name: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether checksums are compared: where that is asked for, and the function of that name can be asked."""
-    function = attrgetter(name)(oocgraph)
-    return lambda options: bool(options.get("_check")) and "check_pages" in inspect.signature(function).parameters
-
-
 OPERATIONS = {
     operation.name: operation
     for operation in [
@@ -468,15 +466,15 @@ OPERATIONS = {
         Operation(resumed, _draw_resumed, kinds=("search",), share=100, checks=lambda _: False, needs_threads=True),
         Operation(verify, _draw_written, share=50),
         Operation(bfs_written, _draw_written, share=60),
-        Operation(spmv, _draw_product, share=250, checks=_where_taken("spmv")),
-        Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250, checks=_where_taken("pagerank")),
-        Operation(components, _draw_usual, share=100, checks=_where_taken("connected_components")),
-        Operation(export, _draw_export, share=250, checks=_where_taken("export_graph")),
-        Operation(partition, _draw_partition, share=150, checks=_where_taken("partition_graph")),
+        Operation(spmv, _draw_product, share=250),
+        Operation(pagerank, _draw_ranks, kinds=("graph", "checkpoint"), share=250),
+        Operation(components, _draw_usual, share=100),
+        Operation(export, _draw_export, share=250),
+        Operation(partition, _draw_partition, share=150),
         Operation(read_parts, _draw_usual, kinds=("partitions",), share=120, checks=lambda _: False),
-        Operation(to_scipy, _draw_scipy, share=120, checks=_where_taken("CSRStore.to_scipy")),
+        Operation(to_scipy, _draw_scipy, share=120),
         Operation(check, _draw_usual, share=200, checks=lambda _: True),
-        Operation(plan, _draw_usual, share=50, checks=_where_taken("plan_bfs")),
+        Operation(plan, _draw_usual, share=50, checks=lambda _: False),
         Operation(command, _draw_command, kinds=("graph", "partitions"), share=200, needs_threads=True),
     ]
 }

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.errors import BudgetError
 
@@ -33,7 +34,7 @@ def least_bytes(store, device):
 
 def searches(store, open_device):
     """Iterate over searches: what was searched, whether levels are those of the processor and the tree is valid, and its seconds."""
-    with oocgraph.open_runtime(store, device="cpu") as runtime:
+    with oocgraph.open_runtime(store, resources=Resources(device="cpu")) as runtime:
         levels = {source: np.asarray(oocgraph.bfs(store, source, runtime=runtime).level) for source in SOURCES}
     least = least_bytes(store, open_device())
     for name, how in RESIDENCIES.items():
@@ -47,14 +48,14 @@ def searches(store, open_device):
                     yield f"bfs {name}, {direction}, from {source}", np.array_equal(np.asarray(found.level), expected), found.seconds
 
 
-def products(**options):
+def products(device):
     """Iterate over products of matrices in every format: what was multiplied, and whether it is what the processor makes."""
     rng, matrix = np.random.default_rng(0), sp.random(5000, 4000, 0.01, format="csr", random_state=0)
     for form in ("csr", "csc", "coo"):
         for semiring in SEMIRINGS:
             x = rng.random(4000) > 0.9 if semiring == "or_and" else rng.random(4000)
-            found = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, **options)
-            expected = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, device="cpu")
+            found = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, resources=Resources(device=device))
+            expected = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, resources=Resources(device="cpu"))
             same = np.array_equal(found, expected) if semiring == "or_and" else np.allclose(found, expected, rtol=1e-10)
             yield f"spmv {form}, {semiring}", same
 

@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 import oocgraph
+from oocgraph import Resources
 
 NUM_ROWS, NUM_ENTRIES, ROUNDS = 1 << 22, 1 << 27, 5
 
@@ -19,7 +20,7 @@ def of_store(url, devices=("cuda", "cpu"), rounds=3):
     for device in devices:
         for _ in range(rounds):
             began = time.perf_counter()
-            oocgraph.spmv(graph, x, device=device)
+            oocgraph.spmv(graph, x, resources=Resources(device=device))
             yield device, time.perf_counter() - began
 
 

@@ -16,6 +16,7 @@ from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store import layout
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.ingest.helpers_build import ArraySource, assert_same_store
 from tests.reference_build import reference_build
 
@@ -63,7 +64,7 @@ def test_store_equals_reference(tmp_path, tiny_sizes, graph, directed, keep, ord
     reference_build(src, dst, tmp_path / "a", **options, duplicates=duplicates, implied=(0, n + 3) if declared else None)
     tiny_sizes(resident_ids=resident)
     source = ArraySource(src, dst, num_vertices=n + 3 if declared else None)
-    build_csr(source, tmp_path / "b", **options, duplicates=duplicates, threads=threads, overwrite=True)
+    every_knob.build(source, tmp_path / "b", **options, duplicates=duplicates, threads=threads, overwrite=True)
     assert_same_store(tmp_path / "a", tmp_path / "b")
 
 
@@ -91,7 +92,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
     reference_build(src, dst, tmp_path / "a", **options)
     monkeypatch.setattr("oocgraph.ingest.build.plan_sizes", lambda *_, **__: build_job.Sizes(2, 1 << 7, 50, resident, text_bytes))
     text = [pa.array([names[i] for i in side], pa.large_string()) for side in (src, dst)]
-    graph = build_csr(ArraySource(*text, id_kind="string"), tmp_path / "b", **options, overwrite=True)
+    graph = every_knob.build(ArraySource(*text, id_kind="string"), tmp_path / "b", **options, overwrite=True)
     plain = open_graph(tmp_path / "a")
     for name in plain.array_names():
         if name in (layout.VERTEX_ID, layout.SORTED_ID, layout.ISOLATED_ID):
@@ -233,7 +234,7 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
         source = ArraySource(
             make(src[order]), make(dst[order]), side, id_kind=kind, weight="w" if weighted else None, num_streams=number + 1
         )
-        build_csr(source, tmp_path / str(number), threads=threads, duplicates="sum" if weighted else "drop", directed=bool(weighted))
+        every_knob.build(source, tmp_path / str(number), threads=threads, duplicates="sum" if weighted else "drop", directed=bool(weighted))
         assert_same_store(tmp_path / "0", tmp_path / str(number), ignore=())
 
 
@@ -281,7 +282,7 @@ def test_compressed_store_holds_the_same_arrays(tmp_path, codec):
     """Compression changes bytes on disk, not arrays."""
     src, dst = np.random.default_rng(0).integers(0, 500, (2, 3000))
     plain = build_csr(ArraySource(src, dst), tmp_path / "a")
-    packed = build_csr(ArraySource(src, dst), tmp_path / "b", codec=codec)
+    packed = every_knob.build(ArraySource(src, dst), tmp_path / "b", codec=codec)
     for name in plain.array_names():
         np.testing.assert_array_equal(plain.read(name), packed.read(name), err_msg=name)
 

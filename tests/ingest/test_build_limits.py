@@ -19,6 +19,7 @@ from oocgraph.errors import BudgetError, InputError, OocGraphError, OutputError,
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.capped import run_capped
 from tests.ingest.helpers_build import ArraySource, assert_same_store
 from tests.processes import program
@@ -40,11 +41,11 @@ def random_source(num_edges=20_000, seed=0):
 @pytest.mark.usefixtures("steady_memory")
 def test_budget_too_small_is_refused_with_the_numbers_and_a_remedy(tmp_path):
     """Before anything is written; the budget that the message names then works."""
-    with pytest.raises(BudgetError, match=r"memory budget is 100\.0 MiB; set --memory \(memory_budget\) to at least (\d+)M") as refused:
-        build_csr(random_source(), tmp_path / "g", memory_budget="100M", threads=2)
+    with pytest.raises(BudgetError, match=r"memory budget is 100\.0 MiB; set memory_budget to at least (\d+)M") as refused:
+        every_knob.build(random_source(), tmp_path / "g", memory_budget="100M", threads=2)
     assert list(tmp_path.iterdir()) == []
     enough = int(str(refused.value).split("at least ")[1].split("M")[0])
-    build_csr(random_source(), tmp_path / "g", memory_budget=f"{enough}M", threads=2)
+    every_knob.build(random_source(), tmp_path / "g", memory_budget=f"{enough}M", threads=2)
 
 
 class FailingSource(ArraySource):
@@ -104,7 +105,7 @@ def test_full_file_system_says_so(tmp_path):
 
 KILLED = """
 import sys, time
-from oocgraph.ingest.build import build_csr
+from oocgraph import Resources, build_csr
 from tests.ingest.test_build_limits import random_source
 
 def stop(phase, done, total):
@@ -112,7 +113,7 @@ def stop(phase, done, total):
         print("there", flush=True)
         time.sleep(600)
 
-build_csr(random_source(), sys.argv[1], threads=2, progress=stop)
+build_csr(random_source(), sys.argv[1], resources=Resources(threads=2), progress=stop)
 """
 
 
@@ -196,7 +197,7 @@ def test_report_says_when_vertex_arrays_stay_on_disk(tmp_path, monkeypatch):
 @pytest.mark.parametrize("codec", ["zstd", "blosc"])
 def test_compressed_chunk_of_zeros_is_a_real_one(tmp_path, codec):
     """A triangle: every vertex has the same degree, so the first vertex of each degree is 0 and nothing else."""
-    store = build_csr((np.array([0, 1, 2]), np.array([1, 2, 0])), tmp_path / "g", codec=codec)
+    store = every_knob.build((np.array([0, 1, 2]), np.array([1, 2, 0])), tmp_path / "g", codec=codec)
     check_store(store)
     assert store.read("out/degrees/first_vertex").tolist() == [0]
 
@@ -204,7 +205,7 @@ def test_compressed_chunk_of_zeros_is_a_real_one(tmp_path, codec):
 @pytest.mark.parametrize(("option", "value"), [("duplicates", "maximum"), ("vertex_order", "foo"), ("codec", "gzip"), ("codec", None)])
 def test_unknown_options_are_refused_before_anything_is_written(tmp_path, option, value):
     with pytest.raises(OocGraphError, match=rf"{option} is {value!r}; it must be one of"):
-        build_csr((np.array([0]), np.array([1])), tmp_path / "g", **{option: value})
+        every_knob.build((np.array([0]), np.array([1])), tmp_path / "g", **{option: value})
     assert not list(tmp_path.iterdir())
 
 

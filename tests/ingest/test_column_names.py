@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph import InputError, StoreError, build_csr, check_store, export_graph, open_graph
+from tests import every_knob
 from tests.ingest.helpers_build import ArraySource
 
 REFUSED = [
@@ -58,7 +59,7 @@ def test_any_other_name_works(tmp_path, name, codec):
     """Numbers and strings; the store is sound, another Zarr reader finds the column, and it is exported under its name."""
     for text in (False, True):
         path = tmp_path / f"{text}.zarr"
-        graph = build_csr(edges(name, text=text), path, codec=codec, directed=True)
+        graph = every_knob.build(edges(name, text=text), path, codec=codec, directed=True)
         check_store(graph)
         assert zarr.open_group(str(path), mode="r")["out"][name].shape == (3,)
         export_graph(graph, tmp_path / f"{text}.parquet")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.kernels import cusp, warm_cusp
+from tests import every_knob
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -258,7 +259,6 @@ def test_every_kernel_is_tested_and_loaded_before_it_is_needed():
 
 def test_partitioning_calls_no_kernel_with_other_types(tmp_path):
     """What was loaded before memory was counted is all that runs: nothing is compiled later."""
-    import oocgraph
     from tests.reference_build import reference_build
     from tests.stores import random_edges
 
@@ -267,5 +267,5 @@ def test_partitioning_calls_no_kernel_with_other_types(tmp_path):
     kernels = {kernel for kernel, _ in warm_cusp._signatures("uint32", "int16", "float32")}
     before = {kernel.__name__: len(kernel.overloads) for kernel in kernels}
     for name in ("CVC", "FEC"):
-        oocgraph.partition_graph(tmp_path / "g", 3, name, tmp_path / name, transpose=True, compiled=False)
+        every_knob.partition(tmp_path / "g", 3, name, tmp_path / name, transpose=True, compiled=False)
     assert {kernel.__name__: len(kernel.overloads) for kernel in kernels} == before

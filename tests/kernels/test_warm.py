@@ -17,7 +17,7 @@ from tests.reference_build import reference_build
 
 SCRIPT = """
 import dataclasses, json, sys
-from oocgraph import bfs
+from oocgraph import bfs, open_graph
 from oocgraph.kernels import cpu, warm
 from oocgraph.engine import shard_plan
 cold = warm.cache_is_cold()
@@ -26,7 +26,7 @@ if sys.argv[2] == "disk":
     shard_plan.plan_residency = lambda sizes, **o: dataclasses.replace(
         plan(sizes, **o), num_planes=1, num_resident=tuple(m // 9 for m in sizes.num_edges), cache_slots=9, num_kept=999)
     for direction in ("auto", "push", "pull", "half", "alpha-beta"):
-        bfs(sys.argv[1], 0, direction=direction, check_pages=direction == "auto")
+        bfs(open_graph(sys.argv[1], check_pages=direction == "auto"), 0, direction=direction)
 else:
     bfs(sys.argv[1], 0)
 compiled = [name for name in warm.SEARCH_KERNELS if getattr(cpu, name).stats.cache_misses]

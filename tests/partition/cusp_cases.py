@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 import oocgraph
+from oocgraph import Resources
 from oocgraph.algorithms import partition_graph as entry
 from oocgraph.partition import phases as steps
 from oocgraph.partition.check import check_partitions
 from oocgraph.partition.policy import Policy
 from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.ingest.helpers_build import ArraySource
 from tests.partition.reference_cusp import reference_partition
 from tests.reference_build import reference_build
@@ -44,7 +46,7 @@ def _weighted(path):
     """Undirected with weights, in the order of the input."""
     src, dst = random_edges(6, 50, 120)
     values = {"weight": np.random.default_rng(6).random(src.size)}
-    return oocgraph.build_csr(ArraySource(src, dst, values, weight="weight"), path, vertex_order="original")
+    return every_knob.build(ArraySource(src, dst, values, weight="weight"), path, vertex_order="original")
 
 
 def _reference(src, dst, **options):
@@ -77,7 +79,7 @@ GRAPHS = {
 
 
 class Readers:
-    """A crew of several workers in this process; `choose` names the worker of a call.
+    """A executor of several workers in this process; `choose` names the worker of a call.
 
     Parameters
     ----------
@@ -103,10 +105,10 @@ class Readers:
             steps.close(stage)
 
 
-def partition_with(crew, *arguments, **options):
-    """Partition a graph by a crew."""
-    with mock.patch.object(entry, "_crew", return_value=nullcontext(crew)):
-        return oocgraph.partition_graph(*arguments, **options)
+def partition_with(executor, *arguments, **options):
+    """Partition a graph by a executor."""
+    with mock.patch.object(entry, "_executor", return_value=nullcontext(executor)):
+        return every_knob.partition(*arguments, **options)
 
 
 def assert_is_reference(partitions, store, policy):
@@ -147,7 +149,7 @@ def assert_sound(partitions, store):
     assert (seen.num_edges, seen.num_masters) == (store.attributes.num_stored_edges, store.num_vertices)
     assert seen.num_mirrors == sum(part.num_mirrors for part in partitions)
     for part in partitions:
-        check_store(part.store, threads=1)
+        check_store(part.store, resources=Resources(threads=1))
 
 
 def bytes_of(folder):

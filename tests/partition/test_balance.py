@@ -13,7 +13,7 @@ import pytest
 from oocgraph.ingest.generators.grid import GridEdges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
-from oocgraph.partition.dealing import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, deal
+from oocgraph.partition.vertex_partition import BLOCK_BYTES, BLOCK_VERTICES, MIN_BLOCKS, partition_vertices
 from oocgraph.results.search import imbalance
 
 KRONECKER = KroneckerEdges(16, edge_factor=16, seed=1)
@@ -38,7 +38,7 @@ PLANES = 16
 
 @dataclass(frozen=True)
 class Degrees:
-    """What dealing knows of a degree-sorted store: no more than its degrees."""
+    """What vertex_partition knows of a degree-sorted store: no more than its degrees."""
 
     num_vertices: int
     degrees: tuple[np.ndarray, np.ndarray]
@@ -73,11 +73,13 @@ def sorted_degrees(name):
     return -np.sort(-degree[degree > 0])
 
 
-def plane_entries(dealing, degree):
+def plane_entries(vertex_partition, degree):
     """Count the entries of each partition in planes 0, 1, ...: (PLANES, num_partitions)."""
     lengths = [np.count_nonzero(degree > k) for k in range(PLANES)]
-    first, stop = dealing.first[:-1], dealing.first[1:]
-    return np.array([np.bincount(dealing.owner, np.clip(np.minimum(stop, length) - first, 0, None)) for length in lengths if length])
+    first, stop = vertex_partition.first[:-1], vertex_partition.first[1:]
+    return np.array(
+        [np.bincount(vertex_partition.owner, np.clip(np.minimum(stop, length) - first, 0, None)) for length in lengths if length]
+    )
 
 
 @pytest.mark.parametrize("num_partitions", [2, 4, 8])
@@ -85,9 +87,9 @@ def plane_entries(dealing, degree):
 def test_shares_are_within_five_percent(name, num_partitions):
     """The largest share is at most 1.05 of the mean: edges, vertices, entries of each plane and of the planes together."""
     degree = sorted_degrees(name)
-    dealing = deal(Degrees.of(degree), num_partitions)
-    assert max(imbalance(dealing.num_edges), imbalance(dealing.num_owned)) <= 1.05
-    entries = plane_entries(dealing, degree)
+    vertex_partition = partition_vertices(Degrees.of(degree), num_partitions)
+    assert max(imbalance(vertex_partition.num_edges), imbalance(vertex_partition.num_owned)) <= 1.05
+    entries = plane_entries(vertex_partition, degree)
     assert (entries.max(axis=1) <= 1.05 * entries.mean(axis=1)).all()
     assert entries.sum(axis=0).max() <= 1.02 * entries.sum(axis=0).mean()
 
@@ -97,21 +99,21 @@ def test_shares_are_within_five_percent(name, num_partitions):
 def test_no_share_exceeds_the_mean_by_more_than_the_first_block(name, num_partitions):
     """Whatever hubs there are: the snake makes up for each round in the next."""
     degree = sorted_degrees(name)
-    dealing = deal(Degrees.of(degree), num_partitions)
+    vertex_partition = partition_vertices(Degrees.of(degree), num_partitions)
     largest_block = max(int(degree[0]), degree.sum() // (MIN_BLOCKS * num_partitions))
-    assert dealing.num_edges.max() <= dealing.num_edges.mean() + largest_block
-    assert imbalance(dealing.num_owned) <= 1.05
+    assert vertex_partition.num_edges.max() <= vertex_partition.num_edges.mean() + largest_block
+    assert imbalance(vertex_partition.num_owned) <= 1.05
 
 
 def test_blocks_end_at_their_limits():
     """No block of a large graph, of which two of one owner may be adjacent, has more edges or vertices than it may, but for a hub."""
     degree = sorted_degrees("kronecker-20")
-    dealing = deal(Degrees.of(degree), 2)
-    sizes = np.diff(dealing.first)
-    edges = np.diff(np.append(0, np.cumsum(degree))[dealing.first])
+    vertex_partition = partition_vertices(Degrees.of(degree), 2)
+    sizes = np.diff(vertex_partition.first)
+    edges = np.diff(np.append(0, np.cumsum(degree))[vertex_partition.first])
     assert (sizes <= 2 * BLOCK_VERTICES).all()
-    assert ((edges <= 2 * BLOCK_BYTES // 4) | (degree[dealing.first[:-1]] > BLOCK_BYTES // 4)).all()
-    assert dealing.num_bytes < 64 << 10
+    assert ((edges <= 2 * BLOCK_BYTES // 4) | (degree[vertex_partition.first[:-1]] > BLOCK_BYTES // 4)).all()
+    assert vertex_partition.num_bytes < 64 << 10
 
 
 def test_a_large_power_law_is_dealt_without_python_for_each_block():
@@ -122,11 +124,11 @@ def test_a_large_power_law_is_dealt_without_python_for_each_block():
     attributes = SimpleNamespace(vertex_order="degree", num_stored_edges=int((counts * distinct).sum()))
     graph = Degrees(int(counts.sum()), (distinct, first), attributes, np.dtype(np.uint32))
     calls = []
-    deal(graph, 4)
+    partition_vertices(graph, 4)
     sys.setprofile(lambda frame, event, argument: calls.append(event))
     try:
-        dealing = deal(graph, 4)
+        vertex_partition = partition_vertices(graph, 4)
     finally:
         sys.setprofile(None)
-    assert dealing.owner.size > 10_000
+    assert vertex_partition.owner.size > 10_000
     assert len(calls) < 1000

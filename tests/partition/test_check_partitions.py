@@ -18,6 +18,7 @@ from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from oocgraph.store.partitions import open_partitions
 from oocgraph.store.preallocated import PreallocatedArray
+from tests import every_knob
 from tests.partition.cusp_cases import assert_sound
 from tests.reference_build import reference_build
 from tests.stores import random_edges
@@ -29,7 +30,7 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     reference_build(*random_edges(1, 40, 150), folder / "g", directed=True)
     store = open_graph(folder / "g")
-    return store, oocgraph.partition_graph(store, 3, "CVC", folder / "p", compiled=False)
+    return store, every_knob.partition(store, 3, "CVC", folder / "p", compiled=False)
 
 
 @pytest.fixture
@@ -198,7 +199,7 @@ def test_vertex_without_a_master(tmp_path):
     reference_build([0, 1, 2], [1, 2, 3], tmp_path / "g", directed=True, vertex_order="original")
     store = open_graph(tmp_path / "g")
     policy = oocgraph.Policy("ends", lambda prop, v: 1 if v == 3 else 0, lambda prop, s, d, a, b: 0, compiled=False)
-    made = oocgraph.partition_graph(store, 2, policy, tmp_path / "p")
+    made = every_knob.partition(store, 2, policy, tmp_path / "p")
     assert made[1].isolated_masters().tolist() == [3]
     write(made[1].store.url, "vertices/isolated_id", np.empty(0, np.int64))
     say(made[1].store.url, num_isolated=0, num_input_vertices=0)
@@ -238,7 +239,7 @@ def test_partitions_of_another_graph(whole, tmp_path):
 def test_part_of_other_partitions(copied, whole, tmp_path):
     """Each part is sound, and so is the graph."""
     store, partitions = copied
-    other = oocgraph.partition_graph(store, 3, "1D-vertex", tmp_path / "other", compiled=False)
+    other = every_knob.partition(store, 3, "1D-vertex", tmp_path / "other", compiled=False)
     put_in_place(partitions, other[1].store.url)
     refused(partitions, store, "partition the graph again")
 
@@ -280,7 +281,7 @@ def test_progress_counts_edges(whole, monkeypatch):
 def test_a_check_that_does_not_fit_is_refused_with_the_budget_that_does(tmp_path):
     """Before anything is compared; the budget that is named is enough."""
     store = oocgraph.generate_kronecker(8, tmp_path / "graph.zarr", seed=3)
-    made = oocgraph.partition_graph(store, 2, "EEC", tmp_path / "parts", compiled=False)
+    made = every_knob.partition(store, 2, "EEC", tmp_path / "parts", compiled=False)
     with pytest.raises(oocgraph.BudgetError, match=r"what is compared needs .*at least") as refused:
         check_partitions(made, store, memory_budget="64M")
     named = re.search(r"at least ([0-9]+)M", str(refused.value))[1]

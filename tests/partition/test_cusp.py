@@ -15,6 +15,7 @@ from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from oocgraph.partition.policy import Policy
 from oocgraph.store import preallocated
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.partition.cusp_cases import (
     GRAPHS,
     Readers,
@@ -50,7 +51,7 @@ def test_named_policy(graphs, tmp_path, graph, name):
     turn = POLICY_NAMES.index(name) + 3 * [*GRAPHS].index(graph)
     for k, read in enumerate(("out", "in") if graph in ("kronecker", "words") else ("out", "in")[turn % 2 :][:1]):
         num_partitions = min(PARTS[(turn + 3 * k) % 5], store.num_vertices)
-        made = oocgraph.partition_graph(store, num_partitions, policy, tmp_path / read, read=read, transpose=(turn + k) % 3 == 0, threads=2)
+        made = every_knob.partition(store, num_partitions, policy, tmp_path / read, read=read, transpose=(turn + k) % 3 == 0, threads=2)
         assert_is_reference(made, store, policy)
         assert_sound(made, store)
 
@@ -60,7 +61,7 @@ def test_named_policy(graphs, tmp_path, graph, name):
 def test_compiled_and_plain_write_the_same_bytes(graphs, tmp_path, graph, name):
     read = "out" if graph == "words" else "in"
     for how in (True, False):
-        oocgraph.partition_graph(graphs[graph], 3, name, tmp_path / str(how), read=read, compiled=how, threads=2)
+        every_knob.partition(graphs[graph], 3, name, tmp_path / str(how), read=read, compiled=how, threads=2)
     assert_same_bytes(tmp_path / "True", tmp_path / "False")
 
 
@@ -82,9 +83,7 @@ def test_any_graph(tmp_path_factory, edges, num_partitions, name, how):
     if store.num_vertices < num_partitions:
         return
     policy = plain(policy_for(name, store))
-    made = oocgraph.partition_graph(
-        store, num_partitions, policy, folder / "p", read="in" if into else "out", transpose=transpose, threads=2
-    )
+    made = every_knob.partition(store, num_partitions, policy, folder / "p", read="in" if into else "out", transpose=transpose, threads=2)
     assert_is_reference(made, store, policy)
     assert_sound(made, store)
 
@@ -109,10 +108,10 @@ def test_work_cut_at_odd_places(graphs, tmp_path, monkeypatch, entries, name):
     """Blocks of one row and of many, rows longer than a block, chunks of one page: the bytes of the arrays are the same."""
     for graph in ("kronecker", "words", "star", "compressed"):
         store = graphs[graph]
-        whole = oocgraph.partition_graph(store, 3, name, tmp_path / f"{graph}-whole", compiled=False, transpose=True)
+        whole = every_knob.partition(store, 3, name, tmp_path / f"{graph}-whole", compiled=False, transpose=True)
         with monkeypatch.context() as patch:
             small_pieces(patch, entries=entries)
-            cut = oocgraph.partition_graph(store, 3, name, tmp_path / graph, compiled=False, transpose=True, threads=3)
+            cut = every_knob.partition(store, 3, name, tmp_path / graph, compiled=False, transpose=True, threads=3)
             assert_is_reference(cut, store, plain(policy_for(name, store)))
             assert_sound(cut, store)
         for one, other in zip(whole, cut, strict=True):
@@ -124,9 +123,9 @@ def test_work_cut_at_odd_places(graphs, tmp_path, monkeypatch, entries, name):
 def test_chunks_of_a_page_have_boundaries_in_every_array(tmp_path, monkeypatch):
     """Large enough that each array has several chunks of 4 KiB, and that blocks are written across their boundaries."""
     store = oocgraph.generate_kronecker(11, tmp_path / "g", edge_factor=8, seed=4)
-    whole = oocgraph.partition_graph(store, 2, "CVC", tmp_path / "whole", transpose=True)
+    whole = every_knob.partition(store, 2, "CVC", tmp_path / "whole", transpose=True)
     small_pieces(monkeypatch, entries=1000, rows=300, piece_words=4)
-    cut = oocgraph.partition_graph(store, 2, "CVC", tmp_path / "cut", transpose=True, threads=3)
+    cut = every_knob.partition(store, 2, "CVC", tmp_path / "cut", transpose=True, threads=3)
     assert len([*(tmp_path / "cut" / "part-00000" / "out" / "indices" / "c").iterdir()]) > 5
     assert_sound(cut, store)
     for one, other in zip(whole, cut, strict=True):
@@ -210,10 +209,10 @@ def test_policy_with_a_state_by_one_reader(graphs, tmp_path, name):
     """Small rounds change nothing for one reader, and compiled and plain agree."""
     for graph in ("kronecker", "directed", "multi-edges"):
         policy = stateful(name, graphs[graph])
-        made = oocgraph.partition_graph(graphs[graph], 3, policy, tmp_path / f"{graph}-plain", round_vertices=16, compiled=False)
+        made = every_knob.partition(graphs[graph], 3, policy, tmp_path / f"{graph}-plain", round_vertices=16, compiled=False)
         assert_is_reference(made, graphs[graph], policy)
         assert_sound(made, graphs[graph])
-        oocgraph.partition_graph(graphs[graph], 3, policy, tmp_path / f"{graph}-compiled", round_vertices=5)
+        every_knob.partition(graphs[graph], 3, policy, tmp_path / f"{graph}-compiled", round_vertices=5)
         assert_same_bytes(tmp_path / f"{graph}-plain", tmp_path / f"{graph}-compiled")
 
 
@@ -269,14 +268,14 @@ def test_other_merges(graphs, tmp_path, merge):
 
 def test_columns_may_be_left_out(graphs, tmp_path):
     store = graphs["words"]
-    made = oocgraph.partition_graph(store, 2, "EEC", tmp_path / "none", columns=(), compiled=False)
+    made = every_knob.partition(store, 2, "EEC", tmp_path / "none", columns=(), compiled=False)
     assert made[0].store.attributes.columns == {}
     assert not made[0].store.attributes.weighted
-    made = oocgraph.partition_graph(store, 2, "EEC", tmp_path / "some", columns=["kind"], compiled=False)
+    made = every_knob.partition(store, 2, "EEC", tmp_path / "some", columns=["kind"], compiled=False)
     assert made[1].store.attributes.columns == {"kind": "string"}
     assert_sound(made, store)
     assert made[0].store.attributes.duplicates == "keep", "edges that a column told apart are the same now"
-    made = oocgraph.partition_graph(store, 2, "EEC", tmp_path / "all", read="in", compiled=False)
+    made = every_knob.partition(store, 2, "EEC", tmp_path / "all", read="in", compiled=False)
     assert made[0].store.attributes.columns == store.attributes.columns
 
 
@@ -292,7 +291,7 @@ def test_weights_and_texts_are_those_of_their_edges(graphs, tmp_path):
         kinds = [texts[k] for k in one.read("out/kind")]
         return sorted(zip(*(a.tolist() for a in ends), one.read("out/weight").tolist(), kinds, strict=True))
 
-    made = oocgraph.partition_graph(store, 3, "CVC", tmp_path / "p", compiled=False)
+    made = every_knob.partition(store, 3, "CVC", tmp_path / "p", compiled=False)
     found = sorted(edge for part in made for edge in edges(part.store, part.global_id()))
     assert found == edges(store, np.arange(store.num_vertices))
 
@@ -301,11 +300,11 @@ def test_as_many_partitions_as_vertices_and_empty_ones(graphs, tmp_path):
     """A partition may have nothing at all, or masters but no edges."""
     store = graphs["path"]
     n = store.num_vertices
-    made = oocgraph.partition_graph(store, n, "1D-vertex", tmp_path / "all", compiled=False, transpose=True)
+    made = every_knob.partition(store, n, "1D-vertex", tmp_path / "all", compiled=False, transpose=True)
     assert_sound(made, store)
     last = Policy("last", lambda prop, v: prop.num_partitions - 1, lambda prop, s, d, a, b: 1, compiled=False)
     for read in ("out", "in"):
-        made = oocgraph.partition_graph(store, 4, last, tmp_path / read, read=read, transpose=True)
+        made = every_knob.partition(store, 4, last, tmp_path / read, read=read, transpose=True)
         assert_is_reference(made, store, last)
         assert_sound(made, store)
         assert [(part.num_edges, part.num_masters, part.num_mirrors, part.num_isolated) for part in made] == [
@@ -315,8 +314,8 @@ def test_as_many_partitions_as_vertices_and_empty_ones(graphs, tmp_path):
 
 def test_more_partitions_than_int16_holds(tmp_path):
     """Masters are int32 then; most partitions are empty."""
-    store = oocgraph.build_csr((np.arange(40_000), np.arange(1, 40_001)), tmp_path / "g", vertex_order="original")
+    store = every_knob.build((np.arange(40_000), np.arange(1, 40_001)), tmp_path / "g", vertex_order="original")
     spec_dtypes = {stage.master_dtype(p).name for p in (32_767, 32_768)}
     assert spec_dtypes == {"int16", "int32"}
     with pytest.raises(oocgraph.BudgetError, match="memory_budget"):
-        oocgraph.partition_graph(store, 40_001, "1D-vertex", tmp_path / "p", compiled=False, memory_budget="400M")
+        every_knob.partition(store, 40_001, "1D-vertex", tmp_path / "p", compiled=False, memory_budget="400M")

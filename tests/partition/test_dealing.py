@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import OocGraphError
-from oocgraph.partition.dealing import deal, local_lookup
+from oocgraph.partition.vertex_partition import local_lookup, partition_vertices
 from oocgraph.results.search import imbalance
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fetched import ZarrArray
@@ -22,30 +22,30 @@ def store_of(path, src, dst, **options):
     return open_graph(path)
 
 
-def owned_vertices(dealing, partition):
+def owned_vertices(vertex_partition, partition):
     """Store numbers of a partition's vertices; entry i has local position i."""
-    first, stop, local = dealing.blocks_of(partition)
+    first, stop, local = vertex_partition.blocks_of(partition)
     owned = np.concatenate([np.empty(0, np.int64), *[np.arange(a, z) for a, z in zip(first, stop, strict=True)]])
     np.testing.assert_array_equal(owned[local], first)
     return owned
 
 
-def check(dealing, indptr):
-    """Every vertex has one owner and one position there; what the dealing says of blocks and shares is so."""
-    n, num_partitions = indptr.size - 1, dealing.num_partitions
-    everyone = [owned_vertices(dealing, p) for p in range(num_partitions)]
+def check(vertex_partition, indptr):
+    """Every vertex has one owner and one position there; what the vertex_partition says of blocks and shares is so."""
+    n, num_partitions = indptr.size - 1, vertex_partition.num_partitions
+    everyone = [owned_vertices(vertex_partition, p) for p in range(num_partitions)]
     np.testing.assert_array_equal(np.sort(np.concatenate(everyone)), np.arange(n))
-    owner, local = dealing.locate(np.arange(n))
+    owner, local = vertex_partition.locate(np.arange(n))
     assert (owner.dtype, local.dtype) == (np.int32, np.int64)
     for p, owned in enumerate(everyone):
         assert (np.diff(owned) > 0).all()
         assert (owner[owned] == p).all()
         np.testing.assert_array_equal(local[owned], np.arange(owned.size))
-        assert dealing.num_owned[p] == owned.size
-        assert dealing.num_edges[p] == (indptr[owned + 1] - indptr[owned]).sum()
-    assert (dealing.num_vertices, dealing.first[0], dealing.first[-1]) == (n, 0, n)
-    assert (np.diff(dealing.first) > 0).all()
-    assert (np.diff(dealing.owner) != 0).all()
+        assert vertex_partition.num_owned[p] == owned.size
+        assert vertex_partition.num_edges[p] == (indptr[owned + 1] - indptr[owned]).sum()
+    assert (vertex_partition.num_vertices, vertex_partition.first[0], vertex_partition.first[-1]) == (n, 0, n)
+    assert (np.diff(vertex_partition.first) > 0).all()
+    assert (np.diff(vertex_partition.owner) != 0).all()
 
 
 @given(
@@ -61,17 +61,17 @@ def test_every_vertex_has_one_owner_and_its_row(seed, num_partitions, directed, 
     store = store_of(path, *random_edges(seed, 20 + seed % 300, 30 + seed % 3000), directed=directed, vertex_order=vertex_order)
     num_partitions = min(num_partitions, store.num_vertices)
     indptr = store.read(f"{store.pull_group}/indptr")
-    dealing = deal(store, num_partitions)
-    check(dealing, indptr)
-    assert (dealing.num_owned > 0).all()
+    vertex_partition = partition_vertices(store, num_partitions)
+    check(vertex_partition, indptr)
+    assert (vertex_partition.num_owned > 0).all()
     if vertex_order == "original":
-        assert dealing.owner.size == num_partitions
+        assert vertex_partition.owner.size == num_partitions
         return
     value, first = store.degrees
     for p in range(num_partitions):
-        piece_first, edge, piece_value = local_lookup(dealing, p, first, indptr[first], value)
+        piece_first, edge, piece_value = local_lookup(vertex_partition, p, first, indptr[first], value)
         assert piece_first.dtype == edge.dtype == piece_value.dtype == np.int64
-        owned = owned_vertices(dealing, p)
+        owned = owned_vertices(vertex_partition, p)
         c = np.searchsorted(piece_first, np.arange(owned.size), side="right") - 1
         np.testing.assert_array_equal(edge[c] + (np.arange(owned.size) - piece_first[c]) * piece_value[c], indptr[owned])
         np.testing.assert_array_equal(piece_value[c], indptr[owned + 1] - indptr[owned])
@@ -86,9 +86,9 @@ def test_one_partition_has_the_lookup_of_the_graph(tmp_path):
     store = store_of(tmp_path / "g.zarr", *random_edges(3, 300, 3000))
     value, first = store.degrees
     edge = store.read("out/indptr")[first]
-    dealing = deal(store, 1)
-    assert dealing.owner.size == 1
-    for mine, whole in zip(local_lookup(dealing, 0, first, edge, value), (first, edge, value), strict=True):
+    vertex_partition = partition_vertices(store, 1)
+    assert vertex_partition.owner.size == 1
+    for mine, whole in zip(local_lookup(vertex_partition, 0, first, edge, value), (first, edge, value), strict=True):
         np.testing.assert_array_equal(mine, whole)
 
 
@@ -96,13 +96,13 @@ def test_one_partition_has_the_lookup_of_the_graph(tmp_path):
 def test_an_empty_graph_has_one_partition_without_vertices(tmp_path, vertex_order):
     """Nothing is owned, nothing located, and the lookup has its one entry."""
     store = store_of(tmp_path / "g.zarr", [], [], implied=(0, 5), vertex_order=vertex_order)
-    dealing = deal(store, 1)
-    assert imbalance(dealing.num_edges) == imbalance(dealing.num_owned) == 1.0
-    assert [array.size for array in (*dealing.blocks_of(0), *dealing.locate(np.empty(0, np.int64)))] == [0] * 5
+    vertex_partition = partition_vertices(store, 1)
+    assert imbalance(vertex_partition.num_edges) == imbalance(vertex_partition.num_owned) == 1.0
+    assert [array.size for array in (*vertex_partition.blocks_of(0), *vertex_partition.locate(np.empty(0, np.int64)))] == [0] * 5
     none = np.empty(0, np.int64)
-    assert [array.tolist() for array in local_lookup(dealing, 0, none, none, none)] == [[0], [0], [0]]
+    assert [array.tolist() for array in local_lookup(vertex_partition, 0, none, none, none)] == [[0], [0], [0]]
     with pytest.raises(OocGraphError, match="num_partitions is 2"):
-        deal(store, 2)
+        partition_vertices(store, 2)
 
 
 @pytest.mark.parametrize("vertex_order", ["degree", "original"])
@@ -111,35 +111,35 @@ def test_a_number_of_partitions_out_of_range_is_refused(tmp_path, num_partitions
     """The message says the numbers and the range; as many partitions as vertices are allowed."""
     store = store_of(tmp_path / "g.zarr", [0, 1, 2, 3], [1, 2, 3, 4], vertex_order=vertex_order)
     with pytest.raises(OocGraphError, match=f"num_partitions is {num_partitions}, .* 5 vertices .* 1 to 5 partitions"):
-        deal(store, num_partitions)
-    assert deal(store, 5).num_owned.tolist() == [1] * 5
+        partition_vertices(store, num_partitions)
+    assert partition_vertices(store, 5).num_owned.tolist() == [1] * 5
 
 
 @pytest.mark.parametrize("num_partitions", [1, 2, 7, 8])
 def test_a_star_is_dealt_though_its_hub_has_half_of_the_edges(tmp_path, num_partitions):
     """The hub is a block alone, and the leaves are shared alike."""
     store = store_of(tmp_path / "g.zarr", np.zeros(5000, np.int64), np.arange(1, 5001))
-    dealing = deal(store, num_partitions)
-    check(dealing, store.read("out/indptr"))
-    assert imbalance(dealing.num_owned) <= 1.05
+    vertex_partition = partition_vertices(store, num_partitions)
+    check(vertex_partition, store.read("out/indptr"))
+    assert imbalance(vertex_partition.num_owned) <= 1.05
     if num_partitions > 1:
-        assert dealing.first[1] == 1
+        assert vertex_partition.first[1] == 1
 
 
 def test_vertices_without_in_edges_are_dealt_alike(tmp_path):
     """A directed graph in which only one vertex in ten has lists that a pull walks."""
     rng = np.random.default_rng(1)
     store = store_of(tmp_path / "g.zarr", rng.integers(0, 20_000, 60_000), rng.integers(0, 2_000, 60_000), directed=True)
-    dealing = deal(store, 4)
-    check(dealing, store.read("in/indptr"))
-    assert max(imbalance(dealing.num_edges), imbalance(dealing.num_owned)) <= 1.05
+    vertex_partition = partition_vertices(store, 4)
+    check(vertex_partition, store.read("in/indptr"))
+    assert max(imbalance(vertex_partition.num_edges), imbalance(vertex_partition.num_owned)) <= 1.05
 
 
 @pytest.mark.parametrize("vertex_order", ["degree", "original"])
 def test_a_dealing_is_the_same_each_time(tmp_path, vertex_order):
     """Each process may make its own."""
     store = store_of(tmp_path / "g.zarr", *random_edges(5, 2000, 9000), vertex_order=vertex_order)
-    one, other = (deal(open_graph(store.url), 3) for _ in range(2))
+    one, other = (partition_vertices(open_graph(store.url), 3) for _ in range(2))
     for name in ("first", "owner", "local", "num_owned", "num_edges"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.num_bytes == other.num_bytes > 0
@@ -151,9 +151,9 @@ def test_ranges_of_the_original_order_have_equal_edges(tmp_path):
     target = (20_000 * rng.random(100_000) ** 3).astype(np.int64)
     store = store_of(tmp_path / "g.zarr", rng.integers(0, 20_000, 100_000), target, vertex_order="original", directed=True)
     for num_partitions in (2, 4, 8):
-        dealing = deal(store, num_partitions)
-        assert imbalance(dealing.num_edges) <= 1.02
-        assert imbalance(dealing.num_owned) > 1.2
+        vertex_partition = partition_vertices(store, num_partitions)
+        assert imbalance(vertex_partition.num_edges) <= 1.02
+        assert imbalance(vertex_partition.num_owned) > 1.2
 
 
 @pytest.mark.parametrize("end", ["first", "last"])
@@ -162,9 +162,9 @@ def test_each_range_has_a_vertex_beside_a_hub(tmp_path, end):
     hub, leaves = (0, np.arange(1, 12)) if end == "first" else (11, np.arange(11))
     store = store_of(tmp_path / "g.zarr", np.full(11, hub), leaves, vertex_order="original")
     for num_partitions in range(1, 13):
-        dealing = deal(store, num_partitions)
-        check(dealing, store.read("out/indptr"))
-        assert dealing.num_owned.min() >= 1
+        vertex_partition = partition_vertices(store, num_partitions)
+        check(vertex_partition, store.read("out/indptr"))
+        assert vertex_partition.num_owned.min() >= 1
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
@@ -178,8 +178,8 @@ def test_bisection_reads_few_pages_of_indptr(tmp_path, monkeypatch, codec):
     for kind in (PlainArray, ZarrArray):
         plain = kind.read
         monkeypatch.setattr(kind, "read", lambda self, a, z, plain=plain: (read.append((self.name, z - a)), plain(self, a, z))[1])
-    dealing = deal(store, 8)
-    assert dealing.num_edges.tolist() == [2 * n // 8] * 8
+    vertex_partition = partition_vertices(store, 8)
+    assert vertex_partition.num_edges.tolist() == [2 * n // 8] * 8
     assert {name for name, _ in read} == {"out/indptr"}
     if codec == "none":
         assert max(size for _, size in read) <= 512

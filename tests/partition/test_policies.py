@@ -79,21 +79,21 @@ def test_ranges_are_equal_as_far_as_vertices_allow(degrees, num_partitions, data
 def test_dealt_masters_are_partitions(degrees, num_partitions):
     """Whatever the degrees, hubs beyond any block included."""
     indptr = np.append(0, np.cumsum(sorted(degrees, reverse=True)))
-    masters = masters_of(policies.dealt, indptr, np.zeros(indptr[-1], np.uint32), num_partitions)
+    masters = masters_of(policies.block_cyclic, indptr, np.zeros(indptr[-1], np.uint32), num_partitions)
     assert masters.min() >= 0
     assert masters.max() < num_partitions
 
 
-def test_hubs_are_dealt_in_snake_order():
-    """Few vertices are all alone in their blocks."""
+def test_hubs_are_assigned_in_boustrophedon_order():
+    """TinyLimits vertices are all alone in their blocks."""
     indptr = np.arange(13) * 3
-    assert masters_of(policies.dealt, indptr, np.zeros(36, np.uint32), 3).tolist() == [0, 1, 2, 2, 1, 0] * 2
+    assert masters_of(policies.block_cyclic, indptr, np.zeros(36, np.uint32), 3).tolist() == [0, 1, 2, 2, 1, 0] * 2
 
 
 def test_leaves_of_a_star_are_shared_equally():
     """A hub that has half of all entries leaves the vertices alike."""
     indptr, indices = star(20_000)
-    masters = masters_of(policies.dealt, indptr, indices, 8)
+    masters = masters_of(policies.block_cyclic, indptr, indices, 8)
     sizes = np.bincount(masters)
     assert sizes.max() / sizes.mean() < 1.05
 
@@ -170,10 +170,10 @@ def test_cartesian_owner_is_in_the_sources_row_and_the_destinations_column(num_p
 
 def test_masters_follow_the_order_of_vertices():
     """Dealt by default in degree order, ranges else; either on request; ranges by name stay ranges."""
-    assert named_policy("EEC", vertex_order="degree").get_master is policies.dealt
+    assert named_policy("EEC", vertex_order="degree").get_master is policies.block_cyclic
     assert named_policy("EEC", vertex_order="original").get_master is policies.contiguous_edges
     assert named_policy("hvc", vertex_order="degree", masters="contiguous").get_master is policies.contiguous_edges
-    assert named_policy("GVC", vertex_order="original", masters="dealt").get_master is policies.fennel_or_dealt
+    assert named_policy("GVC", vertex_order="original", masters="block-cyclic").get_master is policies.fennel_or_block_cyclic
     assert named_policy("1D-edge", vertex_order="degree").get_master is policies.contiguous_edges
 
 
@@ -182,7 +182,7 @@ def test_masters_follow_the_order_of_vertices():
     [
         ("EVC", None, "there is no policy 'EVC'; choose one of EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex"),
         ("EEC", "random", "masters is 'random'"),
-        ("1D-edge", "dealt", "policy 1D-edge is contiguous ranges"),
+        ("1D-edge", "block-cyclic", "policy 1D-edge is contiguous ranges"),
     ],
 )
 def test_unknown_names_are_refused(name, masters, message):

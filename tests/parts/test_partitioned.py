@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import oocgraph
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
@@ -15,6 +14,7 @@ from oocgraph.parts import local_edges, member_set, partitioned
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
+from tests import every_knob
 from tests.algorithms.test_bfs import graphs, scipy_levels
 from tests.oracles.messages import message_bytes
 from tests.parts_in_memory import cut_1d, cut_2d, cut_in_memory, edges_of
@@ -154,7 +154,7 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
     reference_build(rng.integers(0, 30000, 400000), rng.integers(0, 30000, 400000), tmp_path / "g")
     store = open_graph(tmp_path / "g")
     parts = cut_2d(2, 2, store.num_vertices, *edges_of(store))
-    with pytest.raises(BudgetError, match=r"a search over 4 parts .* needs .* set --memory") as refused:
+    with pytest.raises(BudgetError, match=r"a search over 4 parts .* needs .* set memory_budget") as refused:
         opened(store, parts, budget=1 << 20)
     needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20
     with opened(store, parts, budget=needed) as runtime:
@@ -171,7 +171,7 @@ def test_parts_that_lie_are_refused(tmp_path):
     parts = cut_in_memory(2, *edges_of(store), np.zeros(100, int), np.zeros(99, int), "in")
     with pytest.raises(OocGraphError, match="follows the out-edges"):
         opened(store, parts)
-    stored = oocgraph.partition_graph(store, 2, "1D-vertex", tmp_path / "p", compiled=False)
+    stored = every_knob.partition(store, 2, "1D-vertex", tmp_path / "p", compiled=False)
     file = stored[1].store.array("out/indices").chunk_path(0)
     indices = np.fromfile(file, np.uint32)
     indices[3] = 77

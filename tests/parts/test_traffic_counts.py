@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.ingest.build import build_csr
 from oocgraph.memory import Budget
 from oocgraph.partition.policies import grid_columns
 from oocgraph.parts import traffic_counts
@@ -16,6 +15,7 @@ from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.plan.traffic import traffic_of
 from oocgraph.store.graph import open_graph
+from tests import every_knob
 from tests.algorithms.test_bfs import graphs
 from tests.parts_in_memory import cut_in_memory, edges_of
 from tests.reference_build import reference_build
@@ -79,7 +79,7 @@ def test_pieces_smaller_than_rows_count_the_same(tmp_path, monkeypatch):
     found = []
     for codec, piece in (("none", 1 << 20), ("none", 16), ("zstd", 16)):
         monkeypatch.setattr(traffic_counts, "PIECE_EDGES", piece)
-        store = build_csr((src, dst), tmp_path / f"{codec}-{piece}.zarr", directed=True, codec=codec)
+        store = every_knob.build((src, dst), tmp_path / f"{codec}-{piece}.zarr", directed=True, codec=codec)
         level = np.where(store.read("vertices/id") == 0, 0, 1).astype(np.uint8)
         counts = TrafficCounter(store, level, 2).count(6, [2])
         kinds = [counts.candidates, counts.broadcasts[2]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oocgraph.plan.fitting import judge
+from oocgraph.plan.fitting import check_fit
 from oocgraph.plan.timing import STORED, Constants, IterationLoad, Shape, busiest, fit, fit_hops, predict_seconds
 from oocgraph.plan.traffic import Traffic
 
@@ -72,10 +72,10 @@ def test_fits_give_back_what_made_the_numbers_and_nothing_below_zero():
 
 def test_memory_is_judged_with_a_remedy():
     """All fits; edges do not; nothing does, with other numbers of workers that would do or none."""
-    assert judge(100 << 20, 99 << 20, 10 << 20, {}).fits == "yes"
-    some = judge(50 << 20, 99 << 20, 10 << 20, {8: (40 << 20, 9 << 20)})
+    assert check_fit(100 << 20, 99 << 20, 10 << 20, {}).fits == "yes"
+    some = check_fit(50 << 20, 99 << 20, 10 << 20, {8: (40 << 20, 9 << 20)})
     assert some.fits == "edges on disk"
-    assert "8 workers hold all, or --memory 99M" in some.advice
-    none = judge(5 << 20, 99 << 20, 10 << 20, {8: (40 << 20, 4 << 20)})
-    assert (none.fits, "--memory 10M" in none.advice, "8 workers would do" in none.advice) == ("no", True, True)
-    assert "more workers may do" in judge(5 << 20, 99 << 20, 10 << 20, {}).advice
+    assert "8 workers hold all, or memory_budget 99M" in some.advice
+    none = check_fit(5 << 20, 99 << 20, 10 << 20, {8: (40 << 20, 4 << 20)})
+    assert (none.fits, "memory_budget 10M" in none.advice, "8 workers would do" in none.advice) == ("no", True, True)
+    assert "more workers may do" in check_fit(5 << 20, 99 << 20, 10 << 20, {}).advice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oocgraph import BudgetError, CorruptStoreError, DeviceError, OocGraphError, build_csr, open_graph, spmv
+from oocgraph import BudgetError, CorruptStoreError, DeviceError, OocGraphError, Resources, build_csr, open_graph, spmv
 from oocgraph.algorithms import spmv as module
 from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
@@ -66,7 +66,7 @@ def test_matrices_of_every_format_and_semiring(devices, given, form):
             for transpose in (False, True):
                 x = vector_for(matrix.shape[0 if transpose else 1], name)
                 options = {"semiring": name, "transpose": transpose}
-                close(spmv(matrix, x, **options), spmv(matrix, x, device="cpu", **options))
+                close(spmv(matrix, x, **options), spmv(matrix, x, resources=Resources(device="cpu"), **options))
 
 
 @pytest.mark.parametrize("num_devices", [1, 2, 3])
@@ -78,7 +78,7 @@ def test_dtypes_and_numbers_of_devices(devices, given, num_devices):
             typed = matrix.astype(values)
             typed.indices, typed.indptr = typed.indices.astype(kind), typed.indptr.astype(kind)
             x = np.arange(50).astype(vector)
-            close(spmv(typed, x), spmv(typed, x, device="cpu"))
+            close(spmv(typed, x), spmv(typed, x, resources=Resources(device="cpu")))
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
@@ -93,7 +93,7 @@ def test_graphs_are_streamed(devices, given, tmp_path, directed, codec):
         for transpose in (False, True):
             x = vector_for(store.attributes.num_input_vertices, name)
             options = {"semiring": name, "transpose": transpose}
-            close(spmv(store, x, **options), spmv(store, x, device="cpu", **options))
+            close(spmv(store, x, **options), spmv(store, x, resources=Resources(device="cpu"), **options))
 
 
 @pytest.mark.parametrize("edges", [([], []), ([0], [1]), ([0] * 50, list(range(1, 51)))])
@@ -103,7 +103,7 @@ def test_tiny_graphs(devices, given, tmp_path, edges):
     for name in ("plus_times", "min_plus"):
         close(
             spmv(str(tmp_path / "g"), np.arange(60.0), semiring=name),
-            spmv(str(tmp_path / "g"), np.arange(60.0), semiring=name, device="cpu"),
+            spmv(str(tmp_path / "g"), np.arange(60.0), semiring=name, resources=Resources(device="cpu")),
         )
 
 
@@ -138,24 +138,26 @@ class TestMemory:
     def test_device_that_is_too_small_is_refused_with_what_would_do(self, given):
         given([CpuDevice()])
         matrix, x = of_rows([3] * 1000), np.ones(50)
-        with pytest.raises(BudgetError, match=r"needs .* of device memory .* raise --device-memory .* to at least 1M, or use device='cpu'"):
-            spmv(matrix, x, device="cuda", device_memory_budget=8000)
+        with pytest.raises(
+            BudgetError, match=r"needs .* of device memory .* raise device_memory_budget to at least 1M, or use device='cpu'"
+        ):
+            spmv(matrix, x, resources=Resources(device="cuda", device_memory_budget=8000))
         with pytest.raises(BudgetError, match="may hold"):
-            spmv(matrix, x, device_memory_budget=8000)
+            spmv(matrix, x, resources=Resources(device_memory_budget=8000))
 
     def test_auto_is_the_processor_where_the_device_is_too_small(self, given, caplog):
         given([CpuDevice(total_bytes=6000)])
         matrix, x = of_rows([3] * 1000), np.ones(50)
         close(spmv(matrix, x), matrix @ x)
-        assert "device: cpu, because what CPU (shim) has does not do for this product" in caplog.text
+        assert "device: cpu, because this product does not fit the memory of CPU (shim)" in caplog.text
         with pytest.raises(BudgetError):
-            spmv(matrix, x, device="cuda")
+            spmv(matrix, x, resources=Resources(device="cuda"))
 
     @pytest.mark.usefixtures("steady_memory")
     def test_budget_of_the_host_holds_pinned_memory(self, given):
         given([CpuDevice()])
         with pytest.raises(BudgetError, match=r"pinned pieces .* need"):
-            spmv(of_rows([3] * 10), np.ones(50), device="cuda", memory_budget=host_bytes() + (1 << 18))
+            spmv(of_rows([3] * 10), np.ones(50), resources=Resources(device="cuda"), memory_budget=host_bytes() + (1 << 18))
 
 
 @pytest.mark.shim
@@ -185,16 +187,16 @@ class TestFailures:
     def test_device_that_is_lost_is_told(self, given, call):
         given([CpuDevice(), CpuDevice(fail_after=call)])
         with pytest.raises(DeviceError, match="the device was lost"):
-            spmv(of_rows([40] * 9), np.ones(50), device="cuda")
+            spmv(of_rows([40] * 9), np.ones(50), resources=Resources(device="cuda"))
 
     def test_arguments_that_contradict_each_other(self):
         matrix, x = of_rows([3]), np.ones(50)
         with pytest.raises(OocGraphError, match="device is 'gpu'; it must be one of auto, cpu, cuda"):
-            spmv(matrix, x, device="gpu")
-        with pytest.raises(OocGraphError, match="device_memory_budget was given, but the product would be made on the processor"):
-            spmv(matrix, x, device="cpu", device_memory_budget="1G")
+            spmv(matrix, x, resources=Resources(device="gpu"))
+        with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would be made on the processor"):
+            spmv(matrix, x, resources=Resources(device="cpu", device_memory_budget="1G"))
         with pytest.raises(OocGraphError, match="workers multiply on their processors"):
-            spmv(matrix, x, device="cuda", client=object())
+            spmv(matrix, x, resources=Resources(device="cuda"), client="a client")
 
 
 class LikeCupy(DeviceArray):
@@ -253,7 +255,7 @@ class TestWhereItIs:
             for name in SEMIRINGS:
                 for transpose in (False, True):
                     x = vector_for(matrix.shape[0 if transpose else 1], name)
-                    expected = spmv(matrix, x, semiring=name, transpose=transpose, device="cpu")
+                    expected = spmv(matrix, x, semiring=name, transpose=transpose, resources=Resources(device="cpu"))
                     before = there.copied_bytes.copy()
                     y = multiply_where_it_is(
                         there, on_device, put(x), semiring_of(name), transpose=transpose, device_memory_budget=None
@@ -289,9 +291,9 @@ def test_cupy_matrices_give_cupy_vectors(cuda_device, form):
         x = vector_for(matrix.shape[0 if transpose else 1], "plus_times")
         y = spmv(there, cupy.asarray(x), transpose=transpose)
         assert isinstance(y, cupy.ndarray)
-        close(y.get(), spmv(matrix, x, transpose=transpose, device="cpu"))
+        close(y.get(), spmv(matrix, x, transpose=transpose, resources=Resources(device="cpu")))
     with pytest.raises(OocGraphError, match=r"give matrix\.get\(\)"):
-        spmv(there, cupy.ones(50), device="cpu")
+        spmv(there, cupy.ones(50), resources=Resources(device="cpu"))
 
 
 def test_booleans_are_floats_on_a_device():

@@ -13,7 +13,7 @@ import zarr
 from oocgraph.errors import MissingDependencyError, OocGraphError, OutputError, StoreError, VertexNotFoundError
 from oocgraph.results import base, writer
 from oocgraph.results.bfs import BFSResult
-from oocgraph.results.search import Iteration, PartFigures, Search
+from oocgraph.results.search import Iteration, PartMetrics, Search
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify import verify_bfs
@@ -232,7 +232,7 @@ def on_two_workers(numbers):
     """Make a result whose two levels were done in three parts by two workers; one took a part over from the other."""
 
     def parts(*names):
-        return tuple(PartFigures(p, name, "push", 0.1 * (p + 1), 2, 3 + p, 4) for p, name in enumerate(names))
+        return tuple(PartMetrics(p, name, "push", 0.1 * (p + 1), 2, 3 + p, 4) for p, name in enumerate(names))
 
     levels = {1: parts("b", "a", "a"), 2: parts("b", "b", "a")}
     iterations = tuple(Iteration(level, "push", "few", 1, 0, 0.5, 6, parts=found) for level, found in levels.items())

@@ -19,7 +19,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from oocgraph.errors import OocGraphError, OutputError, StoreError, VertexNotFoundError
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from oocgraph.results import dask as dask_result
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.store_order import StoreOrder
@@ -35,7 +35,7 @@ from tests.stores import random_edges, string_store
 
 def on_cluster(store, result, folder, *, num_partitions=3, **options):
     """Cut a result into the parts that workers would have written, and hand back what the client would."""
-    dealing = deal(store, num_partitions)
+    vertex_partition = partition_vertices(store, num_partitions)
     search = SearchStore.create(
         str(folder),
         {
@@ -46,11 +46,11 @@ def on_cluster(store, result, folder, *, num_partitions=3, **options):
         },
     )
     for partition in range(num_partitions):
-        first, stop, _ = dealing.blocks_of(partition)
+        first, stop, _ = vertex_partition.blocks_of(partition)
         own = np.concatenate([np.empty(0, np.int64), *(np.arange(a, z) for a, z in zip(first, stop, strict=True))])
         search.write_part(partition, [(result.search.level[own], result.search.parent[own])])
     search.finish()
-    columns = {name: StoreOrder(search, dealing, name) for name in ("level", "parent")}
+    columns = {name: StoreOrder(search, vertex_partition, name) for name in ("level", "parent")}
     figures = {name: getattr(result, name) for name in ("ids", "source", "isolated_sources", "edge_bytes")}
     return DaskBFSResult(search=replace(result.search, **columns), result_store=str(folder), **figures, **options)
 

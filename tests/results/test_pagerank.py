@@ -39,7 +39,7 @@ def test_a_count_that_cannot_be_meant_is_refused(result, count):
 
 def test_ranks_of_more_ids_than_the_graph_has(result):
     """An id may be named often, also where the personalization says what isolated vertices want."""
-    personal = replace(result, wanted=np.array([0.1, 0.2, 0.3, 0.2, 0.2]))
+    personal = replace(result, personalization=np.array([0.1, 0.2, 0.3, 0.2, 0.2]))
     assert personal.rank_of([1, 2] * 5).tolist() == [0.3, 0.2] * 5
     assert personal.rank_of([4, 1, 4] * 3).tolist() == [pytest.approx(0.2), 0.3, pytest.approx(0.2)] * 3
     assert isinstance(personal.rank_of(4), float)

@@ -13,7 +13,7 @@ from matplotlib.patches import StepPatch
 from oocgraph.errors import MissingDependencyError
 from oocgraph.results import plot
 from oocgraph.results.plot import plot_levels
-from oocgraph.results.search import Iteration, PartFigures
+from oocgraph.results.search import Iteration, PartMetrics
 from oocgraph.store.graph import open_graph
 from tests.reference_build import reference_build
 from tests.results.test_bfs import result_of
@@ -26,7 +26,7 @@ def iterations(num_levels, workers=("a", "b"), *, first=1):
     out = []
     for level in range(first, first + num_levels):
         parts = tuple(
-            PartFigures(number, worker, "push", level + 0.1 * number, 100 * level + number, 10 * level + number, 1)
+            PartMetrics(number, worker, "push", level + 0.1 * number, 100 * level + number, 10 * level + number, 1)
             for number, worker in enumerate(workers)
         )
         direction = "pull" if level % 2 else "push"

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from oocgraph import open_graph, verify_bfs
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.errors import CorruptStoreError
-from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.results import store_order
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.search_store import SearchStore
@@ -25,26 +25,26 @@ from tests.reference_build import reference_build
 N, P = 1000, 3
 
 
-def dealt(sizes, owner, num_partitions):
-    """Make a dealing of blocks of these sizes."""
+def partition_of(sizes, owner, num_partitions):
+    """Make a vertex_partition of blocks of these sizes."""
     sizes, owner = np.asarray(sizes, np.int64), np.asarray(owner, np.int32)
     num_owned, local = np.zeros(num_partitions, np.int64), np.empty(sizes.size, np.int64)
     for i, (size, p) in enumerate(zip(sizes.tolist(), owner.tolist(), strict=True)):
         local[i] = num_owned[p]
         num_owned[p] += size
     first = np.append(0, np.cumsum(sizes))
-    return Dealing(int(first[-1]), num_partitions, first, owner, local, num_owned, num_owned)
+    return VertexPartition(int(first[-1]), num_partitions, first, owner, local, num_owned, num_owned)
 
 
-def own_vertices(dealing, partition):
-    first, stop, _ = dealing.blocks_of(partition)
+def own_vertices(vertex_partition, partition):
+    first, stop, _ = vertex_partition.blocks_of(partition)
     return np.concatenate([np.empty(0, np.int64), *(np.arange(a, b) for a, b in zip(first.tolist(), stop.tolist(), strict=True))])
 
 
-def write(path, dealing, level, parent):
-    store = SearchStore.create(path, {"num_partitions": dealing.num_partitions})
-    for p in range(dealing.num_partitions):
-        own = own_vertices(dealing, p)
+def write(path, vertex_partition, level, parent):
+    store = SearchStore.create(path, {"num_partitions": vertex_partition.num_partitions})
+    for p in range(vertex_partition.num_partitions):
+        own = own_vertices(vertex_partition, p)
         store.write_part(p, [(level[own], parent[own])])
     store.finish()
     return store
@@ -52,22 +52,22 @@ def write(path, dealing, level, parent):
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Blocks of 1 to 40 vertices among three partitions; gives the store, the dealing, and parents in store order."""
+    """Blocks of 1 to 40 vertices among three partitions; gives the store, the vertex_partition, and parents in store order."""
     rng = np.random.default_rng(5)
     sizes = []
     while sum(sizes) < N:
         sizes.append(min(int(rng.integers(1, 40)), N - sum(sizes)))
-    dealing = dealt(sizes, np.arange(len(sizes)) % P, P)
+    vertex_partition = partition_of(sizes, np.arange(len(sizes)) % P, P)
     parent = rng.permutation(N).astype(np.uint32)
-    return write(tmp_path_factory.mktemp("s") / "r.zarr", dealing, (parent % 7).astype(np.uint8), parent), dealing, parent
+    return write(tmp_path_factory.mktemp("s") / "r.zarr", vertex_partition, (parent % 7).astype(np.uint8), parent), vertex_partition, parent
 
 
 @pytest.fixture(params=[store_order.PIECE_VERTICES, 64], ids=["one piece", "many pieces"])
 def order(example, request, monkeypatch):
     """Parents by `StoreOrder`, beside NumPy's array of them."""
     monkeypatch.setattr(store_order, "PIECE_VERTICES", request.param)
-    store, dealing, parent = example
-    return StoreOrder(store, dealing, "parent"), parent
+    store, vertex_partition, parent = example
+    return StoreOrder(store, vertex_partition, "parent"), parent
 
 
 PLAIN = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -128,10 +128,12 @@ def test_it_looks_like_an_array(order):
 
 
 def test_partitions_without_vertices_and_graphs_without_edges(tmp_path):
-    dealing = dealt([2], [1], 3)
-    store = write(tmp_path / "a", dealing, np.array([0, 1], np.uint8), np.array([0, 0], np.uint32))
-    assert StoreOrder(store, dealing, "level")[[1, 0]].tolist() == [1, 0]
-    empty = Dealing(0, 1, np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    vertex_partition = partition_of([2], [1], 3)
+    store = write(tmp_path / "a", vertex_partition, np.array([0, 1], np.uint8), np.array([0, 0], np.uint32))
+    assert StoreOrder(store, vertex_partition, "level")[[1, 0]].tolist() == [1, 0]
+    empty = VertexPartition(
+        0, 1, np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    )
     nothing = StoreOrder(write(tmp_path / "b", empty, np.empty(0, np.uint8), np.empty(0, np.uint32)), empty, "level")
     assert nothing[:].size == nothing[[]].size == nothing[np.empty(0, np.int64)].size == np.asarray(nothing).size == 0
     with pytest.raises(IndexError):
@@ -139,11 +141,11 @@ def test_partitions_without_vertices_and_graphs_without_edges(tmp_path):
 
 
 def test_levels_of_one_byte_beside_wide_ones_become_wide(tmp_path):
-    dealing = dealt([2, 2], [0, 1], 2)
+    vertex_partition = partition_of([2, 2], [0, 1], 2)
     store = SearchStore.create(tmp_path / "r", {"num_partitions": 2})
     store.write_part(0, [(np.array([3, 255], np.uint8), np.zeros(2, np.uint32))])
     store.write_part(1, [(np.array([300, -1], np.int32), np.zeros(2, np.uint32))])
-    level = StoreOrder(store, dealing, "level")
+    level = StoreOrder(store, vertex_partition, "level")
     assert level.dtype == np.int32
     assert level[:].tolist() == [3, -1, 300, -1]
     assert level[1] == -1
@@ -152,25 +154,25 @@ def test_levels_of_one_byte_beside_wide_ones_become_wide(tmp_path):
 @pytest.mark.parametrize("wrong", [4, -1])
 def test_a_parent_that_is_no_vertex_is_refused(tmp_path, wrong):
     """Ids are looked up by it."""
-    dealing = dealt([2, 2], [0, 1], 2)
-    store = write(tmp_path / "r", dealing, np.zeros(4, np.uint8), np.array([0, 1, wrong, 2**63 - 1]))
+    vertex_partition = partition_of([2, 2], [0, 1], 2)
+    store = write(tmp_path / "r", vertex_partition, np.zeros(4, np.uint8), np.array([0, 1, wrong, 2**63 - 1]))
     with pytest.raises(CorruptStoreError, match="parts/1/parent: names a parent that is none of 4 vertices"):
-        StoreOrder(store, dealing, "parent")[:]
+        StoreOrder(store, vertex_partition, "parent")[:]
 
 
 def test_another_dealing_is_refused(example):
-    store, dealing, _ = example
-    with pytest.raises(CorruptStoreError, match=r"partition 0 has .* but was dealt"):
-        StoreOrder(store, dealt([N // 3, N // 3, N - 2 * (N // 3)], [0, 1, 2], P), "parent")
-    assert dealing.num_vertices == N
+    store, vertex_partition, _ = example
+    with pytest.raises(CorruptStoreError, match=r"partition 0 has .* but was assigned"):
+        StoreOrder(store, partition_of([N // 3, N // 3, N - 2 * (N // 3)], [0, 1, 2], P), "parent")
+    assert vertex_partition.num_vertices == N
 
 
 def test_memory_of_a_request_does_not_grow_with_the_graph(tmp_path):
     """4 M vertices of 16 MB: a thousand of them, or a slice of a quarter, hold what a piece needs and their result."""
     n = 4 << 20
-    dealing = dealt(np.full(n >> 12, 4096), np.arange(n >> 12) % 2, 2)
+    vertex_partition = partition_of(np.full(n >> 12, 4096), np.arange(n >> 12) % 2, 2)
     parent = np.arange(n, dtype=np.uint32)[::-1].copy()
-    lazy = StoreOrder(write(tmp_path / "r", dealing, np.zeros(n, np.uint8), parent), dealing, "parent")
+    lazy = StoreOrder(write(tmp_path / "r", vertex_partition, np.zeros(n, np.uint8), parent), vertex_partition, "parent")
     few = np.random.default_rng(1).integers(0, n, 1000)
     for key, most in ((few, 6 << 20), (slice(n // 4, n // 2), 34 << 20)):
         tracemalloc.start()
@@ -187,9 +189,9 @@ def test_search_in_store_order_is_valid_and_joins_with_ids(tmp_path):
     reference_build(rng.integers(0, 900, 1200), rng.integers(0, 900, 1200), tmp_path / "g", implied=(0, 900))
     graph = open_graph(tmp_path / "g")
     result = bfs(graph, 7)
-    dealing = deal(graph, 4)
-    store = write(tmp_path / "r", dealing, result.search.level, result.search.parent)
-    level, parent = StoreOrder(store, dealing, "level"), StoreOrder(store, dealing, "parent")
+    vertex_partition = partition_vertices(graph, 4)
+    store = write(tmp_path / "r", vertex_partition, result.search.level, result.search.parent)
+    level, parent = StoreOrder(store, vertex_partition, "level"), StoreOrder(store, vertex_partition, "parent")
     verify_search(graph, result.search.sources, np.asarray(parent), np.asarray(level))
     kept = replace(result, search=replace(result.search, level=level, parent=parent))
     np.testing.assert_array_equal(kept.level, result.level)

@@ -84,7 +84,7 @@ def test_node_of_a_process_is_the_one_that_has_all_its_processors(tmp_path, monk
 def test_parts_that_are_neighbours_go_to_workers_of_one_machine_and_node():
     """As workers tell it, in the order of their addresses."""
     where = [("a", 1), ("b", None), ("a", 0), ("a", 1), ("b", None), ("a", 0)]
-    parts = balanced_partition(of_rows([7] * 30), 6, topology_of_workers(where))
+    parts = balanced_partition(of_rows([7] * 30), 6, numa=topology_of_workers(where))
     assert [where[part.place.worker] for part in parts] == [("a", 0), ("a", 0), ("a", 1), ("a", 1), ("b", None), ("b", None)]
     assert sorted(part.place.worker for part in parts) == list(range(6))
 

@@ -1,12 +1,12 @@
-"""Replaces a file by `Staging`, for `tests.every_line`."""
+"""Replaces a file by `AtomicOutput`, for `tests.every_line`."""
 
 from __future__ import annotations
 
 import os
 
-from oocgraph.store.staging import Staging
+from oocgraph.store.atomic_output import AtomicOutput
 
-FILES = ["store/staging.py", "store/publish.py", "store/remains.py", "store/outputs.py"]
+FILES = ["store/atomic_output.py", "store/publish.py", "store/remains.py", "store/outputs.py"]
 
 
 def prepare(folder):
@@ -16,7 +16,7 @@ def prepare(folder):
 
 def work(folder):
     """Replace it."""
-    with Staging(folder / "r.csv", overwrite=True) as staged:
+    with AtomicOutput(folder / "r.csv", overwrite=True) as staged:
         staged.path.write_text("new")
         staged.publish()
 
@@ -29,7 +29,7 @@ def check(folder, how):
     for left in folder.glob(".oocgraph-building-*/"):  # a folder without owner is left alone while somebody may just be making it
         for path in (*left.rglob("*"), left):
             os.utime(path, (0, 0))
-    with Staging(folder / "other") as staged:
+    with AtomicOutput(folder / "other") as staged:
         staged.path.write_text("x")
         staged.publish()
     assert sorted(path.name for path in folder.iterdir()) == ["other", "r.csv"]

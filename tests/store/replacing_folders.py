@@ -1,4 +1,4 @@
-"""Replaces a folder by `Staging`, for `tests.every_line`; with OOCGRAPH_TEST_EXCHANGE=no as where folders cannot be exchanged."""
+"""Replaces a folder by `AtomicOutput`, for `tests.every_line`; with OOCGRAPH_TEST_EXCHANGE=no as where folders cannot be exchanged."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import os
 
 from oocgraph.store import publish
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.outputs import output_place
-from oocgraph.store.staging import Staging
 
-FILES = ["store/staging.py", "store/publish.py", "store/remains.py", "store/outputs.py"]
+FILES = ["store/atomic_output.py", "store/publish.py", "store/remains.py", "store/outputs.py"]
 
 if os.environ.get("OOCGRAPH_TEST_EXCHANGE") == "no":
     publish._renameat2 = lambda: None
@@ -39,7 +39,7 @@ def prepare(folder):
 
 def work(folder):
     """Replace it."""
-    with Staging(folder / "r.zarr", kind="result", overwrite=True) as staged:
+    with AtomicOutput(folder / "r.zarr", kind="result", overwrite=True) as staged:
         write(staged.path, "new")
         staged.publish()
 
@@ -55,7 +55,7 @@ def check(folder, how):
     for left in folder.glob(".oocgraph-building-*/"):  # a folder without owner is left alone while somebody may just be making it
         for path in (*left.rglob("*"), left):
             os.utime(path, (0, 0))
-    with Staging(folder / "other") as staged:
+    with AtomicOutput(folder / "other") as staged:
         staged.path.write_text("x")
         staged.publish()
     assert whole(place) in ("old", "new")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oocgraph import Resources
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store import check_pages, check_structure, layout
 from oocgraph.store.check import check_store
@@ -51,7 +52,7 @@ def test_sound_stores_pass(tmp_path, options, codec):
     """Every kind of graph, stored plainly and compressed."""
     store = rewrite(build(tmp_path / "g.zarr", **options).url, tmp_path / "c.zarr", codec=codec)
     seen = []
-    report = check_store(store, threads=2, progress=lambda *one: seen.append(one))
+    report = check_store(store, resources=Resources(threads=2), progress=lambda *one: seen.append(one))
     assert report.num_arrays == len(store.array_names())
     assert report.num_entries == store.attributes.num_stored_edges * (2 if store.attributes.directed else 1)
     assert report.checked_bytes > 0

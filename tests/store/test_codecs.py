@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import zarr
 
-import oocgraph
 from oocgraph.store.writer import ArrayWriter
+from tests import every_knob
 
 
 @pytest.mark.parametrize("codec", ["zstd", "blosc"])
@@ -61,7 +61,7 @@ print(sampler.peak_bytes - before, 6 * (decoded_bytes(array) + array.length * ar
 def test_decoding_holds_what_is_charged(tmp_path, codec):
     """In each of several threads, with the results."""
     ends = np.random.default_rng(1).integers(0, 1 << 15, (2, 250_000))
-    oocgraph.build_csr((ends[0], ends[1]), tmp_path / "g", directed=True, codec=codec)
+    every_knob.build((ends[0], ends[1]), tmp_path / "g", directed=True, codec=codec)
     done = subprocess.run([sys.executable, "-c", DECODES, tmp_path / "g"], check=True, capture_output=True, text=True)
     held, charged = map(int, done.stdout.split())
     assert held <= charged

@@ -15,6 +15,7 @@ import oocgraph
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.store.graph import open_graph
 from oocgraph.store.partitions import is_partitions, master_dtype, open_partitions
+from tests import every_knob
 from tests.reference_build import reference_build
 from tests.stores import random_edges
 
@@ -23,7 +24,7 @@ from tests.stores import random_edges
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     reference_build(*random_edges(1, 40, 150), folder / "g", implied=(0, 45))
-    return oocgraph.partition_graph(folder / "g", 3, "CVC", folder / "p", compiled=False)
+    return every_knob.partition(folder / "g", 3, "CVC", folder / "p", compiled=False)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_a_pickled_graph_keeps_the_options_of_its_file_system(tmp_path, monkeypa
 
     zarr_open = zarr.open_group
     monkeypatch.setattr(zarr, "open_group", open_group)
-    store = open_graph("elsewhere://g", {"key": "k"})
+    store = open_graph("elsewhere://g", storage_options={"key": "k"})
     again = pickle.loads(pickle.dumps(store))
     assert asked == [("elsewhere://g", {"key": "k"})] * 2
     assert again.storage_options == {"key": "k"}

@@ -214,7 +214,7 @@ def test_full_disk_leaves_the_records_before_and_the_writer_may_try_again(tmp_pa
         log.append(one)
     with monkeypatch.context() as patch:
         full_disk(patch, after=70)
-        with pytest.raises(OutputError, match=r"0\.log: the disk is full.*free some space.*--resume"):
+        with pytest.raises(OutputError, match=r"0\.log: the disk is full.*free some space.*resume="):
             log.append(RECORDS[2])
     assert (tmp_path / "0.log").stat().st_size == log.num_bytes
     assert_same(list(read_records(tmp_path / "0.log", BOUNDS)), RECORDS[:2])
@@ -260,7 +260,7 @@ def test_interrupted_append_leaves_no_half_record(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(errno.EACCES, "--result-store"), (errno.EROFS, "--result-store"), (errno.EDQUOT, "free some space"), (errno.EIO, "is mended")],
+    [(errno.EACCES, "result_store"), (errno.EROFS, "result_store"), (errno.EDQUOT, "free some space"), (errno.EIO, "is mended")],
 )
 def test_log_that_cannot_be_made_names_the_remedy(tmp_path, monkeypatch, number, remedy):
     def fail(*_):

@@ -203,7 +203,7 @@ def test_full_disk_leaves_the_old_part_and_the_old_fields(store, monkeypatch):
     fields = dict(store.fields)
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", fail_with(errno.ENOSPC))
-        with pytest.raises(OutputError, match=r"parts/0: the disk is full.*--resume"):
+        with pytest.raises(OutputError, match=r"parts/0: the disk is full.*resume="):
             write_parts(store, 2)
     assert store.part(0, "parent").read(0, 5).tolist() == [1] * 5
     assert not list((store.path / "unfinished").iterdir())
@@ -217,7 +217,7 @@ def test_full_disk_leaves_the_old_part_and_the_old_fields(store, monkeypatch):
 
 def test_path_that_cannot_be_made_is_told_with_the_remedy(store, tmp_path, monkeypatch):
     fields = {"num_partitions": 1}
-    with pytest.raises(OutputError, match=r"exists already; go on with its search with --resume"):
+    with pytest.raises(OutputError, match=r"exists already; go on with its search with resume="):
         SearchStore.create(store.path, fields)
     with pytest.raises(OutputError, match=r"there is no folder .*/no; make it first"):
         SearchStore.create(tmp_path / "no" / "r.zarr", fields)

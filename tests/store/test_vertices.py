@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.errors import StoreError, VertexNotFoundError
+from oocgraph.errors import ArgumentTypeError, VertexNotFoundError
 from oocgraph.store import layout, vertices
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
@@ -209,5 +209,5 @@ def test_a_graph_is_asked_for_its_arrays_by_a_name_of_their_own(sparse):
 
 @pytest.mark.parametrize("given", [4, None, [1, 2]])
 def test_what_is_no_graph_is_refused_with_one_message(given):
-    with pytest.raises(StoreError, match="a graph is a store or its path, not"):
+    with pytest.raises(ArgumentTypeError, match="a graph is a store or its path, not"):
         open_graph(given)

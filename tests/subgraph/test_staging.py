@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oocgraph.errors import DeviceError
-from oocgraph.subgraph.staging import Stager, StagingFigures
+from oocgraph.subgraph.staging import Stager, StagingMetrics
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.processes import PATIENCE_SECONDS, own_threads
 
@@ -95,7 +95,7 @@ def test_no_edges_take_no_step():
     device = CpuDevice()
     search = Search(device, total=0)
     before = device.calls.total()
-    assert search.run() == StagingFigures()
+    assert search.run() == StagingMetrics()
     assert device.calls.total() == before
     search.stager.close()
 
@@ -113,9 +113,9 @@ def test_times_are_those_of_the_devices_events():
 
 
 def test_figures_of_several_runs_add_up():
-    a = StagingFigures(1, 3, 0.5, 1.5, 2.5, 3.5, 4.5)
-    assert a + StagingFigures() == a
-    assert a + a == StagingFigures(2, 6, 1.0, 3.0, 5.0, 7.0, 9.0)
+    a = StagingMetrics(1, 3, 0.5, 1.5, 2.5, 3.5, 4.5)
+    assert a + StagingMetrics() == a
+    assert a + a == StagingMetrics(2, 6, 1.0, 3.0, 5.0, 7.0, 9.0)
 
 
 def test_nothing_is_allocated_while_it_runs():

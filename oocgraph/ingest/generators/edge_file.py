@@ -22,8 +22,8 @@ from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.generators.generated import GeneratedEdges
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.progress import watched
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.outputs import local_path
-from oocgraph.store.staging import Staging
 from oocgraph.types import Array, Progress, ProgressOption
 
 ROW_GROUP_EDGES = 4 << 20
@@ -80,7 +80,7 @@ def write_edges(
     source.edges(0, min(1, source.num_rows or 0))  # compiles, or loads, what makes edges
     budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
     budget.reserve("blocks of edges", BLOCK_BYTES + (GROUP_BYTES if place.suffix == ".parquet" else 0))
-    with returned_memory(), Staging(place, overwrite=overwrite) as staged, watched(progress) as shown:
+    with returned_memory(), AtomicOutput(place, overwrite=overwrite) as staged, watched(progress) as shown:
         writers[place.suffix](source, staged.path, shown)
         staged.publish()
     return place.stat().st_size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.source import Source, range_streams
 from oocgraph.types import Array
@@ -67,13 +67,13 @@ def check_size(scale: int, edge_factor: int) -> None:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         `scale` is not in 0 .. `MAX_SCALE`, or `edge_factor` is negative.
     """
     for name, value in (("scale", scale), ("edge_factor", edge_factor)):
         if not isinstance(value, int) or isinstance(value, bool):
-            raise OocGraphError(f"{name} is {value!r}; give a whole number")
+            raise ArgumentError(f"{name} is {value!r}; give a whole number")
     if not 0 <= scale <= MAX_SCALE:
-        raise OocGraphError(f"--scale (scale) is {scale}; it must be 0 to {MAX_SCALE} (the graph has 2**scale vertices)")
+        raise ArgumentError(f"scale is {scale}; it must be 0 to {MAX_SCALE} (the graph has 2**scale vertices)")
     if edge_factor < 0:
-        raise OocGraphError(f"--edge-factor (edge_factor) is {edge_factor}; it must not be negative (edges per vertex)")
+        raise ArgumentError(f"edge_factor is {edge_factor}; it must not be negative (edges per vertex)")

@@ -6,11 +6,16 @@ The opposite of a Kronecker graph: thousands of levels of tiny frontiers. Vertex
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.arguments import known_keywords
+from oocgraph.errors import ArgumentError
 from oocgraph.ingest.generators.generated import GeneratedEdges
-from oocgraph.types import Array
+from oocgraph.resources import Resources
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, ProgressOption
 
 
 class GridEdges(GeneratedEdges):
@@ -25,7 +30,7 @@ class GridEdges(GeneratedEdges):
 
     def __init__(self, rows: int, columns: int) -> None:
         if rows < 1 or columns < 1:
-            raise OocGraphError(f"a grid of {rows} x {columns} has no vertices; --rows and --columns must be at least 1")
+            raise ArgumentError(f"a grid of {rows} x {columns} has no vertices; rows and columns must be at least 1")
         self._columns = columns
         self._num_horizontal = rows * (columns - 1)
         super().__init__(
@@ -39,3 +44,45 @@ class GridEdges(GeneratedEdges):
         across = position + position // max(1, self._columns - 1)
         source = np.where(horizontal, across, position - self._num_horizontal)
         return source, source + np.where(horizontal, 1, self._columns)
+
+
+@known_keywords
+def generate_grid(
+    shape: tuple[int, int],
+    path: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> CSRStore:
+    """Build a grid of streets straight into a store: thousands of levels of tiny frontiers.
+
+    Parameters
+    ----------
+    shape
+        Numbers of rows and columns; vertex ``(row, column)`` has the id ``row * columns + column``.
+    path
+        Folder to create.
+    overwrite, resources, memory_budget, progress
+        As in `build_csr`.
+
+    Returns
+    -------
+    CSRStore
+
+    Raises
+    ------
+    OutputExistsError, OutputError
+        `path` exists and `overwrite` is false, or cannot be written.
+    BudgetError
+        `memory_budget` is too small for the vertex arrays of this size.
+    """
+    from oocgraph.ingest.build import build_csr
+
+    try:
+        rows, columns = (int(one) for one in shape)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"shape is {shape!r}; give the numbers of rows and columns, such as (1000, 1000)") from error
+    source = GridEdges(rows, columns)
+    return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)

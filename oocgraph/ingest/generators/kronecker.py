@@ -8,13 +8,12 @@ isolated vertices by scale.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from oocgraph.arguments import known_keywords
 from oocgraph.ingest.generators.generated import RandomEdges
+from oocgraph.resources import Resources
+from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption
-
-if TYPE_CHECKING:
-    from oocgraph.store.graph import CSRStore
 
 
 class KroneckerEdges(RandomEdges):
@@ -37,15 +36,16 @@ class KroneckerEdges(RandomEdges):
         return kronecker_edges(self.scale, self.seed, first, num_edges)
 
 
+@known_keywords
 def generate_kronecker(
     scale: int,
-    store: str | os.PathLike[str],
+    path: str | os.PathLike[str],
     *,
     edge_factor: int = 16,
     seed: int = 1,
-    memory_budget: str | int | None = None,
     overwrite: bool = False,
-    threads: int | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
     progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a Graph500 Kronecker graph straight into a store; no edge list is written.
@@ -54,13 +54,13 @@ def generate_kronecker(
     ----------
     scale
         The graph has 2**scale vertices (before isolated ones are dropped).
-    store
+    path
         Folder to create.
     edge_factor
         Generated edges per vertex; duplicates and self-loops among them are dropped.
     seed
         The same seed gives the same graph, on every machine.
-    memory_budget, overwrite, threads, progress
+    overwrite, resources, memory_budget, progress
         As in `build_csr`.
 
     Returns
@@ -70,11 +70,11 @@ def generate_kronecker(
     Raises
     ------
     OutputError
-        `store` exists and `overwrite` is false, or cannot be written.
+        `path` exists and `overwrite` is false, or cannot be written.
     BudgetError
         `memory_budget` is too small for the vertex arrays of this scale.
     """
     from oocgraph.ingest.build import build_csr
 
     source = KroneckerEdges(scale, edge_factor=edge_factor, seed=seed)
-    return build_csr(source, store, memory_budget=memory_budget, overwrite=overwrite, threads=threads, progress=progress)
+    return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)

@@ -5,8 +5,13 @@ Reference: Beamer et al. 2015, "The GAP Benchmark Suite", graph "Urand" (Erdos-R
 
 from __future__ import annotations
 
+import os
+
+from oocgraph.arguments import known_keywords
 from oocgraph.ingest.generators.generated import RandomEdges
-from oocgraph.types import Array
+from oocgraph.resources import Resources
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, ProgressOption
 
 
 class UniformEdges(RandomEdges):
@@ -25,3 +30,47 @@ class UniformEdges(RandomEdges):
         from oocgraph.kernels.generate import uniform_edges
 
         return uniform_edges(self.scale, self.seed, first, num_edges)
+
+
+@known_keywords
+def generate_uniform(
+    scale: int,
+    path: str | os.PathLike[str],
+    *,
+    edge_factor: int = 16,
+    seed: int = 1,
+    overwrite: bool = False,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> CSRStore:
+    """Build a uniform random graph straight into a store: no hubs.
+
+    Parameters
+    ----------
+    scale
+        The graph has 2**scale vertices (before isolated ones are dropped).
+    path
+        Folder to create.
+    edge_factor
+        Generated edges per vertex; duplicates and self-loops among them are dropped.
+    seed
+        The same seed gives the same graph, on every machine.
+    overwrite, resources, memory_budget, progress
+        As in `build_csr`.
+
+    Returns
+    -------
+    CSRStore
+
+    Raises
+    ------
+    OutputExistsError, OutputError
+        `path` exists and `overwrite` is false, or cannot be written.
+    BudgetError
+        `memory_budget` is too small for the vertex arrays of this size.
+    """
+    from oocgraph.ingest.build import build_csr
+
+    source = UniformEdges(scale, edge_factor=edge_factor, seed=seed)
+    return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)

@@ -16,7 +16,7 @@ from oocgraph.types import Progress
 Call = tuple[Any, ...]
 
 
-class Crew(Protocol):
+class PhaseExecutor(Protocol):
     """Runs phases.
 
     Attributes
@@ -36,7 +36,7 @@ class Crew(Protocol):
         ...
 
 
-class InProcess:
+class LocalPhases:
     """The threads of this process: calls one after the other, each on all threads.
 
     Parameters

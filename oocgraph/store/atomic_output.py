@@ -14,13 +14,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from oocgraph.errors import OocGraphError, OutputError
+from oocgraph.errors import OocGraphError, OutputExistsError
 from oocgraph.store.outputs import Kind, output_error, output_place
 from oocgraph.store.publish import put
 from oocgraph.store.remains import OUTPUT, Remains, clear
 
 
-class Staging:
+class AtomicOutput:
     """Context manager: write to `path`, then `publish`; leaving it without that removes what was written.
 
     Parameters
@@ -91,7 +91,7 @@ class Staging:
         try:
             put(self.path, place, replace=self._overwrite and os.path.lexists(place), durable=self._durable, aside=self._remains.aside)
         except FileExistsError as error:
-            raise OutputError(f"{self.destination}: exists already, somebody else made it meanwhile; choose another name") from error
+            raise OutputExistsError(f"{self.destination}: exists already: it was made meanwhile; choose another name") from error
         self.sync_seconds = time.perf_counter() - began
         self._made.clear()
 

@@ -1,10 +1,10 @@
 """Deals the vertices of a graph to partitions, so that each has about as many edges, vertices and plane entries.
 
-In: a store and a number of partitions. Out: `Dealing`, runs of consecutive vertices with their owner; a few kilobytes to a megabyte,
-the same on every machine. Inside a partition vertices have local positions ``0 .. num_owned - 1``, ascending in store number, so its
-vertices are sorted by degree as those of the whole graph are, and its planes are dense.
+In: a store and a number of partitions. Out: `VertexPartition`, runs of consecutive vertices with their owner; a few kilobytes to a
+megabyte, the same on every machine. Inside a partition vertices have local positions ``0 .. num_owned - 1``, ascending in store number, so
+its vertices are sorted by degree as those of the whole graph are, and its planes are dense.
 
-- Degree order: vertices are cut into blocks, which are dealt in snake order (0 .. P-1, P-1 .. 0). A block ends at 64 KiB of edge
+- Degree order: vertices are cut into blocks, which are assigned in boustrophedon order (0 .. P-1, P-1 .. 0). A block ends at 64 KiB of edge
   bytes or 4,096 vertices, so blocks of one round are alike in edges, in vertices and in degree; a hub may be a block alone.
   The largest share of edges exceeds the mean by one block at most, so it is the largest hub that limits the balance.
   Measured, Kronecker graph of scale 20, P = 8, largest share over mean: edges 1.009, vertices 1.007, plane entries 1.003.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.partition import cut_blocks
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.slices import StoredSlice
@@ -37,7 +37,7 @@ MIN_BLOCKS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dealing:
+class VertexPartition:
     """Who owns which vertices. Blocks are maximal: neighbours have different owners.
 
     Attributes
@@ -81,7 +81,7 @@ class Dealing:
         return sum(array.nbytes for array in (self.first, self.owner, self.local, self.num_owned, self.num_edges))
 
 
-def deal(store: CSRStore, num_partitions: int) -> Dealing:
+def partition_vertices(store: CSRStore, num_partitions: int) -> VertexPartition:
     """Deal the vertices of a graph to `num_partitions` partitions; each gets at least one (none of an empty graph).
 
     Parameters
@@ -93,25 +93,25 @@ def deal(store: CSRStore, num_partitions: int) -> Dealing:
 
     Raises
     ------
-    OocGraphError
+    ArgumentError
         `num_partitions` is out of this range.
     """
     n = store.num_vertices
     if not 1 <= num_partitions <= max(1, n):
-        raise OocGraphError(
-            f"num_partitions is {num_partitions}, but this graph of {n:,} vertices (isolated ones not counted) can be dealt to "
+        raise ArgumentError(
+            f"num_partitions is {num_partitions}, but this graph of {n:,} vertices (isolated ones not counted) can be divided among "
             f"1 to {max(1, n):,} partitions; choose a number in this range"
         )
     if n == 0:
         none, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
-        return Dealing(0, 1, zero, none.astype(np.int32), none, zero, zero)
+        return VertexPartition(0, 1, zero, none.astype(np.int32), none, zero, zero)
     if store.attributes.vertex_order == "degree":
         return _deal_blocks(store, num_partitions)
     return _deal_ranges(store, num_partitions)
 
 
 def local_lookup(
-    dealing: Dealing, partition: int, degree_first: Array, degree_edge: Array, degree_value: Array
+    vertex_partition: VertexPartition, partition: int, degree_first: Array, degree_edge: Array, degree_value: Array
 ) -> tuple[Array, Array, Array]:
     """Return the row lookup (see `oocgraph.kernels.rows`) of a partition of a degree-sorted graph, in local positions.
 
@@ -127,7 +127,7 @@ def local_lookup(
     first, edge, value : (num_pieces,) int64
         A piece is the part of one block (or of adjacent ones) in one degree class; at least one piece.
     """
-    block_first, block_stop, local = dealing.blocks_of(partition)
+    block_first, block_stop, local = vertex_partition.blocks_of(partition)
     if not block_first.size:
         return np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
     lowest = np.searchsorted(degree_first, block_first, side="right") - 1
@@ -144,8 +144,8 @@ def local_lookup(
     return first[kept], edge[kept], value[kept]
 
 
-def _deal_blocks(store: CSRStore, num_partitions: int) -> Dealing:
-    """Cut blocks of degree-sorted vertices and deal them in snake order."""
+def _deal_blocks(store: CSRStore, num_partitions: int) -> VertexPartition:
+    """Cut blocks of degree-sorted vertices and assign them in boustrophedon order."""
     n, num_edges = store.num_vertices, store.attributes.num_stored_edges
     value, degree_first = (array.astype(np.int64) for array in store.degrees)
     max_vertices = max(1, min(BLOCK_VERTICES, n // (MIN_BLOCKS * num_partitions)))
@@ -159,10 +159,10 @@ def _deal_blocks(store: CSRStore, num_partitions: int) -> Dealing:
     degree_edge = np.append(0, np.cumsum(np.diff(np.append(degree_first, n)) * value))
     c = np.searchsorted(degree_first, first[:-1], side="right") - 1
     edge = np.append(degree_edge[c] + (first[:-1] - degree_first[c]) * value[c], degree_edge[-1])
-    return _dealing(first, owner, edge, num_partitions)
+    return _vertex_partition(first, owner, edge, num_partitions)
 
 
-def _deal_ranges(store: CSRStore, num_partitions: int) -> Dealing:
+def _deal_ranges(store: CSRStore, num_partitions: int) -> VertexPartition:
     """Cut the vertices into ranges of about equal edges."""
     indptr = StoredSlice(store.array(f"{store.pull_group}/indptr"))
     n = store.num_vertices
@@ -172,11 +172,11 @@ def _deal_ranges(store: CSRStore, num_partitions: int) -> Dealing:
     cuts[0] = 0
     cuts = np.maximum.accumulate(cuts - part) + part  # each range has a vertex: one after the cut before,
     cuts = np.minimum(cuts, n - num_partitions + part)  # and enough of them left for those behind
-    return _dealing(cuts, part[:-1], np.array([indptr[int(v)] for v in cuts]), num_partitions)
+    return _vertex_partition(cuts, part[:-1], np.array([indptr[int(v)] for v in cuts]), num_partitions)
 
 
-def _dealing(first: Array, owner: Array, edge: Array, num_partitions: int) -> Dealing:
-    """Make a dealing of blocks, where `edge` is the first edge of each (and, last, the number of edges)."""
+def _vertex_partition(first: Array, owner: Array, edge: Array, num_partitions: int) -> VertexPartition:
+    """Make a vertex_partition of blocks, where `edge` is the first edge of each (and, last, the number of edges)."""
     sizes = np.diff(first)
     order = np.argsort(owner, kind="stable")
     before = np.cumsum(sizes[order]) - sizes[order]
@@ -186,7 +186,7 @@ def _dealing(first: Array, owner: Array, edge: Array, num_partitions: int) -> De
     np.add.at(num_edges, owner, np.diff(edge))
     local = np.empty(sizes.size, np.int64)
     local[order] = before - (np.cumsum(num_owned) - num_owned)[owner[order]]
-    return Dealing(int(first[-1]), num_partitions, first.astype(np.int64), owner.astype(np.int32), local, num_owned, num_edges)
+    return VertexPartition(int(first[-1]), num_partitions, first.astype(np.int64), owner.astype(np.int32), local, num_owned, num_edges)
 
 
 def _nearest(ascending: StoredSlice, target: int) -> int:

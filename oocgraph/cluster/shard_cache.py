@@ -28,7 +28,7 @@ from oocgraph.engine.part import PartRuntime
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.kernels import warm
-from oocgraph.partition.dealing import Dealing, deal
+from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.plan.residency import Residency, part_state_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
@@ -64,7 +64,7 @@ class HeldPart:
     leases: set[str] = field(default_factory=set)
 
 
-class HeldParts:
+class ShardCache:
     """The partitions of one worker. Its lock is taken before that of a partition."""
 
     def __init__(self, worker: Any, ledger: WorkerLedger) -> None:
@@ -76,7 +76,7 @@ class HeldParts:
         self._left: deque[str] = deque(maxlen=REMEMBERED)
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
-        self._dealings: dict[tuple[str, int], tuple[CSRStore, Dealing]] = {}
+        self._dealings: dict[tuple[str, int], tuple[CSRStore, VertexPartition]] = {}
         ledger.add(self.reserved_bytes)
 
     def reserved_bytes(self) -> int:
@@ -93,7 +93,7 @@ class HeldParts:
         Returns
         -------
         list of dict
-            Of each partition: planes, bytes and imbalance figures.
+            Of each partition: planes, bytes and imbalance metrics.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class HeldParts:
         with self._lock, self.ledger.lock:
             self._refuse_late(lease)
             self._drop_failed()
-            store, dealing = self._deal(spec)
+            store, vertex_partition = self._deal(spec)
             choice = self.device.choose(spec)
             warm.load_search_kernels(store.attributes.index_dtype, parts=True, device=choice.device is not None)
             if choice.device is not None:
@@ -113,16 +113,21 @@ class HeldParts:
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
             loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes)
             charges = {
-                (lease, p): part_state_bytes(store.num_vertices, int(dealing.num_owned[p]), store.index_dtype.itemsize) for p in partitions
+                (lease, p): part_state_bytes(store.num_vertices, int(vertex_partition.num_owned[p]), store.index_dtype.itemsize)
+                for p in partitions
             }
-            plans = {(*spec.graph, p): _plan(store, dealing, p, loading, choice) for p in partitions if (*spec.graph, p) not in self._parts}
+            plans = {
+                (*spec.graph, p): _plan(store, vertex_partition, p, loading, choice)
+                for p in partitions
+                if (*spec.graph, p) not in self._parts
+            }
             try:
                 added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
                 residencies = self.memory.share_out(spec, plans, self._parts, added)
             except BudgetError as error:
                 raise BudgetError(
                     f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
-                    "or use more workers (--workers) or more memory for each (--worker-memory)"
+                    "or use more workers, or more memory for each"
                 ) from error
             self._shrink({key: r for key, r in residencies.items() if key in self._parts})
             self._charges.update(charges)
@@ -132,14 +137,14 @@ class HeldParts:
                 self._refuse_late(lease)
             for p in partitions:
                 self._parts[*spec.graph, p].leases.add(lease)
-            return [self._figures(self._parts[*spec.graph, p], p) for p in partitions]
+            return [self._metrics(self._parts[*spec.graph, p], p) for p in partitions]
 
     def _refuse_late(self, name: str) -> None:
         """Refuse a task of a lease or a search that has left: it was on its way when the client went."""
         if name in self._left:
             raise LeftError(f"{name} has left worker {self.worker.address}")
 
-    def _deal(self, spec: GraphSpec) -> tuple[CSRStore, Dealing]:
+    def _deal(self, spec: GraphSpec) -> tuple[CSRStore, VertexPartition]:
         key = spec.graph
         if key not in self._dealings:
             store = open_graph(spec.url, check_pages=spec.check_pages)
@@ -148,7 +153,7 @@ class HeldParts:
                     f"worker {self.worker.address} sees another graph at {spec.url} than the client; "
                     "give a path that means the same on every machine"
                 )
-            self._dealings[key] = store, deal(store, spec.num_partitions)
+            self._dealings[key] = store, partition_vertices(store, spec.num_partitions)
         return self._dealings[key]
 
     def _shrink(self, residencies: dict[Any, Residency]) -> None:
@@ -170,10 +175,16 @@ class HeldParts:
         if isinstance(plan, DevicePartPlan) and isinstance(residency, DevicePartResidency):
             with self.device.naming():
                 return DevicePartRuntime.open(plan, residency, limit, spec.settings)
-        assert plan.dealing is not None
+        assert plan.vertex_partition is not None
         graph = plan.load(residency, limit)
         return PartRuntime(
-            plan.store, plan.dealing, plan.partition, graph, threads=loading.threads, io_threads=loading.io_threads, knobs=spec.settings
+            plan.store,
+            plan.vertex_partition,
+            plan.partition,
+            graph,
+            threads=loading.threads,
+            io_threads=loading.io_threads,
+            knobs=spec.settings,
         )
 
     def _drop_failed(self) -> None:
@@ -192,7 +203,7 @@ class HeldParts:
         del runtime
         gc.collect()
 
-    def _figures(self, part: HeldPart, partition: int) -> dict[str, Any]:
+    def _metrics(self, part: HeldPart, partition: int) -> dict[str, Any]:
         runtime = loaded(part)
         return {
             "partition": partition,
@@ -206,8 +217,8 @@ class HeldParts:
             "device_memory_budget": self.memory.device_limit if part.device.device is not None else 0,
             "device_bytes": device_bytes(part.residency),
             "load_seconds": runtime.graph.load_seconds,
-            "num_owned": int(runtime.dealing.num_owned[partition]),
-            "num_edges": int(runtime.dealing.num_edges[partition]),
+            "num_owned": int(runtime.vertex_partition.num_owned[partition]),
+            "num_edges": int(runtime.vertex_partition.num_edges[partition]),
         }
 
 
@@ -218,10 +229,10 @@ def loaded(part: HeldPart) -> PartRuntime:
     return part.runtime
 
 
-def _plan(store: CSRStore, dealing: Dealing, partition: int, loading: Loading, choice: DeviceChoice) -> ShardPlan:
+def _plan(store: CSRStore, vertex_partition: VertexPartition, partition: int, loading: Loading, choice: DeviceChoice) -> ShardPlan:
     if choice.device is None:
-        return ShardPlan(store, dealing, partition, loading)
-    return DevicePartPlan(store, dealing, partition, loading, choice.device)
+        return ShardPlan(store, vertex_partition, partition, loading)
+    return DevicePartPlan(store, vertex_partition, partition, loading, choice.device)
 
 
 def _some(partitions: Sequence[int]) -> str:

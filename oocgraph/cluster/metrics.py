@@ -1,4 +1,4 @@
-"""Figures of a search on a cluster, put together from the events of its steps.
+"""Metrics of a search on a cluster, put together from the events of its steps.
 
 In: one event for each step and partition. Out: an `Iteration` for each level, with the share of every worker.
 """
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.results.search import DeviceFigures, Iteration, PartFigures
+from oocgraph.results.search import DeviceMetrics, Iteration, PartMetrics
 from oocgraph.types import Array
 
 TINY = "few edges: every worker takes these levels alike, without an exchange"
 
 
-class Figures:
-    """Collects events; the figures are made when asked for.
+class Metrics:
+    """Collects events; the metrics are made when asked for.
 
     Parameters
     ----------
@@ -62,12 +62,12 @@ class Figures:
         return busy
 
     def iterations(self) -> tuple[Iteration, ...]:
-        """Figures of each level, in order; one that was exchanged takes from its step's begin to the last of its events."""
+        """Metrics of each level, in order; one that was exchanged takes from its step's begin to the last of its events."""
         walls = self._wall_seconds()
         out: list[Iteration] = []
         for level, rows in sorted(self._rows().items()):
             directions = {row[1] for row in rows}
-            parts = tuple(PartFigures(p, worker, direction, seconds, num_bytes, sent, found, device.link_bytes if device else 0)
+            parts = tuple(PartMetrics(p, worker, direction, seconds, num_bytes, sent, found, device.link_bytes if device else 0)
                           for p, direction, _, worker, seconds, num_bytes, sent, found, _, _, device in rows)  # fmt: skip
             _, direction, reason, *_ = rows[0]
             out.append(
@@ -109,29 +109,29 @@ class Figures:
 
 
 def _levels_of(event: dict[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield (level, figures) of each level that a step has taken."""
+    """Yield (level, metrics) of each level that a step has taken."""
     worker, early = event["worker"], event["num_found_early"]
-    for figures in event["iterations"]:
-        if isinstance(figures, bytes):
-            table: Array = np.frombuffer(figures).reshape(-1, 5)
+    for metrics in event["iterations"]:
+        if isinstance(metrics, bytes):
+            table: Array = np.frombuffer(metrics).reshape(-1, 5)
             for level, frontier, _, num_bytes, nanoseconds in table.tolist():
                 at = int(level)
                 found = int(early[at]) if at < len(early) else 0
                 yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0, None)
         else:
-            level, direction, reason, frontier, undecided, seconds, num_bytes, *moved = figures
+            level, direction, reason, frontier, undecided, seconds, num_bytes, *moved = metrics
             sent, found = int(event["sent_bytes"]), int(event["num_found"])
-            device = DeviceFigures(*moved[0]) if moved else None
+            device = DeviceMetrics(*moved[0]) if moved else None
             yield int(level), (direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided), device)
 
 
-def _on_devices(moved: Sequence[DeviceFigures]) -> DeviceFigures | None:
+def _on_devices(moved: Sequence[DeviceMetrics]) -> DeviceMetrics | None:
     """Sum what the workers' devices did in one level; they did it at the same time, so that the span is the longest."""
     if not moved:
         return None
     sums = {name: sum(getattr(one, name) for one in moved) for name in _SUMMED}
     longest = max(moved, key=attrgetter("span_seconds"))
-    return DeviceFigures(moved[0].access, **sums, span_seconds=longest.span_seconds, idle_seconds=longest.idle_seconds)
+    return DeviceMetrics(moved[0].access, **sums, span_seconds=longest.span_seconds, idle_seconds=longest.idle_seconds)
 
 
 _SUMMED = ("link_bytes", "num_batches", "num_pieces", "read_seconds", "copy_seconds", "kernel_seconds")

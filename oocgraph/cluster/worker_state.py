@@ -1,4 +1,4 @@
-"""The searches that one worker takes part in, on the partitions that it holds (`oocgraph.cluster.held_parts`).
+"""The searches that one worker takes part in, on the partitions that it holds (`oocgraph.cluster.shard_cache`).
 
 In: `GraphSpec` (what to load), `SearchSpec` (what to search), and the parts of a frontier. Out: this worker's part of the next frontier;
 visited bits and parents stay here, and in the log of the result store, from which any worker can make them again.
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.cluster.held_parts import HeldPart, HeldParts, loaded
 from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.shard_cache import HeldPart, ShardCache, loaded
 from oocgraph.cluster.specs import SearchSpec, StateLostError
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
 from oocgraph.exchange.parts import FrontierPart
@@ -37,7 +37,7 @@ class RunningSearch:
     load: int
 
 
-class Holdings(HeldParts):
+class WorkerState(ShardCache):
     """The partitions and searches of one worker, and the memory they take.
 
     Locks are taken in this order: that of what is held (while it is loaded), that of a partition (while it takes a step), that of
@@ -103,8 +103,10 @@ class Holdings(HeldParts):
         if spec.last_step < 0:
             state = runtime.start(spec.sources)
         else:
-            bounds = bounds_of(runtime.dealing)
-            logs = [store.records(p, spec.last_step, bounds[p], parents=p == partition) for p in range(runtime.dealing.num_partitions)]
+            bounds = bounds_of(runtime.vertex_partition)
+            logs = [
+                store.records(p, spec.last_step, bounds[p], parents=p == partition) for p in range(runtime.vertex_partition.num_partitions)
+            ]
             state = runtime.resume(logs)
         running = RunningSearch(spec, state, LogWriter(store.log_path(partition, spec.epoch)), spec.last_step, load)
         with self._searches_lock:
@@ -162,7 +164,7 @@ class Holdings(HeldParts):
         return part
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
-        """Write levels and parents of the partition's vertices to the result store; returns figures of the search."""
+        """Write levels and parents of the partition's vertices to the result store; returns metrics of the search."""
         self._refuse_late(search)
         held = self._held(graph, partition)
         with held.lock, self.device.naming():
@@ -210,7 +212,7 @@ class Holdings(HeldParts):
             running.log.close()
 
     def release(self, lease: str) -> None:
-        """Give back what a lease holds; what nobody else uses is closed."""
+        """Give back what a lease holds; what has no other user is closed."""
         self._left.append(lease)
         self._wait_for_steps()
         for (name, partition), running in list(self._searches.items()):
@@ -258,10 +260,10 @@ class Holdings(HeldParts):
         }
 
 
-def _row(figures: Iteration | Array) -> tuple[Any, ...] | bytes:
-    """Figures of a level as an event may hold them; of many levels as bytes of float64 (see `SearchState.drain`)."""
-    if isinstance(figures, Iteration):
-        one = figures
+def _row(metrics: Iteration | Array) -> tuple[Any, ...] | bytes:
+    """Metrics of a level as an event may hold them; of many levels as bytes of float64 (see `SearchState.drain`)."""
+    if isinstance(metrics, Iteration):
+        one = metrics
         device = () if one.device is None else (astuple(one.device),)
         return one.level, one.direction, one.reason, one.frontier, one.undecided, one.seconds, one.bytes_read, *device
-    return figures.tobytes()
+    return metrics.tobytes()

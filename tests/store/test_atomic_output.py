@@ -18,9 +18,9 @@ import pytest
 
 from oocgraph.errors import OocGraphError, OutputError
 from oocgraph.store import publish, remains
+from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.graph import open_graph
 from oocgraph.store.outputs import output_place
-from oocgraph.store.staging import Staging
 from tests.every_line import ROOT, stop_at_every_line
 from tests.reference_build import reference_build
 from tests.store.replacing_folders import whole, write
@@ -39,13 +39,13 @@ def temporary(folder):
 
 
 def replace(place, text="new"):
-    with Staging(place, kind="result", overwrite=True) as staged:
+    with AtomicOutput(place, kind="result", overwrite=True) as staged:
         write(staged.path, text)
         staged.publish()
 
 
 def write_file(place, text="x", **options):
-    with Staging(place, **options) as staged:
+    with AtomicOutput(place, **options) as staged:
         staged.path.write_text(text)
         staged.publish()
 
@@ -136,7 +136,7 @@ class TestReplacing:
     def test_link_to_itself_is_refused(self, tmp_path):
         (tmp_path / "a").symlink_to(tmp_path / "a")
         with pytest.raises(OutputError, match="a symbolic link that leads back to itself"):
-            Staging(tmp_path / "a", overwrite=True)
+            AtomicOutput(tmp_path / "a", overwrite=True)
 
     @pytest.mark.parametrize("there", ["file", "folder", "graph store", "partitions", "result"])
     @pytest.mark.parametrize("kind", ["file", "graph store", "partitions", "result"])
@@ -148,7 +148,7 @@ class TestReplacing:
             place.mkdir()
             if there in keys:
                 (place / "zarr.json").write_text(json.dumps({"attributes": {keys[there]: {}}}))
-        with pytest.raises(OutputError, match="exists already; choose another name or pass --overwrite"):
+        with pytest.raises(OutputError, match="exists already; choose another name or pass overwrite=True"):
             output_place(place, kind=kind, overwrite=False)
         if kind == there:
             assert output_place(place, kind=kind, overwrite=True) == place
@@ -161,13 +161,13 @@ class TestReplacing:
         """Also when it appears after the last look."""
         if renames == "plain":
             monkeypatch.setattr(publish, "_renameat2", lambda: None)
-        with Staging(tmp_path / "r.csv") as staged:
+        with AtomicOutput(tmp_path / "r.csv") as staged:
             staged.path.write_text("mine")
             (tmp_path / "r.csv").write_text("theirs")
             with pytest.raises(OutputError, match="exists already"):
                 staged.publish()
-            monkeypatch.setattr("oocgraph.store.staging.output_place", lambda place, **_: place)
-            with pytest.raises(OutputError, match="somebody else made it meanwhile"):
+            monkeypatch.setattr("oocgraph.store.atomic_output.output_place", lambda place, **_: place)
+            with pytest.raises(OutputError, match="it was made meanwhile"):
                 staged.publish()
         assert (tmp_path / "r.csv").read_text() == "theirs"
 
@@ -194,13 +194,13 @@ class TestPlaces:
     def test_urls_are_refused(self, tmp_path, monkeypatch, url):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(OutputError, match="local file systems only; give a path, and copy the output to the URL afterwards"):
-            Staging(url)
+            AtomicOutput(url)
         assert list(tmp_path.iterdir()) == []
 
     def test_folders_are_made_and_go_again_when_nothing_comes_of_it(self, tmp_path):
         write_file(tmp_path / "a/b/r.csv")
         assert (tmp_path / "a/b/r.csv").read_text() == "x"
-        with pytest.raises(ZeroDivisionError), Staging(tmp_path / "c/d/r.csv"):
+        with pytest.raises(ZeroDivisionError), AtomicOutput(tmp_path / "c/d/r.csv"):
             raise ZeroDivisionError
         assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -208,7 +208,7 @@ class TestPlaces:
         (tmp_path / "f").write_text("")
         for place in (tmp_path / "f/r.csv", tmp_path / "f/g/r.csv"):
             with pytest.raises(OutputError, match=r"cannot write \(Not a directory"):
-                Staging(place)
+                AtomicOutput(place)
 
 
 class TestErrors:
@@ -216,13 +216,13 @@ class TestErrors:
         """An error that names a file elsewhere is no error of the output."""
         with (
             pytest.raises(OocGraphError, match=r"input\.csv: cannot be read or written \(No such file") as failed,
-            Staging(tmp_path / "r.csv"),
+            AtomicOutput(tmp_path / "r.csv"),
         ):
             (tmp_path / "input.csv").read_text()
         assert not isinstance(failed.value, OutputError)
-        with pytest.raises(OutputError, match=r"r\.csv: cannot write"), Staging(tmp_path / "r.csv") as staged:
+        with pytest.raises(OutputError, match=r"r\.csv: cannot write"), AtomicOutput(tmp_path / "r.csv") as staged:
             staged.path.read_text()
-        with pytest.raises(OutputError, match=r"r\.csv: the disk is full .*nothing was left behind"), Staging(tmp_path / "r.csv"):
+        with pytest.raises(OutputError, match=r"r\.csv: the disk is full .*nothing was left behind"), AtomicOutput(tmp_path / "r.csv"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     @pytest.mark.parametrize("at", ["mkdir", "write"])
@@ -232,12 +232,12 @@ class TestErrors:
 
         monkeypatch.setattr(os, at, full)
         with pytest.raises(OutputError, match=r"the disk is full .*nothing was left behind"):
-            Staging(tmp_path / "r.csv")
+            AtomicOutput(tmp_path / "r.csv")
         monkeypatch.undo()
         assert list(tmp_path.iterdir()) == []
 
     def test_what_cannot_be_removed_is_named(self, tmp_path, monkeypatch):
-        staged = Staging(tmp_path / "r.csv")
+        staged = AtomicOutput(tmp_path / "r.csv")
         monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
         with pytest.raises(OutputError, match=r"the disk is full .*building-\w+ could not be removed: remove it yourself"), staged:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -245,8 +245,8 @@ class TestErrors:
 
 HOLDER = """
 import sys
-from oocgraph.store.staging import Staging
-with Staging(sys.argv[1]) as staged:
+from oocgraph.store.atomic_output import AtomicOutput
+with AtomicOutput(sys.argv[1]) as staged:
     staged.path.write_text("x")
     print(staged.folder, flush=True)
     sys.stdin.read()
@@ -331,7 +331,7 @@ class TestOwners:
             raise OSError(errno.ENOSYS, "Function not implemented")
 
         monkeypatch.setattr(fcntl, "flock", none)
-        with Staging(tmp_path / "theirs") as staged:
+        with AtomicOutput(tmp_path / "theirs") as staged:
             assert json.loads((staged.folder / "owner").read_text())["locked"] is False
             write_file(tmp_path / "mine")
             staged.path.write_text("x")
@@ -404,7 +404,7 @@ class TestMovedAside:
 
     def test_living_owner_is_not_disturbed(self, tmp_path):
         """It is about to publish."""
-        with Staging(tmp_path / "r.zarr", kind="result") as staged:
+        with AtomicOutput(tmp_path / "r.zarr", kind="result") as staged:
             write(staged.folder / "old", "old")
             assert not remains.restore(tmp_path / "r.zarr")
 

@@ -1,4 +1,4 @@
-"""Figures of a search on a cluster: put together from events, and true."""
+"""Metrics of a search on a cluster: put together from events, and true."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.cluster.figures import Figures
+from oocgraph.cluster.metrics import Metrics
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.engine.local import LocalRuntime
-from oocgraph.partition.dealing import deal
+from oocgraph.partition.vertex_partition import partition_vertices
 from oocgraph.types import PAGE_BYTES
 
 SOURCE = 6
@@ -26,17 +26,17 @@ def event(step, partition, iterations=(), **changes):
 
 
 def planned(level, direction="pull", frontier=10, undecided=0, seconds=0.0, num_bytes=0):
-    """Figures of a level as an event holds them."""
+    """Metrics of a level as an event holds them."""
     return level, direction, "why", frontier, undecided, seconds, num_bytes
 
 
 def tiny(*rows):
-    """Figures of levels taken in one call: level, frontier, edges, bytes, nanoseconds."""
+    """Metrics of levels taken in one call: level, frontier, edges, bytes, nanoseconds."""
     return np.array(rows, float).tobytes()
 
 
 def collect(*events, num_partitions=2):
-    figures = Figures(num_partitions)
+    figures = Metrics(num_partitions)
     for one in events:
         figures.add(one)
     return figures
@@ -89,7 +89,7 @@ def test_a_step_taken_again_counts_once():
 
 
 def test_no_events_no_levels():
-    figures = Figures(2)
+    figures = Metrics(2)
     assert (figures.iterations(), figures.num_reached, figures.bytes_requested, figures.busy_seconds()) == ((), 0, 0, {})
 
 
@@ -97,7 +97,7 @@ def test_no_events_no_levels():
 def observed(monkeypatch):
     """Record outcomes and events of searches."""
     outcomes, events = [], []
-    search, add = ClusterRuntime.search, Figures.add
+    search, add = ClusterRuntime.search_into, Metrics.add
 
     def searched(self, *args, **options):
         outcomes.append(search(self, *args, **options))
@@ -107,8 +107,8 @@ def observed(monkeypatch):
         events.append(one)
         add(self, one)
 
-    monkeypatch.setattr(ClusterRuntime, "search", searched)
-    monkeypatch.setattr(Figures, "add", added)
+    monkeypatch.setattr(ClusterRuntime, "search_into", searched)
+    monkeypatch.setattr(Metrics, "add", added)
     return outcomes, events
 
 
@@ -132,19 +132,19 @@ def num_transferred(client):
 def test_figures_of_an_undisturbed_search(graph, client, observed, direction, partitions):
     """Levels as in one process; few bytes and one hop for each; nothing moves."""
     outcomes, events = observed
-    dealing = deal(graph, partitions)
+    vertex_partition = partition_vertices(graph, partitions)
     with LocalRuntime.open(graph) as local:
         alone = oocgraph.bfs(graph, SOURCE, runtime=local, direction=direction)
     with ClusterRuntime.open(graph, client=client, num_partitions=partitions) as runtime:
         before = num_transferred(client)
         result = oocgraph.bfs(graph, SOURCE, runtime=runtime, direction=direction)
         fetched = num_transferred(client) - before
-        placement = runtime.placement
+        placement = runtime.addresses
     assert [(one.level, one.frontier) for one in result.iterations] == [(one.level, one.frontier) for one in alone.iterations]
     parts = [part for one in result.iterations for part in one.parts]
     assert sum(part.num_found for part in parts) == result.num_reached - 1
     for part in parts:
-        words = -(-int(dealing.num_owned[part.partition]) // 64)
+        words = -(-int(vertex_partition.num_owned[part.partition]) // 64)
         assert part.sent_bytes <= 1.1 * (partitions - 1) * min(4 * part.num_found, 8 * words)
         assert part.worker == placement[part.partition]
     (outcome,) = outcomes

@@ -13,10 +13,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 import oocgraph
-from oocgraph.cluster import survey
+from oocgraph import Resources
+from oocgraph.cluster import preflight
+from oocgraph.cluster.preflight import check_workers
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
-from oocgraph.cluster.survey import survey_workers
 from oocgraph.errors import BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.store.graph import open_graph
 from tests.cluster.conftest import QUIET
@@ -162,26 +163,32 @@ def test_a_path_that_means_another_graph_there(graph, client):
         refused(ClusterError, rf"sees another graph at {graph.url} than the client", graph, client)
 
 
-@pytest.mark.parametrize("partitions", [0, -1, 11, 2.0, "2"])
-def test_a_number_of_partitions_that_cannot_be(graph, client, partitions):
-    refused(OocGraphError, r"num_partitions is .* of 10 vertices.*whole number from 1 to 10", graph, client, num_partitions=partitions)
+@pytest.mark.parametrize("partitions", [0, -1, 2.0, "2", True])
+def test_a_number_of_partitions_that_is_none(partitions):
+    with pytest.raises(ValueError, match=r"num_partitions is .*; it must be a whole number, 1 or more"):
+        Resources(num_partitions=partitions)
+
+
+def test_a_number_of_partitions_that_cannot_be(graph, client):
+    many = Resources(num_partitions=11)
+    refused(ValueError, r"num_partitions is 11, of 10 vertices.*whole number from 1 to 10", graph, client, resources=many)
 
 
 def test_partitions_that_do_not_fit_the_memory(graph, client):
     """Each takes some megabytes, however small; the message names a worker and a budget."""
-    refused(BudgetError, r"worker tcp://\S+ cannot take partition .* of 10: .*set --memory .*at least \d+M; or use more workers",
-            graph, client, num_partitions=10, memory_budget="160M")  # fmt: skip
+    refused(BudgetError, r"worker tcp://\S+ cannot take partition .* of 10: .*set memory_budget .*at least \d+M; or use more workers",
+            graph, client, resources=Resources(num_partitions=10), memory_budget="160M")  # fmt: skip
 
 
 def test_a_budget_that_is_no_size(graph, client):
-    """Told as in one process."""
+    """StepReport as in one process."""
     refused(OocGraphError, "'much' is not a size", graph, client, memory_budget="much")
 
 
 def test_a_result_store_that_is_there_already(graph, client, tmp_path):
     """It is not touched."""
     (tmp_path / "r.zarr").mkdir()
-    refused(OutputError, r"r\.zarr: exists already; go on with its search with --resume", graph, client, result_store=tmp_path / "r.zarr")
+    refused(OutputError, r"r\.zarr: exists already; go on with its search with resume=", graph, client, result_store=tmp_path / "r.zarr")
     refused(OutputError, "there is no folder", graph, client, result_store=tmp_path / "no" / "r.zarr")
     refused(OutputError, "local file systems only; give a path", graph, client, result_store="s3://bucket/r.zarr")
     refused(OocGraphError, "give one of them", graph, client, result_store=tmp_path / "a.zarr", resume=tmp_path / "b.zarr")
@@ -218,6 +225,6 @@ def test_a_folder_for_results_that_is_not_there(graph, client, tmp_path):
 def test_workers_that_do_not_answer(graph, monkeypatch, answers, match):
     """They went between the question and the answer."""
     client = SimpleNamespace(run=None, scheduler=SimpleNamespace(address="tcp://there"))
-    monkeypatch.setattr(survey, "ask", lambda *_, **__: answers)
+    monkeypatch.setattr(preflight, "ask", lambda *_, **__: answers)
     with pytest.raises(ClusterError, match=match):
-        survey_workers(client, graph.url, "f", None)
+        check_workers(client, graph.url, "f", None)

@@ -6,7 +6,6 @@ In: a client. Out: what each worker says of itself, or one error that names the 
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -18,16 +17,6 @@ from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
 """How often workers are asked, when one goes while it is asked."""
-
-
-def current_client() -> Any:
-    """Return the Dask client in force, if there is one; nobody can have made one before distributed was imported."""
-    distributed = sys.modules.get("distributed")
-    try:
-        client = None if distributed is None else distributed.default_client()
-    except ValueError:
-        return None
-    return None if client is None or client.asynchronous else client
 
 
 def check_client(client: Any) -> None:
@@ -73,7 +62,7 @@ def clients_of(client: Any) -> set[str]:
     return set(ask(client, client.run_on_scheduler, names))
 
 
-def survey_workers(
+def check_workers(
     client: Any, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Ask every worker for its version and whether it sees the store, if there is one, and the folder of results.
@@ -117,22 +106,22 @@ def survey_workers(
     token = None if result_folder is None else _leave_token(Path(result_folder))
     try:
         for _ in range(ATTEMPTS):
-            told = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
-            if not any(isinstance(said, OSError) for said in told.values()):
+            replies = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
+            if not any(isinstance(said, OSError) for said in replies.values()):
                 break  # else one has gone meanwhile
     finally:
         if token is not None:
             token.unlink()
-    for address, said in sorted(told.items()):
+    for address, said in sorted(replies.items()):
         if isinstance(said, BaseException):
             raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}") from said
-        _judge(address, said, where, fingerprint, result_folder)
-    if not told:
+        _check_reply(address, said, where, fingerprint, result_folder)
+    if not replies:
         raise ClusterError(f"the scheduler at {client.scheduler.address} has lost its workers; start some and try again")
-    return dict(told)
+    return dict(replies)
 
 
-def _judge(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: Any) -> None:
+def _check_reply(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: Any) -> None:
     name = f"worker {address} on {said.get('host')}"
     if "error" in said:
         raise ClusterError(f"{name}: {said['error']}; install oocgraph {oocgraph.__version__} there")
@@ -148,7 +137,7 @@ def _judge(address: str, said: dict[str, Any], url: str | None, fingerprint: str
     if not said["token"] or not said["writable"]:
         what = "cannot write to" if said["token"] else "does not see"
         raise ClusterError(
-            f"{name} {what} the folder of results {os.path.abspath(folder)}; set oocgraph.result-folder (or --result-store) to a folder "
+            f"{name} {what} the folder of results {os.path.abspath(folder)}; set oocgraph.result-folder (or result_store) to a folder "
             "that every worker sees"
         )
 
@@ -160,6 +149,6 @@ def _leave_token(folder: Path) -> Path:
         token.touch()
     except OSError as error:
         raise OutputError(
-            f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or --result-store, to another folder"
+            f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or result_store, to another folder"
         ) from error
     return token

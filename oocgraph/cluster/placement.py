@@ -1,7 +1,7 @@
 """The workers that hold a graph's partitions: which holds what, and what to do when one is lost.
 
-In: a `ClusterSession`, a `GraphSpec`, a first placement. Out: a `Crew`, whose `place_again` gives the partitions of lost workers to others.
-What is done in steps with it is in `oocgraph.cluster.supersteps`.
+In: a `ClusterSession`, a `GraphSpec`, a first placement. Out: a `Placement`, whose `place_again` gives the partitions of lost workers to
+others. What is done in steps with it is in `oocgraph.cluster.supersteps`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_IDLE_EPOCHS = 8
 """Placements in a row without a step taken, after which something is wrong that placing them again does not mend."""
 
 
-class Crew:
+class Placement:
     """The workers of one opened graph.
 
     Parameters
@@ -42,7 +42,7 @@ class Crew:
 
     Attributes
     ----------
-    placement
+    addresses
         Address of the worker of each partition; changed as workers are lost.
     graph
         Name of what they hold, in tasks.
@@ -57,16 +57,16 @@ class Crew:
     ) -> None:
         addresses = sorted(workers)
         self.session, self.spec, self._load = session, spec, load
-        self.placement = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
+        self.addresses = [addresses[p % len(addresses)] for p in range(spec.num_partitions)]
         self.graph = spec.graph
-        self.parts: list[dict[str, Any]] = [{} for _ in self.placement]
+        self.parts: list[dict[str, Any]] = [{} for _ in self.addresses]
         self.num_moves = 0
         self._nannies = {address: bool(said["nanny"]) for address, said in workers.items()}
 
     def load(self, watch: Watch) -> None:
         """Have the workers load all partitions."""
         try:
-            self.acquire(range(len(self.placement)))
+            self.acquire(range(len(self.addresses)))
         except WorkersLostError:
             self.place_again(watch)
 
@@ -74,13 +74,13 @@ class Crew:
         """Have the workers of some partitions load them, as far as they do not hold them."""
         mine: dict[str, list[int]] = {}
         for p in partitions:
-            mine.setdefault(self.placement[p], []).append(p)
+            mine.setdefault(self.addresses[p], []).append(p)
         futures = {}
         for address, numbers in mine.items():
             key = f"load-partitions-{uuid.uuid4().hex}"
             futures[self.session.submit(address, tasks.with_plugin, self._load, self.session.lease, self.spec, numbers, key=key)] = address
-        for figures in self.session.gather(futures):
-            for part in figures or ():
+        for metrics in self.session.gather(futures):
+            for part in metrics or ():
                 self.parts[part["partition"]] = part
 
     @property
@@ -104,7 +104,7 @@ class Crew:
         while True:
             alive = self.session.workers()
             self._nannies |= {address: bool(info.get("nanny")) for address, info in alive.items()}
-            lost = [p for p, address in enumerate(self.placement) if address not in alive]
+            lost = [p for p, address in enumerate(self.addresses) if address not in alive]
             if alive:
                 attempts += 1
                 try:
@@ -118,12 +118,12 @@ class Crew:
                     ) from error
                 except BudgetError as error:
                     refused = error
-            if not any(self._nannies.get(self.placement[p], False) for p in lost):
+            if not any(self._nannies.get(self.addresses[p], False) for p in lost):
                 patience = min(patience, NO_NANNY_SECONDS)
             if time.monotonic() - began > patience:
                 raise refused or ClusterError(
                     f"no worker is left, and none came back within {patience:g} s; start workers and resume the search "
-                    "(--resume with the search's --result-store)"
+                    "(resume= with the search's result_store)"
                 )
             with suppress(queue.Empty):
                 watch.queue.get(timeout=POLL_SECONDS)
@@ -132,15 +132,15 @@ class Crew:
         """Place `lost` partitions on those of `workers` that hold fewest; try all before it is refused."""
         for p in lost:
             refused: OocGraphError | None = None
-            for address in sorted(workers, key=lambda one: (self.placement.count(one), one)):
-                before, self.placement[p] = self.placement[p], address
+            for address in sorted(workers, key=lambda one: (self.addresses.count(one), one)):
+                before, self.addresses[p] = self.addresses[p], address
                 try:
                     self.acquire([p])
                     self.num_moves += 1
                     refused = None
                     break
                 except (BudgetError, DeviceError) as error:
-                    self.placement[p], refused = before, error
+                    self.addresses[p], refused = before, error
             if refused is not None:
                 raise refused
-        self.acquire(range(len(self.placement)))  # a worker that came back under its old address holds nothing
+        self.acquire(range(len(self.addresses)))  # a worker that came back under its old address holds nothing

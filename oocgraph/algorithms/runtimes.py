@@ -1,0 +1,183 @@
+"""A graph opened once for many computations: in this process, on a GPU, on the workers of a Dask cluster, or as partitions.
+
+In: a graph, and resources. Out: a runtime, which functions take as ``runtime=``; they differ in where the edges are, not in how they are
+called. It is a context manager.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from oocgraph.arguments import known_keywords
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.progress import watched
+from oocgraph.resources import Resources, resources_of
+from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.types import Progress, ProgressOption
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from oocgraph.store.partitions import Partitions
+
+
+class Runtime(Protocol):
+    """A graph that is open: what functions take as ``runtime=``.
+
+    `oocgraph.engine.opened.OpenedGraph` and `oocgraph.cluster.searches.ClusterRuntime`; for searches only,
+    `oocgraph.algorithms.partitioned_bfs.PartitionedGraph`, `oocgraph.engine.local.LocalRuntime`, `oocgraph.engine.device.DeviceRuntime`.
+    """
+
+    @property
+    def store(self) -> CSRStore:
+        """The graph."""
+        ...
+
+    @property
+    def client(self) -> Any:
+        """The Dask client on whose workers it is; None: it is in this process."""
+        ...
+
+    @property
+    def only_searches(self) -> bool:
+        """Whether `oocgraph.bfs` alone takes it."""
+        ...
+
+    @property
+    def resources(self) -> Resources:
+        """What it was opened with."""
+        ...
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a result says of the runtime: fields of `oocgraph.BFSResult`."""
+        ...
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+@known_keywords
+def open_runtime(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    partition: Partitions | str | os.PathLike[str] | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    client: Client | None = None,
+    progress: ProgressOption = None,
+) -> Runtime:
+    """Load a graph for many computations. Use what it returns in a ``with`` statement, and pass it as ``runtime=``.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path.
+    partition
+        Search over partitions; see `oocgraph.bfs`.
+    resources
+        Threads, device, memory and cluster; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` on whose workers the graph is loaded; the same as in `resources`.
+    progress
+        Called with (phase, done, total); True draws bars.
+
+    Returns
+    -------
+    Runtime
+        A context manager; closing it gives back what it holds.
+
+    Raises
+    ------
+    ArgumentError
+        The resources contradict each other.
+    BudgetError
+        A budget is too small; the message names the smallest that works.
+    DeviceError
+        Device ``cuda``, and no GPU can be used.
+    ClusterError
+        The cluster cannot be used.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import bfs, build_csr
+    >>> with TemporaryDirectory() as folder, open_runtime(build_csr(([0, 1], [1, 2]), f"{folder}/g.zarr")) as runtime:
+    ...     [bfs(runtime.store, source, runtime=runtime).depth for source in (0, 1)]
+    [2, 1]
+    """
+    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client)
+    with watched(progress) as shown:
+        return open_where(open_graph(graph), found, partition=partition, progress=shown)
+
+
+def open_where(
+    store: CSRStore, resources: Resources, *, partition: Any = None, result_folder: Any = None, progress: Progress
+) -> Runtime:  # fmt: skip
+    """Open a runtime where `resources` (of `resources_of`) say. Workers must see `result_folder`, if results are to be written there."""
+    if partition is not None:
+        from oocgraph.algorithms.partitioned_bfs import open_partitioned
+
+        return open_partitioned(store, partition, resources, result_folder=result_folder, progress=progress)
+    if resources.client is None:
+        if resources.num_partitions is not None:
+            raise ArgumentError(
+                "num_partitions is given, but the graph is neither on a cluster nor partitioned; pass client or partition, or leave it out"
+            )
+        return OpenedGraph(store, resources, progress)
+    from oocgraph.cluster.searches import ClusterRuntime
+
+    return ClusterRuntime.open(
+        store, client=resources.client, num_partitions=resources.num_partitions, memory_budget=resources.memory_budget,
+        threads=resources.threads, device=resources.device, device_memory_budget=resources.device_memory_budget,
+        result_folder=result_folder,
+    )  # fmt: skip
+
+
+def opened_of(runtime: Runtime | None, graph: CSRStore | str | os.PathLike[str], resources: Resources) -> OpenedGraph | Unopened:
+    """Return where a computation in this process finds edges and memory: the runtime, or what is opened for this call alone.
+
+    Raises
+    ------
+    ArgumentError
+        The runtime is of another graph, or only for searches.
+    """
+    if runtime is None:
+        return Unopened(resources.limit_bytes)
+    check_runtime(runtime, graph)
+    assert isinstance(runtime, OpenedGraph)
+    return runtime
+
+
+def check_runtime(runtime: Any, graph: CSRStore | str | os.PathLike[str], *, searches: bool = False) -> None:
+    """Refuse a runtime that is none, of another graph, closed, or only for `searches` where something else is computed.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        It is.
+    """
+    if not hasattr(type(runtime), "metrics"):
+        raise ArgumentTypeError(f"runtime is {runtime!r}; give what open_runtime returns")
+    url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
+    if os.path.abspath(url) != os.path.abspath(runtime.store.url):
+        raise ArgumentError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
+    if runtime.only_searches and not searches:
+        raise ArgumentError("the runtime is for searches only; open one by open_runtime, without partition")
+    runtime.check()

@@ -1,0 +1,178 @@
+"""A graph in this process for any computation: loaded once for searches and components, with the edges of products kept between calls.
+
+In: a store, resources. Out: `OpenedGraph`, what `oocgraph.open_runtime` returns in process, and `Unopened`, which stands for a graph in a
+call without a runtime. Products read the edges that searches have loaded where they are; what they read beside these is kept as far as the
+budget goes. All of it is within one budget: a computation that finds no room has what others left given back, and loaded again when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from oocgraph.closing import Closing
+from oocgraph.engine.in_process import open_in_process
+from oocgraph.engine.lifetime import Lifetime
+from oocgraph.errors import BudgetError
+from oocgraph.memory import Budget
+from oocgraph.resources import Resources
+from oocgraph.results.search import Search
+from oocgraph.sparse.edge_stream import EdgeStream
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, Direction, Progress, ignore_progress
+
+if TYPE_CHECKING:
+    from oocgraph.engine.device import DeviceRuntime
+    from oocgraph.engine.local import LocalRuntime
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+
+class Unopened:
+    """A graph that one computation opens for itself.
+
+    Parameters
+    ----------
+    limit_bytes
+        Bytes that the process may hold.
+    following_bytes
+        As for `Budget`.
+    """
+
+    resident: Mapping[str, Array] = {}
+    """Beginnings of arrays of the store that are in memory, by name."""
+
+    def __init__(self, limit_bytes: int, following_bytes: int = 0) -> None:
+        self._limit_bytes, self._following_bytes = limit_bytes, following_bytes
+
+    def within(self, compute: Callable[[Budget], Found]) -> Found:
+        """Return what `compute` makes within a budget, which it charges first."""
+        return compute(Budget(self._limit_bytes, following_bytes=self._following_bytes))
+
+    def edges(self, store: CSRStore, budget: Budget, **options: Any) -> EdgeStream:
+        """Return a stream of the graph's edges; arguments as for `EdgeStream`."""
+        return EdgeStream(store, budget, **options)
+
+
+class OpenedGraph(Closing):
+    """A graph in this process for any number of computations, which take turns. Use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    resources
+        Memory, threads and device.
+    progress
+        Called while the graph is loaded.
+
+    Raises
+    ------
+    BudgetError
+        A search does not fit; the message names the smallest budget that works.
+    DeviceError
+        Device ``cuda``, and no GPU can be used.
+    """
+
+    client = None
+    """The Dask client on whose workers it is: none."""
+
+    def __init__(self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress) -> None:
+        self.store, self.resources = store, resources
+        self._lifetime = Lifetime(store.url)
+        self._streams: dict[tuple[bool, str | None], tuple[EdgeStream, int]] = {}
+        self._loaded: LocalRuntime | DeviceRuntime | None = open_in_process(store, resources, progress=progress)
+        self._metrics = self._loaded.metrics
+        self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
+
+    only_searches = False
+    """Whether `oocgraph.bfs` alone takes it."""
+
+    def check(self) -> None:
+        """Refuse to do anything once it is closed."""
+        self._lifetime.check()
+
+    def close(self) -> None:
+        """Give back what it holds; closing again does nothing."""
+        with self._lifetime.ending() as was_open:
+            if was_open:
+                self._give_back()
+
+    def search(
+        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, progress: Progress = ignore_progress
+    ) -> Search:
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in store order."""
+        with self._taking_turns():
+            if self._loaded is None:
+                self._streams.clear()
+                self._loaded = open_in_process(self.store, self.resources)
+            return self._loaded.search(sources, direction=direction, depth_limit=depth_limit, progress=progress)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """What a result says of the runtime: fields of `oocgraph.BFSResult`."""
+        loaded = self._loaded
+        return self._metrics if loaded is None else loaded.metrics
+
+    @property
+    def resident(self) -> Mapping[str, Array]:
+        """Beginnings of arrays of the store that are in memory, by name."""
+        return {} if self._loaded is None else self._loaded.resident
+
+    def within(self, compute: Callable[[Budget], Found]) -> Found:
+        """Return what `compute` makes within what is left of the budget, which it charges first.
+
+        Where that is too little, what other computations have left is given back, and `compute` is called once more.
+
+        Raises
+        ------
+        BudgetError
+            The whole budget is too small.
+        """
+        with self._taking_turns():
+            try:
+                return compute(self._budget())
+            except BudgetError:
+                if self._loaded is None and not self._streams:
+                    raise
+                logger.info("%s: what is loaded is given back, because a computation needs the memory", self.store.url)
+                self._give_back()
+            return compute(self._budget())
+
+    def edges(
+        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = True
+    ) -> EdgeStream:
+        """Return a stream of the graph's edges, which keeps as many as fit for the next call; arguments as for `EdgeStream`."""
+        key = (transpose and store.attributes.directed, column)
+        if key not in self._streams or self._streams[key][0].threads != threads:
+            before = budget.reserved_bytes
+            group = "in" if key[0] else "out"
+            stream = EdgeStream(
+                store, budget, transpose=transpose, column=column, threads=threads, keep_edges=True,
+                resident=self.resident.get(f"{group}/indices"),
+            )  # fmt: skip
+            self._streams[key] = stream, budget.reserved_bytes - before
+        return self._streams[key][0]
+
+    @contextmanager
+    def _taking_turns(self) -> Iterator[None]:
+        self._lifetime.check()  # before the lock, which a fork may never get
+        with self._lifetime.searching:
+            self._lifetime.check()
+            yield
+
+    def _budget(self) -> Budget:
+        """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
+        loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
+        return Budget(self._limit_bytes, self._baseline_bytes + loaded + sum(num_bytes for _, num_bytes in self._streams.values()))
+
+    def _give_back(self) -> None:
+        self._streams.clear()
+        if self._loaded is not None:
+            self._loaded.close()
+            self._loaded = None

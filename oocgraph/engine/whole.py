@@ -1,0 +1,52 @@
+"""What the runtimes of a whole graph in this process share.
+
+`oocgraph.engine.local` has it on the processor, `oocgraph.engine.device` on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oocgraph.engine import levels
+from oocgraph.resources import Resources
+from oocgraph.results.search import Search
+from oocgraph.types import Array, Direction, Progress, ignore_progress
+
+
+class WholeGraph:
+    """A graph in this process, ready for searches: `oocgraph.engine.steps.InProcess`, and what `oocgraph.bfs` asks of every runtime."""
+
+    client = None
+    """The Dask client on whose workers it is: none."""
+
+    only_searches = True
+    """Whether `oocgraph.bfs` alone takes it."""
+
+    resources = Resources()
+    """What it was opened with, as far as that is known."""
+
+    def check(self: Any) -> None:
+        """Refuse to do anything once it is closed."""
+        self.lifetime.check()
+
+    def search(
+        self: Any, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, progress: Progress = ignore_progress
+    ) -> Search:
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in store order."""
+        return levels.search(self, sources, direction=direction, depth_limit=depth_limit, progress=progress)
+
+    @property
+    def resident(self) -> Mapping[str, Array]:
+        """Beginnings of arrays of the store that are in host memory, by name."""
+        return {}
+
+    @property
+    def metrics(self: Any) -> dict[str, Any]:
+        """What a result says of the runtime: fields of `oocgraph.BFSResult`."""
+        return {
+            "load_seconds": self.load_seconds,
+            "memory_budget": self.memory_budget,
+            "planes_resident": self.planes_resident,
+            **self.device_metrics,
+        }

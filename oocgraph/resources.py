@@ -1,0 +1,208 @@
+"""Where a computation runs, and what it may use: one value, taken by every function that computes.
+
+In: what the caller gives, as `Resources` or by the two keywords ``memory_budget`` and ``client``, which stand for it. Out: one `Resources`
+that is valid for the function: no contradictions, nothing that the function cannot use, and the Dask client that it runs on, if any.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from oocgraph.config import check_threads, settings
+from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.memory import effective_budget_bytes, parse_bytes
+from oocgraph.types import DeviceKind
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Memory, threads, device and cluster of a computation; what is None is chosen by the configuration and the machine.
+
+    Parameters
+    ----------
+    memory_budget
+        Bytes that the process may hold, as a number or a text such as ``"640M"``; with a client, bytes of each worker. By default most of
+        what the machine, the control group or Dask leaves.
+    threads
+        Compute threads, of the process or of each worker; by default the cores that it may use.
+    device
+        ``cuda``: on GPUs, or an error that says why not. ``cpu``: on the processor. ``auto``: on GPUs if they can be used. By default as
+        configured (``auto``). With a client each worker uses its own.
+    device_memory_budget
+        Bytes of device memory that may be held, of each GPU; by default most of what is free.
+    num_partitions
+        Shares into which a graph is divided on a cluster, or for a search over partitions; by default one for each worker.
+    client
+        A `distributed.Client`: the computation runs on its workers. False: in this process. By default the current client, if there is one
+        and the function can run on a cluster.
+
+    Raises
+    ------
+    ArgumentError
+        A value is invalid.
+
+    Examples
+    --------
+    >>> Resources(memory_budget="2G", threads=2)
+    Resources(memory_budget='2G', threads=2)
+    """
+
+    memory_budget: str | int | None = None
+    threads: int | None = None
+    device: DeviceKind | None = None
+    device_memory_budget: str | int | None = None
+    num_partitions: int | None = None
+    client: Client | Literal[False] | None = None
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+        for name in ("memory_budget", "device_memory_budget"):
+            value = getattr(self, name)
+            if value is not None:
+                parse_bytes(value, name)
+        if self.num_partitions is not None and not is_count(self.num_partitions):
+            raise ArgumentError(f"num_partitions is {self.num_partitions!r}; it must be a whole number, 1 or more")
+        if self.device is not None and self.device not in get_args(DeviceKind):
+            raise ArgumentError(f"device is {self.device!r}; it must be one of {', '.join(get_args(DeviceKind))}")
+
+    def __repr__(self) -> str:
+        given = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if getattr(self, field.name) is not None)
+        return f"Resources({', '.join(given)})"
+
+    @property
+    def num_threads(self) -> int:
+        """Compute threads of this process."""
+        return self.threads or settings().threads
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that this process may hold."""
+        return effective_budget_bytes(self.memory_budget if self.memory_budget is not None else settings().memory_budget)
+
+
+class Capabilities(NamedTuple):
+    """What a public function can use, and what it promises.
+
+    Attributes
+    ----------
+    gpu, cluster, gpu_cluster
+        Whether it runs on a GPU of this process, on the workers of a Dask client, and on GPUs of these.
+    out_of_core
+        Whether the edges may be larger than memory.
+    resumes
+        Whether an interrupted run continues where it was.
+    """
+
+    gpu: bool = False
+    cluster: bool = False
+    gpu_cluster: bool = False
+    out_of_core: bool = True
+    resumes: bool = False
+
+
+CAPABILITIES = {
+    "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True),
+    "spmv": Capabilities(gpu=True, cluster=True),
+    "pagerank": Capabilities(cluster=True, resumes=True),
+    "connected_components": Capabilities(cluster=True),
+    "partition_graph": Capabilities(cluster=True),
+    "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True),
+    "build_csr": Capabilities(),
+    "generate_kronecker": Capabilities(),
+    "generate_uniform": Capabilities(),
+    "generate_grid": Capabilities(),
+    "export_graph": Capabilities(),
+    "check_store": Capabilities(),
+    "verify_bfs": Capabilities(),
+    "verify_components": Capabilities(),
+    "plan_bfs": Capabilities(),
+}
+"""Public functions that compute. All run in this process, on the processor; this says where else."""
+
+
+def capability_table() -> str:
+    """Return `CAPABILITIES` as a table in Markdown, as README.md has it."""
+    names = {"gpu": "GPU", "cluster": "cluster", "gpu_cluster": "GPUs of a cluster", "out_of_core": "out of core", "resumes": "resumes"}
+    rows = [
+        ["function", "in process", *names.values()],
+        ["---"] * (len(names) + 2),
+        *([f"`{name}`", "yes", *("yes" if getattr(found, one) else "" for one in names)] for name, found in CAPABILITIES.items()),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |".replace("|  |", "| |").replace("|  |", "| |") for row in rows)
+
+
+def resources_of(
+    function: str,
+    resources: Resources | None = None,
+    *,
+    memory_budget: str | int | None = None,
+    client: Any = None,
+    runtime: Any = None,
+    take_current: bool = True,
+) -> Resources:
+    """Return the resources of one call of a public function.
+
+    Parameters
+    ----------
+    function
+        Its name, in `CAPABILITIES`.
+    resources, memory_budget, client
+        As the caller gave them.
+    runtime
+        An opened runtime, which has resources of its own.
+    take_current
+        Whether it runs on the current Dask client where none is given.
+
+    Raises
+    ------
+    ArgumentError
+        They contradict each other, or the function cannot use one of them.
+    """
+    if runtime is not None and resources is None and memory_budget is None and client is None:  # the usual call, and the quickest
+        return _UNSAID
+    can = CAPABILITIES[function]
+    if resources is not None and not isinstance(resources, Resources):
+        raise ArgumentTypeError(f"resources is {resources!r}; give an oocgraph.Resources")
+    given = {"memory_budget": memory_budget, "client": client}
+    found = resources or Resources()
+    for name, value in given.items():
+        other = getattr(found, name)
+        if value is not None and other is not None and value is not other and value != other:
+            raise ArgumentError(f"{name} is {value!r}, and {other!r} in resources; give it once")
+    found = replace(found, **{name: value for name, value in given.items() if value is not None})
+    if runtime is not None:
+        if found != Resources():
+            raise ArgumentError(f"the runtime has its own resources, so {found!r} cannot apply; give them to open_runtime")
+        return found
+    if not can.gpu and (found.device == "cuda" or found.device_memory_budget is not None):
+        name = "device" if found.device == "cuda" else "device_memory_budget"
+        raise ArgumentError(f"{name} is {getattr(found, name)!r}, but {function} computes on the processor; leave it out")
+    if not can.cluster and found.client:
+        raise ArgumentError(f"client is given, but {function} runs in this process only; leave it out")
+    chosen = found.client if found.client is not None else current_client() if can.cluster and take_current else None
+    return replace(found, client=chosen or None)
+
+
+_UNSAID = Resources()
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value is a whole number, 1 or more."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def current_client() -> Any:
+    """Return the Dask client in force, if there is one; there is none before distributed is imported."""
+    distributed = sys.modules.get("distributed")
+    try:
+        client = None if distributed is None else distributed.default_client()
+    except ValueError:
+        return None
+    return None if client is None or client.asynchronous else client
