@@ -49,7 +49,8 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
         (kernels.compress, (vertices, 0, 0)),
         (kernels.count_entries, (vertices, 0, numbers, numbers, 0)),
         (kernels.are_all_in, (vertices, 0, 0, 0)),
-        (kernels.name_components, (vertices, vertices, vertices, 0)),
+        (kernels.begin, (vertices, 0, 0)),
+        (kernels.name_components, (vertices, vertices, vertices, 0, 0)),
         (kernels.rename, (vertices, vertices, 0, 0, 0)),
     ]
 
@@ -93,7 +94,8 @@ class Forest(Closing):
     ) -> None:  # fmt: skip
         self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
         self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
-        self.parent = np.arange(store.num_vertices, dtype=store.index_dtype)
+        self.parent = np.empty(store.num_vertices, store.index_dtype)
+        self._in_parts(lambda start, stop: kernels.begin(self.parent, start, stop))
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
 
     def close(self) -> None:
@@ -137,7 +139,6 @@ class Forest(Closing):
 
             self.num_bytes += sum(self._map(read, self._ranges(group, skip, array.dtype.itemsize)))
         self.progress("lists", len(groups), len(groups))
-        self._compress()
 
     def join(self, parent: Array) -> None:
         """Put the trees of another forest of these vertices into this one: (num_vertices,) index dtype."""
@@ -146,14 +147,20 @@ class Forest(Closing):
 
     def named(self) -> tuple[Array, int]:
         """Name each component after its vertex with the smallest id: (num_vertices,) store numbers, and how many there are."""
+        num_roots, order = self._compress(), self.store.array(ORDER)  # store numbers by ascending id
+        if num_roots == 1:
+            first = order.read(0, 1)[0]
+            self._in_parts(lambda start, stop: self.parent[start:stop].fill(first))
+            return self.parent, 1
         none = no_parent(self.store.index_dtype)
         named, count = np.full(self.parent.size, none, self.parent.dtype), 0
-        order = self.store.array(ORDER)  # store numbers by ascending id
         step = PIECE_BYTES // order.dtype.itemsize
         blocks = [(start, min(start + step, self.parent.size)) for start in range(0, self.parent.size, step)]
         for block in blocks:
+            if count == num_roots:
+                break
             numbers = self._read(order, *block).astype(self.parent.dtype, copy=False)
-            count += int(kernels.name_components(self.parent, numbers, named, int(none)))
+            count += int(kernels.name_components(self.parent, numbers, named, int(none), num_roots - count))
         if not all(self._in_parts(lambda start, stop: kernels.rename(self.parent, named, int(none), start, stop))):
             raise CorruptStoreError(f"{self.store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
         return self.parent, count
@@ -198,8 +205,9 @@ class Forest(Closing):
         """Return how many bytes were read of values that begin at `start`."""
         return 0 if self._is_resident(array, start + values.size) else int(values.nbytes)
 
-    def _compress(self) -> None:
-        self._in_parts(lambda start, stop: kernels.compress(self.parent, start, stop))
+    def _compress(self) -> int:
+        """Have vertices name the roots of their trees; returns how many there are."""
+        return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, start, stop))))
 
     def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
         """Call for ranges of all vertices, one for each thread."""

@@ -124,17 +124,27 @@ def are_all_in(parent: Any, giant: int, start: int, stop: int) -> bool:
 
 
 @nb.njit(nogil=True, cache=True)
-def compress(parent: Any, start: int, stop: int) -> None:
-    """Have vertices name the roots of their trees; other threads may do so for other vertices."""
+def compress(parent: Any, start: int, stop: int) -> int:
+    """Have vertices name the roots of their trees; other threads may do so for other vertices. Returns how many of these are roots."""
+    count = 0
     for v in range(start, stop):
         root = np.int64(parent[v])
         while np.int64(parent[root]) != root:
             root = np.int64(parent[root])
         parent[v] = root
+        count += root == v
+    return count
 
 
 @nb.njit(nogil=True, cache=True)
-def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
+def begin(parent: Any, start: int, stop: int) -> None:
+    """Have each vertex name itself: a tree of its own."""
+    for v in range(start, stop):
+        parent[v] = v
+
+
+@nb.njit(nogil=True, cache=True)
+def name_components(parent: Any, numbers: Any, named: Any, none: int, most: int) -> int:
     """Name the components of vertices that come in ascending order of their ids: each after the first of its vertices.
 
     Parameters
@@ -143,6 +153,8 @@ def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
         Store numbers; negative where isolated.
     named : (num_vertices,) index dtype
         Of each root, the vertex that its component is named after; `none` where that is not known yet. Changed.
+    most
+        Components that have no name yet: with the last of them it ends.
 
     Returns
     -------
@@ -150,6 +162,8 @@ def name_components(parent: Any, numbers: Any, named: Any, none: int) -> int:
     """
     count = 0
     for number in numbers:
+        if count == most:
+            break
         v = np.int64(number)
         if v >= 0 and np.int64(named[np.int64(parent[v])]) == none:
             named[np.int64(parent[v])] = v

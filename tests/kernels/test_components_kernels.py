@@ -61,7 +61,7 @@ def test_components_are_named_after_the_first_vertex_by_id(dtype):
     """Two trees; the vertices in the order of their ids; a tree of which no vertex comes has no name."""
     parent, none = np.array([0, 0, 2, 2, 0], dtype), np.iinfo(dtype).max
     named = np.full(5, none, dtype)
-    assert kernels.name_components(parent, np.array([4, 3, 0], dtype), named, int(none)) == 2
+    assert kernels.name_components(parent, np.array([4, 3, 0], dtype), named, int(none), 2) == 2
     assert kernels.rename(parent, named, int(none), 0, 5)
     assert parent.tolist() == [4, 4, 3, 3, 4]
     parent, named = np.array([0, 1], dtype), np.array([0, none], dtype)
