@@ -92,7 +92,7 @@ def peak_name(client: Client | None) -> str:
 
 
 _PLACE_OPTIONS = [
-    click.option("--scheduler", metavar="ADDRESS|FILE", help="Search on the workers of a running Dask scheduler, or its scheduler file."),
+    click.option("--scheduler", metavar="ADDRESS|FILE", help="Run on the workers of a running Dask scheduler, or its scheduler file."),
     click.option("--cluster", type=click.Choice(["local", "cuda"]), help="Start workers on this machine: processes, or one for each GPU."),
     click.option("--workers", type=click.IntRange(min=1), help="Workers to start, or to wait for.  [default: one for each core or GPU]"),
     click.option("--threads-per-worker", type=click.IntRange(min=1), help="Cores of each worker to start.  [default: an equal share]"),
