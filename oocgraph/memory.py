@@ -1,4 +1,4 @@
-"""Who holds how many bytes: the budget that is checked before a run, and the measurement that judges it.
+"""Who holds how many bytes: the budget that is checked before a run, and the measurement that tests it.
 
 A budget counts the whole process (interpreter and imports included), as ``peak_host_bytes`` does:
 the peak of RssAnon + RssShmem, sampled every 10 ms. Page cache is not counted: it is the

@@ -1,4 +1,4 @@
-"""Judges a breadth-first search: Graph500's validation, streaming, sharing no code with the search.
+"""Graph500's validation of a breadth-first search, streaming, without any code of the search.
 
 In: a store, the sources, and parent and level in store order (or a `BFSResult`). Out: a report, or ValidationError
 that names the first rule broken and the vertices. The edges are read once, in blocks, by a few threads; beyond
@@ -91,7 +91,7 @@ def verify_search(
     threads: int | None = None,
     memory_budget: str | int | None = None,
 ) -> Validation:
-    """Judge parent and level in store order.
+    """Validate parents and levels in store order.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def verify_search(
 
 
 def validation_bytes(store: CSRStore) -> int:
-    """Return what one thread that judges a search of `store` holds beside its parents and levels."""
+    """Return what one thread that validates a search of `store` holds beside its parents and levels."""
     return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store)
 
 
@@ -172,7 +172,7 @@ def verify_bfs(
     graph: CSRStore | str | os.PathLike[str], result: BFSResult, *, resources: Resources | None = None,
     memory_budget: str | int | None = None,
 ) -> Validation:  # fmt: skip
-    """Judge the result of `oocgraph.bfs`: its tree, its levels and what it counts.
+    """Validate the result of `oocgraph.bfs`: its tree, its levels and what it counts.
 
     Parameters
     ----------

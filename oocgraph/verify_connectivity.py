@@ -1,4 +1,4 @@
-"""Judges connected components: every edge is read once, and joined by one thread, sharing no code with what is judged.
+"""Validation of connected components: every edge is read once and joined by one thread, without any code of the algorithm.
 
 In: a graph, and the components in store order (or a `ComponentsResult`). Out: nothing, or ValidationError that names the first rule broken
 and the vertices. The rules:

@@ -24,7 +24,7 @@ IMPORTED = (
     "distributed.cli.dask_worker",
     "oocgraph.cluster.worker",
     "oocgraph.cluster.worker_forest",
-    "oocgraph.cluster.worker_members",
+    "oocgraph.cluster.worker_parts",
     "oocgraph.cluster.worker_product",
     "oocgraph.cluster.worker_ranks",
     "oocgraph.partition.phases",

@@ -2,7 +2,7 @@
 
 In: a graph, sources, a client, and where the result goes: a result store of the user's, one to go on with, or a temporary one. Out: a
 `DaskBFSResult`. The traversal is `oocgraph.engine.levels.iterate`, run by `oocgraph.cluster.searches`; over partitions it is
-`oocgraph.parts.member`, run by `oocgraph.cluster.parts`.
+`oocgraph.parts.loaded_part`, run by `oocgraph.cluster.parts`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: a client of two workers. Out: `Constants`. On the two workers, round after round:
 
 - a path is searched in 2, 4 and 8 parts: a message and hardly an edge in each level, so its time is that of hops;
-- a Kronecker graph is searched in 2 parts: the time its members are busy, less that of a step that has nothing to do, is that of edges
+- a Kronecker graph is searched in 2 parts: the time its parts are busy, less that of a step that has nothing to do, is that of edges
   and vertices, with both workers at it at the same time;
 - messages of 8 bytes and of 8 MiB go from one worker to the other.
 
@@ -38,8 +38,8 @@ NUM_WORKERS = 2
 PATH_VERTICES = 40
 """Of the path: about so many levels."""
 
-NUM_MEMBERS = (2, 4, 8)
-"""On two workers: a step of a member that is not alone on its worker waits for the others."""
+NUM_PARTS = (2, 4, 8)
+"""On two workers: a step of a part that is not alone on its worker waits for the others."""
 
 SCALE = 19
 """Of the Kronecker graph: 8 M stored edges for each worker, 10 ms in the largest level, beside a hop's 5 to 15."""
@@ -98,7 +98,7 @@ class Calibration:
             path = build_csr((np.arange(PATH_VERTICES - 1), np.arange(1, PATH_VERTICES)), folder / "path.zarr")
             self._paths = [
                 self._open.enter_context(open_partitioned(path, "1d", Resources(num_partitions=number, client=client)))
-                for number in NUM_MEMBERS
+                for number in NUM_PARTS
             ]
             kron = generate_kronecker(scale, folder / "kron.zarr")
             self._kron = self._open.enter_context(open_partitioned(kron, "1d", Resources(num_partitions=NUM_WORKERS, client=client)))
@@ -116,7 +116,7 @@ class Calibration:
         self._open.close()
 
     def _work_terms(self) -> Array:
-        """Edges, vertices, messages and bytes of the busiest member in each iteration on the Kronecker graph: (n, 4)."""
+        """Edges, vertices, messages and bytes of the busiest part in each iteration on the Kronecker graph: (n, 4)."""
         store, found = self._kron.store, self._kron.search(np.array([0]))
         counter = TrafficCounter(store, found.level, found.depth + 1)
         counts = counter.count(NUM_WORKERS)
@@ -143,4 +143,4 @@ class Calibration:
             STORED, edge_seconds=edge, vertex_seconds=vertex, message_seconds=message, byte_seconds=byte,
             start_hops=max(0.0, float(np.median(first / hops)) - 1),
         )  # fmt: skip
-        return fit_hops(np.array(NUM_MEMBERS, np.float64), np.maximum(hops - message, 1e-6), found)
+        return fit_hops(np.array(NUM_PARTS, np.float64), np.maximum(hops - message, 1e-6), found)

@@ -154,7 +154,7 @@ def pagerank(
         stored_rank=state.rank,
         ids=VertexIds(store),
         isolated_scale=1.0 if np.isnan(state.isolated_scale) else state.isolated_scale,
-        personalization=run.wanted.by_id,
+        personalization=run.personalization.by_id,
         damping=damping,
         tol=tol,
         weights=column,
@@ -179,7 +179,7 @@ class _Run:
         It ends when the ranks change by less, or after so many iterations.
     steps
         Metrics of its iterations.
-    wanted
+    personalization
         Personalization; `begin` sets it.
     """
 
@@ -193,9 +193,9 @@ class _Run:
 
     def begin(self) -> None:
         """Read the personalization, and open the checkpoint."""
-        self.wanted = personalization_of(self._options.store, self._options.personalization)
+        self.personalization = personalization_of(self._options.store, self._options.personalization)
         if self._folder is not None:
-            self._saved = _open_checkpoint(self._folder, self._options, self.wanted)
+            self._saved = _open_checkpoint(self._folder, self._options, self.personalization)
 
     def resumed(self) -> RankState | None:
         """Return the state that the checkpoint holds; None where there is none."""
@@ -247,8 +247,8 @@ def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened,
     charge_personalization(store, options.personalization, budget)
     run.begin()
     ranking = Ranking(
-        store, budget, damping=options.damping, column=column, wanted=run.wanted, threads=threads, precision=options.precision,
-        open_edges=opened.edges,
+        store, budget, damping=options.damping, column=column, personalization=run.personalization, threads=threads,
+        precision=options.precision, open_edges=opened.edges,
     )  # fmt: skip
     ranking.begin(run.resumed())
     load_seconds = perf_counter() - start
@@ -288,17 +288,17 @@ def _measured_step(ranking: Ranking) -> RankIteration:
     )
 
 
-def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, wanted: Personalization) -> RankCheckpoint:
+def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, personalization: Personalization) -> RankCheckpoint:
     """Return the checkpoint of this run: what the ranks of an iteration depend on tells it from others."""
     store, column = options.store, options.column
-    personalization = None if wanted.by_id is None else format(google_crc32c.extend(0, wanted.by_id.view(np.uint8)), "08x")
+    by_id = personalization.by_id
     run = {
         "graph": graph_fingerprint(store),
         "damping": options.damping,
         "weights": column,
         "checksum of the weights": None if column is None else column_fingerprint(store, f"out/{column}"),
         "precision": options.precision,
-        "checksum of the personalization": personalization,
+        "checksum of the personalization": None if by_id is None else format(google_crc32c.extend(0, by_id.view(np.uint8)), "08x"),
     }
     return RankCheckpoint(folder, run)
 

@@ -92,5 +92,5 @@ def chosen_column(store: CSRStore, weight: str | bool | None) -> str | None:
 
 def result_bytes(store: CSRStore, given: Any) -> int:
     """Return what is held when the ranks are written: ranks, the personalization by input id, and what the writer takes."""
-    wanted = 0 if given is None else 8 * store.attributes.num_input_vertices
-    return 8 * store.num_vertices + wanted + SLACK_BYTES + writing_bytes(store)
+    personalization = 0 if given is None else 8 * store.attributes.num_input_vertices
+    return 8 * store.num_vertices + personalization + SLACK_BYTES + writing_bytes(store)

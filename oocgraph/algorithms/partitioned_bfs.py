@@ -2,7 +2,7 @@
 
 In: a graph, and ``1d``, ``2d`` or partitions that were made before. Out: a `PartitionedGraph`, a runtime like others, whose searches also
 count messages.
-`oocgraph.parts.member` is the algorithm; it runs in this process (`oocgraph.parts.partitioned`) or on a Dask cluster
+`oocgraph.parts.loaded_part` is the algorithm; it runs in this process (`oocgraph.parts.partitioned`) or on a Dask cluster
 (`oocgraph.cluster.parts`). Partitions of ``1d`` and ``2d`` are made first, beside the graph, and go with the search.
 
 References
@@ -35,7 +35,7 @@ from oocgraph.memory import Budget
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
 from oocgraph.partition.policies import DIMENSIONS, Dimension, named_policy
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
-from oocgraph.parts.member_sizes import most_search_bytes
+from oocgraph.parts.part_sizes import most_search_bytes
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search

@@ -3,10 +3,10 @@
 In: a graph, numbers of workers, memory of each. Out: `BFSPlan`. Nothing is partitioned and no cluster is needed:
 
 1. One real search in this process gives every vertex its level, so the frontier of every iteration.
-2. For each number of sets, vertices are put into the sets of the real partitions, and what each pair of members would exchange at each
+2. For each number of sets, vertices are put into the sets of the real partitions, and what each pair of parts would exchange at each
    level is counted in the lists of all vertices (`oocgraph.parts.traffic_counts`).
 3. Bytes and messages follow by the formulas of real messages (`oocgraph.plan.traffic`), time by measured constants
-   (`oocgraph.plan.timing`), memory by the charges of real members (`oocgraph.parts.member_sizes`).
+   (`oocgraph.plan.timing`), memory by the charges of real parts (`oocgraph.parts.part_sizes`).
 
 The volumes are those of Buluç and Madduri, "Parallel Breadth-First Search on Distributed Memory Systems", SC 2011, section 5, which models
 them for random graphs. Differs from it in: what is modelled is this graph, hubs and all, and this implementation.
@@ -27,7 +27,7 @@ from oocgraph.engine.levels import search
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
 from oocgraph.partition.policies import DIMENSIONS, Dimension, grid_columns
-from oocgraph.parts.member_sizes import worker_bytes
+from oocgraph.parts.part_sizes import worker_bytes
 from oocgraph.parts.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes
 from oocgraph.plan.fitting import check_fit
 from oocgraph.plan.forecast import BFSPlan, PlannedBFS, iteration_load, plan_case, shape_of
@@ -224,7 +224,7 @@ def _case(
     one: _Found, found: Sequence[_Found], level_vertices: Array, memory_bytes: int, *, threads: int, constants: Constants
 ) -> PlannedBFS:
     """Predict one case, and compare its memory with that of the others of its dimension."""
-    others = {other.shape.num_members: other.needed for other in found if other.dimension == one.dimension}
+    others = {other.shape.num_parts: other.needed for other in found if other.dimension == one.dimension}
     verdict = check_fit(memory_bytes, *one.needed, others)
     return plan_case(
         one.dimension, one.shape, one.load, level_vertices, constants=constants, threads=threads, needed=one.needed, verdict=verdict

@@ -2,7 +2,7 @@
 
 In: a store and how to measure. Out: a `Report`. Each round runs ours, from the store to the components in memory, ours again on a graph
 that is opened (`resident`: planes and edges are in memory, as those of a peer), then every peer on the graph that it holds; ratios are made
-inside a round and the median of the rounds counts. The last result is judged by `verify_components`.
+inside a round and the median of the rounds counts. The last result is validated by `verify_components`.
 """
 
 from __future__ import annotations

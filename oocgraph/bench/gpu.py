@@ -69,7 +69,7 @@ def bench_gpu(
     prepared_vertices
         Of the graph of which a dependency subgraph is made.
     emulated
-        `device` only executes kernels on the processor: its times are not judged.
+        `device` only executes kernels on the processor: its times are not compared.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Bandwidths of a GPU's memory and link, by which the times of searches on it are judged.
+"""Bandwidths of a GPU's memory and link, with which the times of searches on it are compared.
 
 In: a device. Out: bytes per second, by the device's own events.
 """

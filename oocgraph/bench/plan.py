@@ -1,6 +1,6 @@
 """What `oocgraph.plan_bfs` predicts beside what real searches over real partitions send, and on two workers how long they take.
 
-In: a graph. Out: a `Report` with a `Compared` for each case. Bytes and messages do not depend on where members are, so those searches run
+In: a graph. Out: a `Report` with a `Compared` for each case. Bytes and messages do not depend on where parts are, so those searches run
 in this process. Times are of two worker processes of one thread, by constants that are measured on the same two, in turn with the searches.
 """
 
@@ -52,7 +52,7 @@ class Compared:
     Attributes
     ----------
     dimension, num_workers
-        ``1d`` or ``2d``; members.
+        ``1d`` or ``2d``; parts.
     bytes_ratio, messages_ratio, seconds_ratio
         Predicted by measured, of the whole search; None where nothing was sent, or not timed.
     iterations
@@ -83,7 +83,7 @@ def bench_plan(
     store
         The graph.
     workers
-        Numbers of members whose messages are counted.
+        Numbers of parts whose messages are counted.
     source
         User id; None: the vertex that has most edges.
     timed

@@ -1,4 +1,4 @@
-"""One account of a worker's memory: what searches, members of traversals, partitionings and products have reserved, each knowing of all.
+"""One account of a worker's memory: what searches, parts of traversals, partitionings and products have reserved, each knowing of all.
 
 In: what a worker may hold, and reservations. Out: a `Budget` whose baseline contains what others have reserved, touched or not.
 """

@@ -1,8 +1,8 @@
-"""Traversals over the parts of a graph on a Dask cluster: each member's state stays in one worker, messages go from worker to worker.
+"""Traversals over the parts of a graph on a Dask cluster: each part's state stays in one worker, messages go from worker to worker.
 
 In: a client, partitions that every worker sees. Out: `PartitionedClusterRuntime`, loaded once, that runs any number of searches. There may
-be more members than workers. An iteration is two steps of every member (`oocgraph.cluster.supersteps`), or one where nothing is broadcast
-(`oocgraph.cluster.worker_members`). Nothing is logged: when a worker is lost, its members are placed again and the search begins again.
+be more parts than workers. An iteration is two steps of every part (`oocgraph.cluster.supersteps`), or one where nothing is broadcast
+(`oocgraph.cluster.worker_parts`). Nothing is logged: when a worker is lost, its parts are placed again and the search begins again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.closing import Closing
-from oocgraph.cluster import worker_members as members
+from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
@@ -28,11 +28,11 @@ from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
 from oocgraph.cluster.worker import forget, with_plugin
-from oocgraph.cluster.worker_members import Hop, MembersSpec, StepReport
+from oocgraph.cluster.worker_parts import Hop, PartsSpec, StepReport
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
-from oocgraph.parts.member import ASKED_VERTICES
+from oocgraph.parts.loaded_part import ASKED_VERTICES
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, PartMetrics, Search, by_worker
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -70,7 +70,7 @@ class PartitionedClusterRuntime(Closing):
     StoreError
         A worker cannot open the partitions.
     BudgetError
-        A worker cannot hold its members, which the message names, or the client not the result.
+        A worker cannot hold its parts, which the message names, or the client not the result.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PartitionedClusterRuntime(Closing):
         self.session, self._open = session, ExitStack()
         self._open.enter_context(session)
         fingerprint = graph_fingerprint(store)
-        spec = MembersSpec(
+        spec = PartsSpec(
             url=url_for_workers(store), fingerprint=fingerprint,
             num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
             check_pages=partitions.check_pages,
@@ -95,7 +95,7 @@ class PartitionedClusterRuntime(Closing):
         self.searching = threading.Lock()
         try:
             with session.loss_reported():
-                self.placement = Placement(session, spec, session.find_workers(store.url, fingerprint, result_folder), members.acquire)
+                self.placement = Placement(session, spec, session.find_workers(store.url, fingerprint, result_folder), worker_parts.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.placement.load(self._watch)
         except BaseException:
@@ -204,7 +204,7 @@ class _Traversal(Program[Outcome]):
             self._session.tell_all(forget, self.search)
 
     def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a member does in a step: `worker_members.take_step`."""
+        """Return what a part does in a step: `worker_parts.take_step`."""
         if self._runtime.has_broadcast:
             level, expand = (step + 1) // 2, step % 2 == 1
             apply, broadcast = step > 0 and not expand, not expand and level < self._last_level
@@ -216,7 +216,7 @@ class _Traversal(Program[Outcome]):
             search=self.search, name=self.name, epoch=self.epoch, lease=self._session.lease, number=step, sources=sources, apply=apply,
             expand=expand, broadcast=broadcast,
         )  # fmt: skip
-        return with_plugin, (members.take_step, partition, hop)
+        return with_plugin, (worker_parts.take_step, partition, hop)
 
     def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
         """Put together the metrics of a level; True of the last."""
@@ -240,7 +240,7 @@ class _Traversal(Program[Outcome]):
         return not self._frontier or len(self._iterations) >= self._last_level
 
     def finish(self) -> Outcome:
-        """Have the members send what they have found."""
+        """Have the parts send what they have found."""
         seconds = time.perf_counter() - self._began
         self._take(self._pieces())
         busy = {worker: one.busy_seconds for worker, one in by_worker(self._iterations).items()}
@@ -268,13 +268,13 @@ class _Traversal(Program[Outcome]):
         return Iteration(level, "push", reason, self._frontier, 0, seconds, read, parts=parts, exchanged=tuple(exchanged))
 
     def _pieces(self) -> Iterator[tuple[Array, Array]]:
-        """Fetch levels and parents of some vertices of all members at once, and put them in store order."""
+        """Fetch levels and parents of some vertices of all parts at once, and put them in store order."""
         runtime = self._runtime
         for first in range(0, runtime.num_vertices, ASKED_VERTICES):
             stop = min(runtime.num_vertices, first + ASKED_VERTICES)
             level, parent = np.full(stop - first, UNREACHED, np.int32), np.full(stop - first, no_parent(runtime.dtype), runtime.dtype)
             asked = {
-                self._session.submit(address, with_plugin, members.collect, p, self.search, self._session.lease, first, stop): address
+                self._session.submit(address, with_plugin, worker_parts.collect, p, self.search, self._session.lease, first, stop): address
                 for p, address in enumerate(self._placement.addresses)
             }
             for ids, parents, levels in self._session.gather(asked):

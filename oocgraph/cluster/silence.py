@@ -1,7 +1,7 @@
 """Workers that stay silent while their connections stay open: stopped, swapped out, or on a host that nothing reaches any more.
 
-In: a Dask client, how long a worker may be silent. Out: the scheduler has removed a worker that was silent for longer, and whoever
-waits for it learns of that as of a worker that was killed. Dask's own limit (``distributed.scheduler.worker-ttl``, five minutes)
+In: a Dask client, how long a worker may be silent. Out: the scheduler has removed a worker that was silent for longer, which
+looks to those that wait for it as if it had been killed. Dask's own limit (``distributed.scheduler.worker-ttl``, five minutes)
 compares times of day, which jump when a clock is set; here a heartbeat is new when the scheduler's note of it has changed, and
 the time between two looks is counted for no more than it should be: a client that was itself stopped blames no worker.
 """

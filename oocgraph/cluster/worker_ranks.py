@@ -220,7 +220,7 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
         rows, jumps, began, device = there.shares[p], there.jumps, time.perf_counter(), device_bytes_read()
         requested = rows.edges.bytes_requested
         share = in_precision(there.share, single=state.single)
-        first = 1 / max(1, jumps.wanted.num_ids)
+        first = 1 / max(1, jumps.personalization.num_ids)
         for q, (a, z) in enumerate(there.ranges):
             share[a:z] = 0
             np.divide(before[q].rank if before else first, there.strength[a:z], out=share[a:z], where=there.strength[a:z] > 0)

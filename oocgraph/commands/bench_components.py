@@ -19,7 +19,7 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars, 
 @folder_option("--scratch", "Folder for a peer's graph.")
 @json_option
 def bench_components(graph: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
-    """Time the connected components of GRAPH, from the store on; the result is judged, an invalid one is exit code 1.
+    """Time the connected components of GRAPH, from the store on; the result is validated; an invalid one is exit code 1.
 
     ratio_to_peer_1 is the median over the rounds of our seconds by the peer's, which holds the graph in memory; of GAPBS, peer 2 is on
     the degree-ordered graph. plane_bytes are read in order; list_fraction is what was read beside them, by all edge bytes.

@@ -15,7 +15,7 @@ from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 @click.command("plan")
 @graph_argument
 @click.option(
-    "--workers", metavar="N,N,...", default="4,9,16", show_default=True, callback=check_workers, help="Numbers of members in process."
+    "--workers", metavar="N,N,...", default="4,9,16", show_default=True, callback=check_workers, help="Numbers of parts in process."
 )
 @click.option("--source", metavar="ID", help="Vertex to start from.  [default: the one with most edges]")
 @click.option("--timed/--not-timed", default=True, help="Also search with two worker processes, for the time.  [default: timed]")
@@ -43,7 +43,7 @@ def bench_plan(graph: str, *, as_json: bool, source: str | None, **options: Any)
     names = ("dimension", "num_workers", "bytes_ratio", "messages_ratio", "seconds_ratio")
     print_table({name: case[name] for name in names} for case in metrics["cases"])
     for case in metrics["cases"]:
-        click.echo(f"{case['dimension']} with {case['num_workers']} members")
+        click.echo(f"{case['dimension']} with {case['num_workers']} parts")
         shown = case["iterations"][:SHOWN_LEVELS]
         print_table({name: value for name, value in one.items() if value is not None} for one in shown)
         if len(case["iterations"]) > len(shown):

@@ -35,7 +35,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
-@click.option("--validate", is_flag=True, help="Judge the result by Graph500's rules; an invalid one is an error.")
+@click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
 @click.option("--out", metavar="FILE", help="Write vertices, level and parent: .zarr, .parquet or .csv.")
 @overwrite_option
 @cluster_options
@@ -57,7 +57,7 @@ def bfs(
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
-    whose members tell each other what they find; making them is the set-up.
+    whose parts tell each other what they find; making them is the set-up.
 
     Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.

@@ -86,9 +86,9 @@ def pagerank(
     place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    wanted = _wanted(VertexIds(store), personalized) if personalized else None
+    personalization = _personalization(VertexIds(store), personalized) if personalized else None
     tell_cold_kernels("pagerank")
-    options |= {"weight": False if unweighted else weight, "personalization": wanted}
+    options |= {"weight": False if unweighted else weight, "personalization": personalization}
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress, setting("precision", precision):
         result = rank(store, resources=replace(resources, client=client), progress=progress, **options)
         result_seconds = _write(result, out, overwrite=overwrite)
@@ -102,7 +102,7 @@ def pagerank(
         print_table({"vertex": str(vertex), "rank": value} for vertex, value in best)
 
 
-def _wanted(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:
+def _personalization(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:
     """Return the personalization: each text is an id, or an id, "=" and a number; an id may hold "=" itself.
 
     Raises
@@ -112,7 +112,7 @@ def _wanted(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:
     """
     from oocgraph.errors import VertexNotFoundError
 
-    wanted: dict[Any, float] = {}
+    personalization: dict[Any, float] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
         try:
@@ -123,8 +123,8 @@ def _wanted(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:
                 raise
             value = _number(text, number)
         (vertex,) = ids.parse(name).tolist()
-        wanted[vertex] = wanted.get(vertex, 0.0) + value
-    return wanted
+        personalization[vertex] = personalization.get(vertex, 0.0) + value
+    return personalization
 
 
 def _number(text: str, number: str) -> float:

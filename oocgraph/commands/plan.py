@@ -44,7 +44,7 @@ def plan(
 ) -> None:
     """Predict searches of the graph store GRAPH over 1D and 2D partitions: bytes, messages and time of each iteration, and memory.
 
-    Nothing is partitioned and no cluster is needed. One real search in this process gives the frontiers; what members would exchange is
+    Nothing is partitioned and no cluster is needed. One real search in this process gives the frontiers; what parts would exchange is
     counted in the lists of all vertices. Bytes are those of messages, without what a transport adds; time is by constants that were
     measured on the project's machine, or on this one (--calibrate). Counts that do not fit memory are refused: name fewer workers.
     """

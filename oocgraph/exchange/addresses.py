@@ -1,13 +1,13 @@
-"""Who mirrors what, as one member of a partitioned graph knows it: the lists by which messages name vertices.
+"""Who mirrors what, as one part of a partitioned graph knows it: the lists by which messages name vertices.
 
-In: the parts of a graph (`oocgraph.store.partitions`). Out: `Addresses` of one of them. For each pair of members there is a list, known
+In: the parts of a graph (`oocgraph.store.partitions`). Out: `Addresses` of one of them. For each pair of parts there is a list, known
 to both and never sent: the vertices that p mirrors and q owns, ascending by their number in the graph. Candidates go by this list from
 p to q; the new frontier goes from q to p by the part of it that has out-edges at p. CuSP calls this memoised addresses.
 
-A member's places (see `oocgraph.kernels.traverse`) are its lists of all peers one after the other, each from a multiple of 64 on.
+A part's places (see `oocgraph.kernels.traverse`) are its lists of all peers one after the other, each from a multiple of 64 on.
 
 Hoang, Dathathri, Gill, Pingali, "CuSP", IPDPS 2019; Dathathri et al., "Gluon", PLDI 2018, section 4 (temporal invariance of
-addresses). Differs from them in that nothing is sent at the set-up: the parts are files that every member can read.
+addresses). Differs from them in that nothing is sent at the set-up: the parts are files that every part can read.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class PartLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """The memoised lists of one member.
+    """The memoised lists of one part.
 
     Attributes
     ----------
-    first, length : (num_members + 1,), (num_members,) int64
+    first, length : (num_parts + 1,), (num_parts,) int64
         Places of the mirrors here whose masters peer q has: ``first[q] .. first[q] + length[q] - 1``.
     place_of : (num_mirrors,) uint32
         Place of each mirror.
@@ -95,7 +95,7 @@ class Addresses:
         For each peer p: the slot here of each vertex of the list that p sends candidates by.
     copy_first, copy_place : (num_slots + 1,) int64, (num_copies,) uint32
         Of each slot, the places of its mirrors that have out-edges.
-    cast_first, cast_length : (num_members + 1,), (num_members,) int64
+    cast_first, cast_length : (num_parts + 1,), (num_parts,) int64
         Places of those, by peer.
     row_of : tuple of (n,) uint32
         For each peer q: the row here of each vertex of the list that q sends its new frontier by.
@@ -123,7 +123,7 @@ class Addresses:
 
     @property
     def num_copies(self) -> int:
-        """Mirrors with out-edges that other members have of the masters here."""
+        """Mirrors with out-edges that other parts have of the masters here."""
         return int(self.copy_place.size)
 
     @property
@@ -139,9 +139,9 @@ class MirrorCounts:
 
     Attributes
     ----------
-    mirrors : (num_members, num_members) int64
+    mirrors : (num_parts, num_parts) int64
         ``[p, q]``: mirrors that p has of q's masters: candidates that p may send to q in a whole search.
-    broadcasts : (num_members, num_members) int64
+    broadcasts : (num_parts, num_parts) int64
         ``[p, q]``: those of them that have out-edges: vertices that q may tell p of in a whole search.
     """
 
@@ -153,10 +153,10 @@ class MirrorCounts:
         return int(self.broadcasts[:, p].sum())
 
     def address_bytes(self, part: PartLike) -> int:
-        """Bytes of a member's `Addresses`."""
-        p, members = part.index, self.mirrors.shape[0]
+        """Bytes of a part's `Addresses`."""
+        p, num_parts = part.index, self.mirrors.shape[0]
         named = part.num_mirrors + int(self.mirrors[:, p].sum()) + self.num_copies(p) + int(self.broadcasts[p].sum())
-        return int(4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * members + 2))
+        return int(4 * named + 8 * (part.num_masters + part.num_isolated + 1) + 8 * (4 * num_parts + 2))
 
     def making_bytes(self, parts: Sequence[PartLike], p: int) -> int:
         """Bytes that `make_addresses` takes beside what it returns: ids, owners and permutations of one part after the other."""
@@ -172,18 +172,18 @@ class MirrorCounts:
 
 def count_mirrors(parts: Sequence[PartLike], group: str) -> MirrorCounts:
     """Count who mirrors how many of whose masters: reads the owners and row pointers of all mirrors, 13 bytes each, part by part."""
-    members = len(parts)
-    mirrors, broadcasts = np.zeros((2, members, members), np.int64)
+    num_parts = len(parts)
+    mirrors, broadcasts = np.zeros((2, num_parts, num_parts), np.int64)
     for p, part in enumerate(parts):
         if part.num_mirrors:
             owner = part.mirror_owner()
-            mirrors[p] = np.bincount(owner, minlength=members)
-            broadcasts[p] = np.bincount(owner[_have_edges(part, group)], minlength=members)
+            mirrors[p] = np.bincount(owner, minlength=num_parts)
+            broadcasts[p] = np.bincount(owner[_have_edges(part, group)], minlength=num_parts)
     return MirrorCounts(mirrors, broadcasts)
 
 
 def make_addresses(parts: Sequence[PartLike], p: int, group: str) -> Addresses:
-    """Make the lists of member p: reads ids, owners and row pointers of all parts.
+    """Make the lists of part p: reads ids, owners and row pointers of all parts.
 
     Parameters
     ----------
@@ -232,9 +232,9 @@ def _aligned(length: Array) -> Array:
     return np.concatenate([[0], np.cumsum(-(-length // ALIGNMENT) * ALIGNMENT)]).astype(np.int64)
 
 
-def _places(owner: Array, num_members: int) -> tuple[Array, Array, Array]:
+def _places(owner: Array, num_parts: int) -> tuple[Array, Array, Array]:
     """Return place of each mirror, where each list begins, and the lengths of the lists."""
-    length = np.bincount(owner, minlength=num_members).astype(np.int64)
+    length = np.bincount(owner, minlength=num_parts).astype(np.int64)
     first = _aligned(length)
     order = np.argsort(owner, kind="stable")
     places = np.empty(owner.size, np.uint32)
@@ -243,7 +243,7 @@ def _places(owner: Array, num_members: int) -> tuple[Array, Array, Array]:
 
 
 def _mirrored(parts: Sequence[PartLike], p: int, group: str) -> Iterator[tuple[Array, Array]]:
-    """Yield, of each member, the slots at p of its mirrors there, and whether each has edges there."""
+    """Yield, of each part, the slots at p of its mirrors there, and whether each has edges there."""
     mine = parts[p]
     masters, isolated = mine.global_id()[: mine.num_masters], mine.isolated_masters()
     for q, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""Messages between two members of a partitioned traversal: some vertices of a list that both know, with parents or without.
+"""Messages between two parts of a partitioned traversal: some vertices of a list that both know, with parents or without.
 
 In: places that were noted in any order (see `oocgraph.exchange.addresses`). Out: for each peer that is concerned a `Message`, whose
 vertices are a list of positions or a bitmap, whichever is fewer bytes (`oocgraph.partition.message_size` has the formulas). A list keeps
@@ -70,7 +70,7 @@ def pack_messages(places: Array, first: Array, length: Array, words: Array, valu
     ----------
     places : (n,) uint32
         Distinct, in any order.
-    first, length : (num_members + 1,), (num_members,) int64
+    first, length : (num_parts + 1,), (num_parts,) int64
         Where the list of each peer begins among the places, and its length.
     words : (num_places / 64,) uint64
         Clear, before and after.

@@ -242,20 +242,20 @@ def _npz(job: Job, file: Path, column: str | None) -> None:
     a, rows = job.store.attributes, job.rows("out", column)
     kind = np.dtype("<i4" if max(rows.num_rows, a.num_stored_edges) < 2**31 else "<i8")
     data = np.dtype(np.float32) if column is None else job.store.array(f"out/{column}").dtype
-    spool = file.with_name("values")
+    values_file = file.with_name("values")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         _member(archive, "format", np.dtype("S3"), (), [np.array(b"csr")])
         _member(archive, "_is_array", np.dtype(bool), (), [np.array(True)])
         _member(archive, "shape", np.dtype("<i8"), (2,), [np.array([rows.num_rows] * 2, np.int64)])
         _member(archive, "indptr", kind, (rows.num_rows + 1,), rows.offsets())
-        with spool.open("w+b") as values:
-            _member(archive, "indices", kind, (a.num_stored_edges,), _spooling(rows.entries(job.counter(a.num_stored_edges)), values))
+        with values_file.open("w+b") as values:
+            _member(archive, "indices", kind, (a.num_stored_edges,), _saving_values(rows.entries(job.counter(a.num_stored_edges)), values))
             values.seek(0)
             _member(archive, "data", data, (a.num_stored_edges,), _values(values, data, a.num_stored_edges, ones=column is None))
-    spool.unlink()
+    values_file.unlink()
 
 
-def _spooling(entries: Iterable[tuple[Array, Array | None]], values: IO[bytes]) -> Iterator[Array]:
+def _saving_values(entries: Iterable[tuple[Array, Array | None]], values: IO[bytes]) -> Iterator[Array]:
     """Pass the neighbours on and put the values aside: a zip takes one member at a time."""
     for neighbours, data in entries:
         if data is not None:

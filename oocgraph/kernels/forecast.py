@@ -1,8 +1,8 @@
 """Kernels that count what a partitioned traversal would send, from levels that are known and the rows of all vertices.
 
 Vertices are in sets. A *candidate* is a vertex v that an iteration finds from a set of which no earlier iteration has found it: the
-smallest level among v's in-neighbours in that set, whatever v's own level. It is sent from the set's member to v's, at most once for each
-vertex and set in a whole search. A *broadcast* is a vertex that its set's member sends to a column that has out-edges of it.
+smallest level among v's in-neighbours in that set, whatever v's own level. It is sent from the set's part to v's, at most once for each
+vertex and set in a whole search. A *broadcast* is a vertex that its set's part sends to a column that has out-edges of it.
 
 Counts are kept by the level of the frontier and by pair.
 """
@@ -76,7 +76,7 @@ def count_broadcasts(
     lengths : (num_sets * num_columns,) int64
         Vertices of the set that have an out-edge in the column, where their master is not. Changed.
     work : (num_sets * num_columns,) int64
-        Edges of each member. Changed.
+        Edges of each part. Changed.
     """
     mark = np.full(num_columns, -1, np.int64)
     for i in range(indptr.size - 1):

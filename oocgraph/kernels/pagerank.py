@@ -42,9 +42,9 @@ def _sum(indices: Any, values: Any, share: Any, begin: Any, end: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _finish(r: Any, total: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, share: Any) -> Any:
+def _finish(r: Any, total: Any, damping: Any, jump: Any, teleport: Any, rank: Any, strength: Any, share: Any) -> Any:
     """Set the rank and the share of row r, whose in-neighbours' shares sum up to `total`; return its change, and its rank if it dangles."""
-    new = damping * total + (jump if wanted is None else jump * wanted[r])
+    new = damping * total + (jump if teleport is None else jump * teleport[r])
     change = abs(new - rank[r])
     rank[r] = new
     if strength[r] > 0:
@@ -57,7 +57,7 @@ def _finish(r: Any, total: Any, damping: Any, jump: Any, wanted: Any, rank: Any,
 @nb.njit(nogil=True, cache=True)
 def pull_ranks(
     first_row_partial: Any, pointers: Any, start: Any, stop: Any, indices: Any, values: Any, share: Any, damping: Any, jump: Any,
-    wanted: Any, rank: Any, strength: Any, new_share: Any, sums: Any,
+    teleport: Any, rank: Any, strength: Any, new_share: Any, sums: Any,
 ) -> None:  # fmt: skip
     """Make the new ranks of a piece's rows.
 
@@ -75,8 +75,8 @@ def pull_ranks(
         Of the iteration before.
     damping : float
     jump : float
-        What each vertex gets whatever its neighbours; times `wanted`, where that is given.
-    wanted : (num_rows,) float64, or None
+        What each vertex gets whatever its neighbours; times `teleport`, where that is given.
+    teleport : (num_rows,) float64, or None
         Personalization.
     rank, strength, new_share : (num_rows,)
         Of the piece's rows: float64, written; sum of the weights of out-edges, any dtype; float32 or float64, written.
@@ -92,7 +92,7 @@ def pull_ranks(
         elif pointers[r + 1] > stop:
             sums[CARRY_LAST] += total
         else:
-            moved, lost = _finish(r, total, damping, jump, wanted, rank, strength, new_share)
+            moved, lost = _finish(r, total, damping, jump, teleport, rank, strength, new_share)
             change += moved
             dangling += lost
     sums[CHANGE] += change
@@ -100,7 +100,9 @@ def pull_ranks(
 
 
 @nb.njit(nogil=True, cache=True)
-def finish_rows(rows: Any, totals: Any, damping: Any, jump: Any, wanted: Any, rank: Any, strength: Any, new_share: Any, sums: Any) -> None:
+def finish_rows(
+    rows: Any, totals: Any, damping: Any, jump: Any, teleport: Any, rank: Any, strength: Any, new_share: Any, sums: Any
+) -> None:
     """Make the new ranks of rows that were cut, as `pull_ranks` makes the others.
 
     Parameters
@@ -111,7 +113,7 @@ def finish_rows(rows: Any, totals: Any, damping: Any, jump: Any, wanted: Any, ra
         Sums of their in-neighbours' shares.
     """
     for i in range(rows.size):
-        moved, lost = _finish(rows[i], totals[i], damping, jump, wanted, rank, strength, new_share)
+        moved, lost = _finish(rows[i], totals[i], damping, jump, teleport, rank, strength, new_share)
         sums[CHANGE] += moved
         sums[DANGLING] += lost
 

@@ -1,6 +1,6 @@
-"""Kernels of a traversal over one member of a partitioned graph: expand rows, pack and unpack messages, apply candidates.
+"""Kernels of a traversal over one part of a partitioned graph: expand rows, pack and unpack messages, apply candidates.
 
-A *local vertex* is a row of the member's CSR (masters, then mirrors) or, behind the rows, a master without a row; `seen` has a bit for
+A *local vertex* is a row of the part's CSR (masters, then mirrors) or, behind the rows, a master without a row; `seen` has a bit for
 each. A *slot* is a master: those with rows first, then those without, so slot s is local vertex s, or ``s + num_rows - num_masters``.
 A *place* is a vertex of the memoised list of some peer: the lists of all peers one after the other, each from a multiple of 64 on
 (``first[q] .. first[q + 1] - 1``), so that the bitmap of one peer is whole words of the bitmap over all places.

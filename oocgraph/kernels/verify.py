@@ -1,4 +1,4 @@
-"""The compiled rules of a breadth-first search tree. Nothing here is shared with the search that it judges.
+"""The compiled rules of a breadth-first search tree. Nothing here is shared with the search.
 
 In: parent and level in store order, levels unsigned with their largest value for "unreached" (255 of uint8; -1 of
 int32 seen as uint32), and blocks of rows. Out: the first violation as (rule, vertex, other vertex), or counts.

@@ -35,7 +35,7 @@ def load_traverse_kernels(graph_dtype: str, local_dtype: str, progress: Progress
 
 
 def call_traverse_kernels(graph_dtype: str, local_dtype: str) -> None:
-    """Call every kernel once on a member of one master and one mirror with an edge between them."""
+    """Call every kernel once on a part of one master and one mirror with an edge between them."""
     ids, edges = np.zeros(2, graph_dtype), np.ones(1, local_dtype)
     queue, places, words = np.zeros(2, np.uint32), np.zeros(64, graph_dtype), np.zeros(1, np.uint64)
     indptr, found, first = np.array([0, 1, 1]), np.zeros(2, np.int64), np.array([0, 64])

@@ -1,6 +1,6 @@
 """Bytes in the messages of a partitioned traversal, for senders and forecasts alike.
 
-In: how many vertices of a memoised list a message names, and the list's length. Out: bytes, and which form is shorter. Two members p and q
+In: how many vertices of a memoised list a message names, and the list's length. Out: bytes, and which form is shorter. Two parts p and q
 know, from the set-up on, the vertices that p mirrors and q owns, ascending (`oocgraph.exchange.addresses`), so a vertex is named by its
 position in that list. A message is a header (number of vertices, form), the positions, and of a candidate its parent's number in the graph:
 
@@ -8,7 +8,7 @@ position in that list. A message is a header (number of vertices, form), the pos
 * new frontier, q to p: once for each mirror that has out-edges at p.
 
 The positions are a list, or a bitmap over the memoised list where that is fewer bytes. No vertices, no message. Kinds of
-messages are named by what their members form: `GATHER` of candidates at the members that own the vertices and `BROADCAST` of the new
+messages are named by what their parts form: `GATHER` of candidates at the parts that own the vertices and `BROADCAST` of the new
 frontier; where masters own all their out-edges (one dimension) there is no broadcast, and candidates go `ALL_TO_ALL`.
 What a transport adds (TCP, Dask's framing) is not counted.
 """

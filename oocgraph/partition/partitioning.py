@@ -3,7 +3,7 @@
 In: a graph, a policy, a executor (`oocgraph.partition.executor`). Out: partitions on disk (`oocgraph.store.partitions`), or nothing at all.
 
 A policy that has a state, or looks at other masters, is worked on in rounds: each reader assigns a fixed number of vertices, then
-all learn what the others have done. All else is done in one go, and then gives the same partitions whoever does it.
+all learn what the others have done. All else is done in one go, and then gives the same partitions wherever it is done.
 
 Hoang, Dathathri, Gill, Pingali, "CuSP: A Customizable Streaming Edge Partitioner for Distributed Graph Analytics", IPDPS 2019, section 4.
 """

@@ -24,7 +24,7 @@ one- and two-dimensional traversals. With P partitions:
   P x 1, which is ``1d``. Where rows are no multiple of columns, a column has a set more than another (3 x 2: two sets and one, so twice
   the edges); 4, 8, 9 and 16 are even.
 
-Counted on a Kronecker graph of scale 18 (173,841 vertices with edges, 7.6 M entries), one search: KiB and messages of all members.
+Counted on a Kronecker graph of scale 18 (173,841 vertices with edges, 7.6 M entries), one search: KiB and messages of all parts.
 
 ==== =============== ==============================
 P    ``1d``          ``2d``: gather, broadcast
@@ -57,7 +57,7 @@ References
 - Tsourakakis, Gkantsidis, Radunovic, Vojnovic: FENNEL: Streaming Graph Partitioning for Massive Scale Graphs. WSDM 2014.
 - Chen, Shi, Chen, Guan, Zang: PowerLyra: Differentiated Graph Computation and Partitioning on Skewed Graphs. EuroSys 2015.
 - Buluç, Madduri: Parallel Breadth-First Search on Distributed Memory Systems. SC 2011, sections 3.1 and 3.2. ``2d`` differs from it in:
-  the diagonal alone owns vertices, so that gathering and dropping the visited is one member's work and one message from each of its column.
+  the diagonal alone owns vertices, so that gathering and dropping the visited is one part's work and one message from each of its column.
 - Yoo, Chow, Henderson, McLendon, Hendrickson, Çatalyürek: A Scalable Distributed Parallel Breadth-First Search Algorithm on
   BlueGene/L. SC 2005.
 - Boman, Devine, Rajamanickam: Scalable Matrix Computations on Large Scale-Free Graphs Using 2D Graph Partitioning. SC 2013.

@@ -1,4 +1,4 @@
-"""The edges of one member of a partitioned graph: all in memory, or blocks of them, the rest read by ranges when they are asked for.
+"""The edges of one part of a partitioned graph: all in memory, or blocks of them, the rest read by ranges when they are asked for.
 
 In: ``indices`` of a part and how many blocks may be held. Out: `LocalEdges.pieces`, which calls a kernel with arrays of edges that
 hold those of some rows. A search asks for each row once, so a block is worth holding because its rows are asked for on
@@ -77,7 +77,7 @@ def staging_bytes(itemsize: int) -> int:
 
 
 class LocalEdges:
-    """Edges of one member.
+    """Edges of one part.
 
     Parameters
     ----------

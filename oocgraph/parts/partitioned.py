@@ -1,11 +1,11 @@
-"""Traversals over the parts of a graph by threads of this process: every member is here, messages change hands in memory.
+"""Traversals over the parts of a graph by threads of this process: every part is here, messages change hands in memory.
 
 In: parts of one graph, a budget that is charged before anything is loaded. Out: `PartitionedRuntime`, on which any number of searches run,
-one at a time. An iteration is the two halves of `oocgraph.parts.member`: all members expand, candidates change hands, all apply, the new
-frontier changes hands. Threads take members, and of a member with many edges ranges of its rows; what is little is done by the
+one at a time. An iteration is the two halves of `oocgraph.parts.loaded_part`: all parts expand, candidates change hands, all apply, the new
+frontier changes hands. Threads take parts, and of a part with many edges ranges of its rows; what is little is done by the
 calling thread. Messages are packed and counted as between machines.
 
-Python is paid in each level for each member, 25 us (2D) to 55 us (1D, more messages): a grid graph of 596 levels took 0.06 s in 2 x 2
+Python is paid in each level for each part, 25 us (2D) to 55 us (1D, more messages): a grid graph of 596 levels took 0.06 s in 2 x 2
 parts, 0.13 s in 4 parts by 1D, 0.26 s in 4 x 4. That is what it takes to pack, count and hand over messages one by one. The search of
 one partition takes many levels in one kernel call, the same graph in 0.003 s (`oocgraph.engine.local`): a graph of high diameter is
 for that.
@@ -25,8 +25,8 @@ from oocgraph.exchange.addresses import PartLike
 from oocgraph.exchange.messages import Message
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
-from oocgraph.parts.member import PIECE_VERTICES, MemberSearch
-from oocgraph.parts.member_set import MemberSet
+from oocgraph.parts.loaded_part import PIECE_VERTICES, PartTraversal
+from oocgraph.parts.local_parts import LocalParts
 from oocgraph.progress import LEVEL, REACHED
 from oocgraph.results.search import Exchanged, Iteration, Search
 from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
@@ -39,7 +39,7 @@ PIECE_BYTES = 64 * PIECE_VERTICES
 
 
 def deliver(sent: Sequence[Mapping[int, Message]]) -> list[dict[int, Message]]:
-    """Turn what each member sends, by receiver, into what each gets, by sender."""
+    """Turn what each part sends, by receiver, into what each gets, by sender."""
     received: list[dict[int, Message]] = [{} for _ in sent]
     for p, messages in enumerate(sent):
         for q, message in messages.items():
@@ -48,7 +48,7 @@ def deliver(sent: Sequence[Mapping[int, Message]]) -> list[dict[int, Message]]:
 
 
 def count_messages(kind: str, sent: Sequence[Mapping[int, Message]]) -> Exchanged:
-    """Count what members send."""
+    """Count what parts send."""
     every = [message for messages in sent for message in messages.values()]
     return Exchanged(kind, sum(message.num_bytes for message in every), len(every))
 
@@ -80,11 +80,11 @@ class PartitionedRuntime(Closing):
         began = time.perf_counter()
         self.num_vertices, self.dtype, self.budget = num_vertices, dtype, budget
         numbers, result = range(len(parts)), (LEVEL_BYTES + dtype.itemsize) * num_vertices + min(PIECE_BYTES, 64 * num_vertices)
-        self.held = MemberSet(
+        self.held = LocalParts(
             parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed, reserved_bytes=result
         )
-        self.members = [self.held.members[p] for p in numbers]
-        self.has_broadcast = any(member.addresses.num_copies for member in self.members)
+        self.loaded = [self.held.loaded[p] for p in numbers]
+        self.has_broadcast = any(loaded.addresses.num_copies for loaded in self.loaded)
         self.lifetime = Lifetime("a partitioned graph")
         self.load_seconds = time.perf_counter() - began
 
@@ -114,7 +114,7 @@ class PartitionedRuntime(Closing):
 
     def _search(self, sources: Array, last_level: int, progress: Progress) -> Search:
         device_began, requested, began = device_bytes_read(), self.held.num_bytes_read, time.perf_counter()
-        searches = [MemberSearch(member, sources) for member in self.members]
+        searches = [PartTraversal(loaded, sources) for loaded in self.loaded]
         iterations: list[Iteration] = []
         frontier = reached = sum(search.num_new for search in searches)
         while frontier and len(iterations) < last_level:
@@ -133,7 +133,7 @@ class PartitionedRuntime(Closing):
             bytes_read=max(requested, device_bytes_read() - device_began), iterations=tuple(iterations),
         )  # fmt: skip
 
-    def _iterate(self, searches: Sequence[MemberSearch], level: int, frontier: int) -> tuple[Iteration, int]:
+    def _iterate(self, searches: Sequence[PartTraversal], level: int, frontier: int) -> tuple[Iteration, int]:
         """Find the next level; returns its metrics and how many vertices it has."""
         began, requested, held = time.perf_counter(), self.held.num_bytes_read, self.held
         news = [search.frontier() for search in searches] if self.has_broadcast else []
@@ -156,7 +156,7 @@ class PartitionedRuntime(Closing):
     def _copies(self, news: Sequence[Mapping[int, Message]]) -> int:
         return sum(message.num_vertices for messages in news for message in messages.values())
 
-    def _assemble(self, searches: Sequence[MemberSearch]) -> tuple[Array, Array]:
+    def _assemble(self, searches: Sequence[PartTraversal]) -> tuple[Array, Array]:
         """Put parents and levels of all masters in store order."""
         parent = np.full(self.num_vertices, no_parent(self.dtype), self.dtype)
         level = np.full(self.num_vertices, UNREACHED, np.int32)
@@ -165,7 +165,7 @@ class PartitionedRuntime(Closing):
             for start in range(0, num_found, PIECE_VERTICES):
                 stop = min(num_found, start + PIECE_VERTICES)
                 slots = search.order[start:stop]
-                ids = search.member.ids_of(slots)
+                ids = search.loaded.ids_of(slots)
                 parent[ids] = search.parent[slots]
                 level[ids] = search.levels(start, stop)
         return parent, level

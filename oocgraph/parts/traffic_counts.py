@@ -1,7 +1,7 @@
 """Counts what a 1D or 2D traversal of a stored graph would send, from the levels of its vertices: nothing is partitioned.
 
-In: a store, levels that a search has found. Out: `TrafficCounts` of vertices in some number of sets, for 1D (each set a member) and 2D
-(each a row of members) alike: the candidates between sets are the same. Sets are those of the real partitions, by the same functions
+In: a store, levels that a search has found. Out: `TrafficCounts` of vertices in some number of sets, for 1D (each set a part) and 2D
+(each a row of parts) alike: the candidates between sets are the same. Sets are those of the real partitions, by the same functions
 (`oocgraph.partition.policies`), and the lists of all vertices are read, so every count is exact.
 
 Held: 4 bytes a vertex of levels, 2 (4) of sets, and a number for each level and pair.
@@ -47,7 +47,7 @@ class TrafficCounts:
     broadcasts
         The same of the frontier, by number of columns: (num_sets, columns) pairs.
     edges : dict
-        By number of columns, (num_sets, columns) int64: edges of each member.
+        By number of columns, (num_sets, columns) int64: edges of each part.
     set_vertices : (num_sets,) int64
         Vertices of each set.
     """

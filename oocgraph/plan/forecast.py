@@ -25,7 +25,7 @@ class PlannedIteration:
     frontier, edges
         Active vertices at its start, and the entries of their rows.
     num_bytes, num_messages
-        Sent by all members.
+        Sent by all parts.
     seconds
         Predicted.
     """
@@ -109,7 +109,7 @@ class BFSPlan:
 def iteration_load(
     candidates: PairCounts, broadcasts: PairCounts | None, level_vertices: Array, level_edges: Array, *, parent_bytes: int
 ) -> IterationLoad:
-    """Return what all members do together in each iteration.
+    """Return what all parts do together in each iteration.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def iteration_load(
 
 
 def shape_of(edges: Array, set_vertices: Array) -> Shape:
-    """Return the shape of a grid: (rows, columns) edges of each member, (rows,) vertices of each set."""
+    """Return the shape of a grid: (rows, columns) edges of each part, (rows,) vertices of each set."""
     rows, columns = edges.shape
     return Shape(
         rows=rows, columns=columns, edge_share=float(edges.max() / max(1.0, edges.sum())),
@@ -161,7 +161,7 @@ def plan_case(
         )
     )
     return PlannedBFS(
-        dimension=dimension, num_workers=shape.num_members, rows=shape.rows, columns=shape.columns, num_bytes=int(num_bytes.sum()),
+        dimension=dimension, num_workers=shape.num_parts, rows=shape.rows, columns=shape.columns, num_bytes=int(num_bytes.sum()),
         num_messages=int(messages.sum()), seconds=total, worker_bytes=needed[0], least_worker_bytes=needed[1],
         fits=verdict[0], advice=verdict[1], iterations=iterations,
     )  # fmt: skip

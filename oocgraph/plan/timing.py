@@ -1,15 +1,15 @@
-"""How long a 1D or 2D traversal will take: what each iteration hands to the busiest member, times constants that were measured. Pure.
+"""How long a 1D or 2D traversal will take: what each iteration hands to the busiest part, times constants that were measured. Pure.
 
 In: counts of an iteration (`IterationLoad`), the shape of the partition, `Constants`. Out: seconds. An iteration with H hops of the
-scheduler (one in 1D, two where a new frontier is broadcast) on P members takes::
+scheduler (one in 1D, two where a new frontier is broadcast) on P parts takes::
 
     H * (hop + task * P + pair * P ** 2)                  the scheduler: steps of a hop, which each depend on all of the hop before
-    + edge * edges / threads + vertex * vertices          the busiest member: entries of rows, vertices found, sent and received
+    + edge * edges / threads + vertex * vertices          the busiest part: entries of rows, vertices found, sent and received
     + message * messages + byte * bytes                   what goes over its connection
 
 A search has a hop more than its iterations, the last of 1D, the first of 2D, and waits at first until the hops that are submitted ahead are
 submitted. What is not in it: reading edges that are not held; a network slower than the one that was measured. Kernels and transfers
-of one member do not overlap: its steps are serial.
+of one part do not overlap: its steps are serial.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Constants:
     pair_seconds: float
     start_hops: float
 
-    def hop(self, num_members: int) -> float:
+    def hop(self, num_parts: int) -> float:
         """Seconds of a hop in which nothing is done."""
-        return self.hop_seconds + self.task_seconds * num_members + self.pair_seconds * num_members**2
+        return self.hop_seconds + self.task_seconds * num_parts + self.pair_seconds * num_parts**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +61,9 @@ class Shape:
     Attributes
     ----------
     rows, columns : int
-        Of the grid; in 1D one column. As many members as both multiplied own edges, as many as rows own vertices.
+        Of the grid; in 1D one column. As many parts as both multiplied own edges, as many as rows own vertices.
     edge_share : float
-        Edges of the member that has most, as a share of all.
+        Edges of the part that has most, as a share of all.
     vertex_share : float
         The same of vertices.
     """
@@ -74,8 +74,8 @@ class Shape:
     vertex_share: float
 
     @property
-    def num_members(self) -> int:
-        """Members."""
+    def num_parts(self) -> int:
+        """Parts."""
         return self.rows * self.columns
 
     @property
@@ -86,7 +86,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class IterationLoad:
-    """What all members do together, by iteration: (num_iterations,) each.
+    """What all parts do together, by iteration: (num_iterations,) each.
 
     Attributes
     ----------
@@ -103,10 +103,10 @@ class IterationLoad:
 
 
 def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
-    """Return what the busiest member has of each constant: (4, num_iterations), edges a thread, vertices, messages, bytes.
+    """Return what the busiest part has of each constant: (4, num_iterations), edges a thread, vertices, messages, bytes.
 
     In 1D a step takes the candidates of the step before and expands the level that they complete; its time is the iteration's that
-    expands. In 2D a candidate is sent by one of all members and received by one of those that own vertices; of the frontier it is the
+    expands. In 2D a candidate is sent by one of all parts and received by one of those that own vertices; of the frontier it is the
     other way round.
     """
     edges, sent, broadcast = shape.edge_share * load.edges / num_threads, load.candidates, load.broadcasts
@@ -114,11 +114,11 @@ def busiest(load: IterationLoad, shape: Shape, num_threads: int) -> Array:
         found, candidates, messages, sizes = (
             np.insert(one[:-1], 0, 0) for one in (load.found, sent.num_vertices, sent.num_messages, sent.num_bytes)
         )
-        vertices = shape.vertex_share * (found + candidates) + sent.num_vertices / shape.num_members
+        vertices = shape.vertex_share * (found + candidates) + sent.num_vertices / shape.num_parts
         return np.stack([edges, vertices, messages / shape.rows, shape.vertex_share * sizes])
-    both = 1 / shape.num_members + shape.vertex_share
+    both = 1 / shape.num_parts + shape.vertex_share
     vertices = shape.vertex_share * load.found + both * (sent.num_vertices + broadcast.num_vertices)
-    messages = sent.num_messages / shape.rows + broadcast.num_messages / max(1, shape.num_members - shape.rows)
+    messages = sent.num_messages / shape.rows + broadcast.num_messages / max(1, shape.num_parts - shape.rows)
     return np.stack([edges, vertices, messages, shape.vertex_share * (sent.num_bytes + broadcast.num_bytes)])
 
 
@@ -136,7 +136,7 @@ def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num
     ([305.0, 102.0], 507.0)
     """
     edges, vertices, messages, num_bytes = busiest(load, shape, num_threads)
-    hop = constants.hop(shape.num_members)
+    hop = constants.hop(shape.num_parts)
     seconds = (
         shape.num_hops * hop
         + constants.edge_seconds * edges
@@ -151,12 +151,12 @@ def predict_seconds(load: IterationLoad, shape: Shape, constants: Constants, num
     return seconds, float(seconds.sum()) + start + hop
 
 
-def fit_hops(num_members: Array, seconds: Array, constants: Constants) -> Constants:
+def fit_hops(num_parts: Array, seconds: Array, constants: Constants) -> Constants:
     """Fit what a hop takes, none of its terms below 0, to hops of partitions of several sizes.
 
     Parameters
     ----------
-    num_members, seconds : (n,) float64
+    num_parts, seconds : (n,) float64
         At least three different sizes, or a term is 0.
 
     Examples
@@ -166,7 +166,7 @@ def fit_hops(num_members: Array, seconds: Array, constants: Constants) -> Consta
     >>> round(found.hop_seconds, 6), round(found.task_seconds, 6), round(found.pair_seconds, 6)
     (3.0, 0.5, 0.25)
     """
-    terms = np.stack([np.ones_like(num_members), num_members, num_members**2], axis=1)
+    terms = np.stack([np.ones_like(num_parts), num_parts, num_parts**2], axis=1)
     hop, task, pair = fit(terms, seconds)
     return replace(constants, hop_seconds=hop, task_seconds=task, pair_seconds=pair)
 

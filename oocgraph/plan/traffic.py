@@ -1,6 +1,6 @@
-"""What the members of a partitioned traversal send, from counts: bytes and messages of each iteration. Pure.
+"""What the parts of a partitioned traversal send, from counts: bytes and messages of each iteration. Pure.
 
-In: `PairCounts`, how many vertices each pair of members exchanges at each level. Out: `Traffic`, by the formula of real messages
+In: `PairCounts`, how many vertices each pair of parts exchanges at each level. Out: `Traffic`, by the formula of real messages
 (`oocgraph.partition.message_size`).
 """
 
@@ -21,7 +21,7 @@ class PairCounts(NamedTuple):
     Attributes
     ----------
     counts : (num_levels, num_pairs) int64
-        Vertices that a pair of members exchanges when the frontier is that level.
+        Vertices that a pair of parts exchanges when the frontier is that level.
     lengths : (num_pairs,) int64
         Memoised list of each pair.
     """
@@ -37,7 +37,7 @@ class Traffic:
     Attributes
     ----------
     num_vertices, num_bytes, num_messages : (num_levels,) int64
-        Vertices named, bytes, messages when the frontier is that level, of all members.
+        Vertices named, bytes, messages when the frontier is that level, of all parts.
     """
 
     num_vertices: Array

@@ -1,4 +1,4 @@
-"""The personalization of PageRank: what every vertex wants, of sum 1, by input id and in store order.
+"""The personalization of PageRank: a teleport probability for every vertex, by input id and in store order.
 
 In: a dictionary from ids to numbers, or a number for each input id. Out: `Personalization`, or one error that says what is wrong.
 """
@@ -23,7 +23,7 @@ CHECKED_ELEMENTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Personalization:
-    """What every vertex wants: the personalization, which sums up to 1.
+    """Teleport probabilities, which sum to 1.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def personalization_of(store: CSRStore, given: Any) -> Personalization:
                 f"personalization has {by_id.size:,} numbers but {store.url} has {num_ids:,} vertices, isolated ones included; give one "
                 "for each, or a dictionary from ids to numbers"
             )
-    _check_wanted(by_id)
+    _check_personalization(by_id)
     by_id /= by_id.sum()
     by_vertex = np.empty(store.num_vertices)
     to_store_order(store, by_id, by_vertex)
@@ -108,7 +108,7 @@ def _numbers(given: Any) -> Array:
     return numbers
 
 
-def _check_wanted(by_id: Array) -> None:
+def _check_personalization(by_id: Array) -> None:
     if by_id.size and not 0 <= by_id.min() <= by_id.max() < np.inf:
         bad = int(np.flatnonzero(~((by_id >= 0) & (by_id < np.inf)))[0])
         raise ArgumentError(f"personalization of the vertex at position {bad} is {by_id[bad]}; it must be finite and not negative")

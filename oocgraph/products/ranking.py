@@ -1,8 +1,8 @@
 """The vectors of PageRank and one iteration of it: ranks in memory, edges visited piece by piece.
 
-In: a store, a budget, what every vertex wants (personalization; by default 1 / N each). Out: `Ranking`, whose `step` makes the next ranks.
+In: a store, a budget, a personalization (by default 1 / N each). Out: `Ranking`, whose `step` makes the next ranks.
 Every vertex pulls along its in-edges the shares of its in-neighbours: rank divided by the sum of the weights of the out-edges. Vertices
-without edges need no vector: each has the same multiple of what it wants, which is one number.
+without edges need no vector: each has the same multiple of its teleport probability, which is one number.
 
 **Precision.** Ranks and sums are float64. The shares, which are gathered from all over, may be float32: half the bytes, half the cache.
 Their rounding, 6e-8 of each rank, is below a change of `SINGLE_CHANGE`; so early iterations of a large graph use them, and what follows is
@@ -56,7 +56,7 @@ class RankState:
     rank : (num_vertices,) float64
         In store order.
     isolated_scale : float
-        Multiple of what it wants that each isolated vertex has; NaN before the first iteration, when each has 1 / N.
+        Multiple of its teleport probability that each isolated vertex has; NaN before the first iteration, when each has 1 / N.
     dangling : float
         Sum of the ranks of vertices that have edges, but none that leads out.
     change : float
@@ -82,32 +82,32 @@ class Jumps:
         That have edges.
     damping
         Probability of following an edge.
-    wanted
+    personalization
         Personalization.
     precision
         Of shares; see `Precision`.
     """
 
-    def __init__(self, num_vertices: int, damping: float, wanted: Personalization, precision: Precision) -> None:
-        self._num_vertices, self.damping, self.wanted, self._precision = num_vertices, damping, wanted, precision
-        self._isolated_wanted = wanted.of_isolated()
+    def __init__(self, num_vertices: int, damping: float, personalization: Personalization, precision: Precision) -> None:
+        self._num_vertices, self.damping, self.personalization, self._precision = num_vertices, damping, personalization, precision
+        self._isolated_teleport = personalization.of_isolated()
 
     def scale(self, state: RankState) -> float:
-        """Multiple of what it wants that every vertex gets in the next iteration, whatever its neighbours."""
-        isolated = self.wanted.num_isolated / max(1, self.wanted.num_ids)
+        """Multiple of its teleport probability that every vertex gets in the next iteration, whatever its neighbours."""
+        isolated = self.personalization.num_isolated / max(1, self.personalization.num_ids)
         if not np.isnan(state.isolated_scale):
-            isolated = state.isolated_scale * self._isolated_wanted
+            isolated = state.isolated_scale * self._isolated_teleport
         return self.damping * (state.dangling + isolated) + 1 - self.damping
 
     def jump(self, scale: float) -> float:
-        """Return the scale as kernels take it: times what a vertex wants, where that is given; or what each gets."""
-        return scale if self.wanted.by_vertex is not None else scale / max(1, self.wanted.num_ids)
+        """Return the scale as kernels take it: times a vertex' own probability, where those are given; or what each gets."""
+        return scale if self.personalization.by_vertex is not None else scale / max(1, self.personalization.num_ids)
 
     def isolated_change(self, state: RankState, scale: float) -> float:
         """Sum of the changes of isolated vertices in the iteration that makes theirs `scale`."""
         if np.isnan(state.isolated_scale):
-            return self.wanted.first_change(scale)
-        return abs(scale - state.isolated_scale) * self._isolated_wanted
+            return self.personalization.first_change(scale)
+        return abs(scale - state.isolated_scale) * self._isolated_teleport
 
     def is_single(self, change: float) -> bool:
         """Whether float32 shares do after such a change."""
@@ -151,7 +151,7 @@ class RankRows:
         self.edges = open_edges(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, **options)
         self.rows = slice(self.edges.part.first_line, self.edges.part.stop_line)
         self._strength = strength[self.rows]
-        self._wanted = None if jumps.wanted.by_vertex is None else jumps.wanted.by_vertex[self.rows]
+        self._teleport = None if jumps.personalization.by_vertex is None else jumps.personalization.by_vertex[self.rows]
         self._cut = _CutRows(self.edges.parts)
 
     def pull(self, share: Array, rank: Array, new_share: Array, jump: float) -> tuple[float, float]:
@@ -171,19 +171,19 @@ class RankRows:
         change, dangling : float
             Sum of the absolute changes of the ranks; sum of the ranks of vertices without out-edges.
         """
-        first, damping, wanted, strength = self.rows.start, self._jumps.damping, self._wanted, self._strength
+        first, damping, teleport, strength = self.rows.start, self._jumps.damping, self._teleport, self._strength
 
         def pull(part: PartialCSR) -> Array:
             sums = np.zeros(NUM_SUMS)
             rows = slice(part.first_line - first, part.stop_line - first)
             kernels.pull_ranks(
                 part.first_line_partial, part.pointers, part.start, part.stop, part.indices, _as_numbers(part.values), share, damping,
-                jump, None if wanted is None else wanted[rows], rank[rows], strength[rows], new_share[rows], sums,
+                jump, None if teleport is None else teleport[rows], rank[rows], strength[rows], new_share[rows], sums,
             )  # fmt: skip
             return sums
 
         sums, cut = np.array(self.edges.each(pull)), np.zeros(NUM_SUMS)
-        kernels.finish_rows(self._cut.rows - first, self._cut.totals(sums), damping, jump, wanted, rank, strength, new_share, cut)
+        kernels.finish_rows(self._cut.rows - first, self._cut.totals(sums), damping, jump, teleport, rank, strength, new_share, cut)
         change, dangling = (float(sums[:, which].sum() + cut[which]) for which in (CHANGE, DANGLING))
         return change, dangling
 
@@ -209,7 +209,7 @@ class Ranking:
         Probability of following an edge.
     column
         Edge column of the weights; None: all are one.
-    wanted
+    personalization
         Personalization.
     threads, precision
         As for `oocgraph.pagerank`.
@@ -236,10 +236,10 @@ class Ranking:
     state: RankState
 
     def __init__(
-        self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, wanted: Personalization, threads: int,
+        self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, personalization: Personalization, threads: int,
         precision: Precision, open_edges: Callable[..., EdgeStream] = EdgeStream,
     ) -> None:  # fmt: skip
-        self.jumps = Jumps(store.num_vertices, damping, wanted, precision)
+        self.jumps = Jumps(store.num_vertices, damping, personalization, precision)
         budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
         self._strength = strength_of(store, budget, column, threads)
         self._rows = RankRows(
@@ -253,7 +253,7 @@ class Ranking:
         """Start from a state, of a checkpoint; by default from the same rank for every vertex."""
         if state is None:
             state = first_state(self.jumps, self._strength)
-            state.rank = np.full(self._strength.size, 1 / max(1, self.jumps.wanted.num_ids))
+            state.rank = np.full(self._strength.size, 1 / max(1, self.jumps.personalization.num_ids))
         self.state = state
         self._share = in_precision(self._buffers[0], single=state.single)
         kernels.divide(state.rank, self._strength, self._share)
@@ -279,7 +279,7 @@ def single_floor(damping: float) -> float:
 def first_state(jumps: Jumps, strength: Array) -> RankState:
     """Return the state before the first iteration, without its ranks: every vertex has the same."""
     num_dangling = strength.size - int(np.count_nonzero(strength))
-    return RankState(0, np.empty(0), np.nan, num_dangling / max(1, jumps.wanted.num_ids), np.inf, jumps.is_single(np.inf))
+    return RankState(0, np.empty(0), np.nan, num_dangling / max(1, jumps.personalization.num_ids), np.inf, jumps.is_single(np.inf))
 
 
 def in_precision(buffer: Array, *, single: bool) -> Array:
@@ -370,7 +370,7 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     values = None if column is None else _as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
     degree = np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64
     strength = np.zeros(1, np.float64 if column else degree)
-    wanted, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
+    teleport, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
     single, double = np.zeros(1, np.float32), np.zeros(1)
     if precision == "auto" and store.num_vertices <= SINGLE_VERTICES:
         precision = "double"
@@ -379,7 +379,7 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     pairs += [(single, double)] if precision == "auto" else []
     calls: list[tuple[Any, tuple[Any, ...]]] = []
     for share, new_share in pairs:
-        common = (0.85, 0.15, wanted, number, strength, new_share, sums)
+        common = (0.85, 0.15, teleport, number, strength, new_share, sums)
         calls.append((kernels.divide, (number, strength, share)))
         calls.append((kernels.pull_ranks, (False, ints, 0, 0, index, values, share, *common)))
         calls.append((kernels.finish_rows, (ints, number, *common)))

@@ -57,7 +57,7 @@ class PageRankResult(VertexResult):
     stored_rank : (num_vertices,) float64
         In store order.
     isolated_scale
-        Multiple of what it wants that a vertex without edges has.
+        Multiple of its personalization that a vertex without edges has.
     personalization : (num_ids,) float64, or None
         Personalization by input id, of sum 1; None: 1 / N each.
     damping, tol, weights
@@ -130,8 +130,8 @@ class PageRankResult(VertexResult):
         linked = numbers >= 0
         ranks = np.empty(numbers.size)
         ranks[linked] = self.stored_rank[numbers[linked]]
-        wanted = 1 / self.ids.num_ids if self.personalization is None else self.personalization[start + np.flatnonzero(~linked)]
-        ranks[~linked] = self.isolated_scale * wanted
+        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[start + np.flatnonzero(~linked)]
+        ranks[~linked] = self.isolated_scale * teleport
         return {"rank": ranks}
 
     def rank_of(self, ids: Any) -> Any:

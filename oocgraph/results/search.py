@@ -83,14 +83,14 @@ class DeviceMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """Messages of one kind between the members of a partitioned graph: see `oocgraph.partition.message_size`.
+    """Messages of one kind between the parts of a partitioned graph: see `oocgraph.partition.message_size`.
 
     Attributes
     ----------
     kind
         ``gather``, ``broadcast`` or ``all-to-all``.
     num_bytes, num_messages
-        Sent by all members.
+        Sent by all parts.
     """
 
     kind: str

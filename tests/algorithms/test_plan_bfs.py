@@ -14,7 +14,7 @@ from oocgraph.algorithms import plan_bfs as module
 from oocgraph.errors import BudgetError, OocGraphError, StoreError, VertexNotFoundError
 from oocgraph.exchange.addresses import count_mirrors
 from oocgraph.memory import host_bytes
-from oocgraph.parts.member_sizes import mirror_counts, sized_parts
+from oocgraph.parts.part_sizes import mirror_counts, sized_parts
 from oocgraph.parts.traffic_counts import TrafficCounter
 from oocgraph.store.partitions import open_partitions
 from tests import every_knob
@@ -43,7 +43,7 @@ def test_bytes_and_messages_of_real_searches(kron):
 
 @pytest.mark.parametrize(("dimension", "number"), [("1d", 4), ("2d", 4), ("2d", 6)])
 def test_memory_is_what_real_members_are_charged_with(kron, tmp_path, dimension, number):
-    """Lengths of lists, edges and rows of every part; and the worker's bytes are above those that a real member reserves, a little."""
+    """Lengths of lists, edges and rows of every part; and the worker's bytes are above those that a real part reserves, a little."""
     parts = list(every_knob.partition(kron, number, dimension, tmp_path / "parts"))
     rows, columns = module._grid(number, dimension)
     counts = TrafficCounter(kron, np.zeros(kron.num_vertices, np.int32), 1).count(rows, [columns] if columns > 1 else [])

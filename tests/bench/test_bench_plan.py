@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import oocgraph
-from oocgraph.algorithms.calibrate import NUM_MEMBERS, Calibration
+from oocgraph.algorithms.calibrate import NUM_PARTS, Calibration
 from oocgraph.cli import cli
 from oocgraph.cluster.start import local_cluster
 
@@ -40,4 +40,4 @@ def test_two_workers_are_measured(kron):
         found = calibration.constants()
     assert min(getattr(found, name) for name in found.__slots__) >= 0
     assert found.message_seconds > 0
-    assert 1e-4 < found.hop(NUM_MEMBERS[0]) < 10
+    assert 1e-4 < found.hop(NUM_PARTS[0]) < 10

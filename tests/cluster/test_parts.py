@@ -55,7 +55,7 @@ def partitions_of(store, folder, name, num_parts):
 
 @pytest.mark.parametrize(("name", "num_parts"), [("1d", 4), ("2d", 4), ("2d", 6), ("HVC", 3)])
 def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name, num_parts):
-    """Levels, messages and bytes of every level, with a depth limit too; more members than workers; nothing is left behind."""
+    """Levels, messages and bytes of every level, with a depth limit too; more parts than workers; nothing is left behind."""
     store, _ = kron
     partitions = partitions_of(store, tmp_path, name, num_parts)
     sources = np.array([5, 77])
@@ -72,7 +72,7 @@ def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name
 
 
 def test_four_parts_on_four_worker_processes(kron, tmp_path):
-    """Each member has a process of its own, and every message crosses a connection."""
+    """Each part has a process of its own, and every message crosses a connection."""
     store, _ = kron
     partitions = partitions_of(store, tmp_path, "2d", 4)
     with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
@@ -147,7 +147,7 @@ def test_a_result_store_needs_a_cluster(kron):
 
 
 def test_what_a_client_has_left_is_given_back(kron, thread_cluster, threads_client, tmp_path):
-    """A client that goes without a word leaves its members on the workers until the next comes."""
+    """A client that goes without a word leaves its parts on the workers until the next comes."""
     store, _ = kron
     partitions = partitions_of(store, tmp_path, "1d", 2)
     with Client(thread_cluster, set_as_default=False) as other:

@@ -1,4 +1,4 @@
-"""Messages between members: what is packed is what arrives, in as many bytes as the formula says."""
+"""Messages between parts: what is packed is what arrives, in as many bytes as the formula says."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def test_what_is_sent_arrives(lengths, share, dtype, seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_both_ends_of_every_list_name_the_same_vertices(seed):
-    """Of every pair of members: the mirrors of one are the masters of the other, position by position; and the counts are theirs."""
+    """Of every pair of parts: the mirrors of one are the masters of the other, position by position; and the counts are theirs."""
     rng = np.random.default_rng(seed)
-    n, members = 150, 5
+    n, num_parts = 150, 5
     rows, columns = rng.integers(0, n, (2, 400))
-    masters = rng.integers(0, members, n)
-    parts = cut_in_memory(members, rows, columns, masters, rng.integers(0, members, 400))
-    every, counts = [make_addresses(parts, p, "out") for p in range(members)], count_mirrors(parts, "out")
+    masters = rng.integers(0, num_parts, n)
+    parts = cut_in_memory(num_parts, rows, columns, masters, rng.integers(0, num_parts, 400))
+    every, counts = [make_addresses(parts, p, "out") for p in range(num_parts)], count_mirrors(parts, "out")
     ids = [part.global_id() for part in parts]
     slot_ids = [np.concatenate([one[: part.num_masters], part.isolated_masters()]) for part, one in zip(parts, ids, strict=True)]
     degree = [np.diff(part.store.arrays["out/indptr"]) for part in parts]
-    for p in range(members):
+    for p in range(num_parts):
         mirrors = ids[p][parts[p].num_masters :]
         assert every[p].num_bytes == counts.address_bytes(parts[p])
-        for q in range(members):
+        for q in range(num_parts):
             own = np.flatnonzero(masters[mirrors] == q)
             assert own.size == counts.mirrors[p, q] == every[p].length[q]
             np.testing.assert_array_equal(every[p].place_of[own], every[p].first[q] + np.arange(own.size))

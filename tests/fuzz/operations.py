@@ -242,8 +242,8 @@ def _small_residency(seed: int | None) -> Any:
 
 @contextlib.contextmanager
 def _small_blocks(seed: int | None) -> Any:
-    """Let members hold few edges."""
-    from oocgraph.parts import local_edges, member_set
+    """Let parts hold few edges."""
+    from oocgraph.parts import local_edges, local_parts
 
     if seed is None:
         yield
@@ -251,7 +251,7 @@ def _small_blocks(seed: int | None) -> Any:
     rng = np.random.default_rng(seed)
     with (
         patch.object(local_edges, "BLOCK_BYTES", int(rng.choice([256, 4096]))),
-        patch.object(member_set, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks]),
+        patch.object(local_parts, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks]),
     ):
         yield
 

@@ -1,4 +1,4 @@
-"""Every compiled kernel of a partitioned traversal against the plain one, on random members, queues and bitmaps."""
+"""Every compiled kernel of a partitioned traversal against the plain one, on random parts, queues and bitmaps."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def both(name, *arguments):
     return value, filled
 
 
-def random_member(rng, n=None):
-    """Return masters, masters without rows, rows, row pointers and edges of a member."""
+def random_part(rng, n=None):
+    """Return masters, masters without rows, rows, row pointers and edges of a part."""
     num_rows = int(rng.integers(1, 200)) if n is None else n
     num_masters, num_isolated = int(rng.integers(0, num_rows + 1)), int(rng.integers(0, 80))
     degree = rng.integers(0, int(rng.choice([1, 4, 90])), num_rows) * (rng.random(num_rows) < 0.7)
@@ -60,7 +60,7 @@ def random_lists(rng, total):
 def test_rows_are_expanded_once(seed, by_row):
     """Also through pieces of rows, with vertices seen before, and with more finds than are staged at once."""
     rng = np.random.default_rng(seed)
-    num_masters, num_isolated, num_rows, indptr, edges = random_member(rng, n=int(rng.choice([5, 60, 5000])))
+    num_masters, num_isolated, num_rows, indptr, edges = random_part(rng, n=int(rng.choice([5, 60, 5000])))
     rows = np.flatnonzero(rng.random(num_rows) < 0.5).astype(np.uint32)
     begin, end = (indptr[:-1], indptr[1:]) if by_row else (indptr[rows], indptr[rows.astype(np.int64) + 1])
     num_mirrors = num_rows - num_masters
@@ -93,7 +93,7 @@ def test_places_are_counted_and_packed(seed):
 def test_candidates_are_applied_and_frontiers_received(seed):
     """As lists and as bitmaps; a master may come twice, and may be visited already."""
     rng = np.random.default_rng(seed)
-    num_masters, num_isolated, num_rows, indptr, _ = random_member(rng)
+    num_masters, num_isolated, num_rows, indptr, _ = random_part(rng)
     num_slots = num_masters + num_isolated
     slot_of = rng.integers(0, max(1, num_slots), int(rng.integers(0, 300)) if num_slots else 0).astype(np.uint32)
     seen, parent, order = bitmap(rng, num_rows + num_isolated), np.zeros(num_slots, np.uint32), np.zeros(num_slots, np.uint32)
@@ -120,7 +120,7 @@ def test_candidates_are_applied_and_frontiers_received(seed):
 def test_pieces_cover_the_rows(seed):
     """Pieces in blocks held and pieces missing, in as many calls as it takes, are the edges of the rows, each once."""
     rng = np.random.default_rng(seed)
-    *_, num_rows, indptr, edges = random_member(rng)
+    *_, num_rows, indptr, edges = random_part(rng)
     shift = int(rng.integers(0, 6))
     blocks = -(-edges.size // (1 << shift))
     slot_of = np.where(rng.random(blocks) < 0.5, rng.permutation(blocks), -1).astype(np.int32)

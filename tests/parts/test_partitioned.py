@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oocgraph.errors import BudgetError, CorruptStoreError, OocGraphError
 from oocgraph.memory import Budget
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
-from oocgraph.parts import local_edges, member_set, partitioned
+from oocgraph.parts import local_edges, local_parts, partitioned
 from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.store.graph import open_graph
 from oocgraph.verify import verify_search
@@ -76,8 +76,8 @@ def cramped(monkeypatch):
         monkeypatch.setattr(partitioned, "PIECE_VERTICES", int(rng.choice([1, 7, 1 << 16])))
         monkeypatch.setattr(local_edges, "NUM_PIECES", int(rng.choice([3, 100])))
         monkeypatch.setattr(local_edges, "STAGED_EDGES", int(rng.choice([2, 5000])))
-        monkeypatch.setattr(member_set, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks])
-        monkeypatch.setattr(member_set, "SMALL_EDGES", 10)  # threads, for all the graphs are tiny
+        monkeypatch.setattr(local_parts, "_shares", lambda blocks, _: [int(rng.integers(0, max(1, number))) for number in blocks])
+        monkeypatch.setattr(local_parts, "SMALL_EDGES", 10)  # threads, for all the graphs are tiny
 
     yield use
     monkeypatch.undo()
@@ -124,9 +124,9 @@ def test_one_dimension_is_all_to_all_and_two_are_rows_and_columns(tmp_path, grid
         assert all(one.num_messages <= num_parts * (num_parts - 1) for iteration in found.iterations for one in iteration.exchanged)
     with opened(store, cut_2d(*grid, *edges)) as runtime:
         found = check(store, runtime, [7])
-        for member in runtime.members:
-            i, j = divmod(member.index, grid[1])
-            owners = {divmod(q, grid[1]) for q in np.flatnonzero(member.addresses.length)}
+        for loaded in runtime.loaded:
+            i, j = divmod(loaded.index, grid[1])
+            owners = {divmod(q, grid[1]) for q in np.flatnonzero(loaded.addresses.length)}
             assert all((column == j and row % grid[1] == j) or (row == i and column == i % grid[1]) for row, column in owners)
         most = {GATHER: (grid[0] - 1) * grid[0], ALL_TO_ALL: (grid[0] - 1) * grid[0], BROADCAST: grid[0] * (grid[1] - 1)}
         for iteration in found.iterations:
@@ -141,7 +141,7 @@ def test_bytes_are_as_documented(tmp_path):
     store = open_graph(tmp_path / "g")
     with opened(store, cut_1d(2, store.num_vertices, *edges_of(store))) as runtime:
         found = check(store, runtime, [0])
-        theirs = int(runtime.members[0].addresses.length[1])
+        theirs = int(runtime.loaded[0].addresses.length[1])
         first = found.iterations[0].exchanged[0]
         assert (first.num_messages, first.num_bytes) == (1, message_bytes(theirs, theirs, parent_bytes=4))
         assert [one.num_messages for one in found.iterations[1].exchanged] == [1]  # the leaves there tell of the hub, once

@@ -51,7 +51,7 @@ def forecast(counter, num_rows, columns, itemsize):
 @given(graphs(), st.sampled_from([1, 2, 3, 4, 6, 8, 9, 16]), st.integers(0, 2**32))
 @settings(deadline=None, max_examples=60)
 def test_a_forecast_is_exact(tmp_path_factory, case, num_parts, seed):
-    """Directed or not, in any order: every byte and message of every iteration, 1D and 2D; lists, edges and vertices of members."""
+    """Directed or not, in any order: every byte and message of every iteration, 1D and 2D; lists, edges and vertices of parts."""
     n, src, dst, options, _ = case
     path = tmp_path_factory.mktemp("g") / "graph.zarr"
     reference_build(src, dst, path, implied=(0, n), **options)

@@ -1,4 +1,4 @@
-"""Time of iterations from what their busiest member has to do, and fits of the constants."""
+"""Time of iterations from what their busiest part has to do, and fits of the constants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_step_of_one_dimension_takes_what_the_step_before_has_sent():
 
 
 def test_in_two_dimensions_owners_gather_and_tell():
-    """Candidates of all 4 members end at 2, what is broadcast begins there."""
+    """Candidates of all 4 parts end at 2, what is broadcast begins there."""
     one = load(edges=[8, 0, 0], candidates=[8, 0, 0], candidate_messages=[2, 0, 0], broadcasts=[4, 0, 0], broadcast_messages=[2, 0, 0])
     edges, vertices, messages, _ = busiest(one, shape(2, 2), 2)
     assert (edges[0], vertices[0], messages[0]) == (1, 8 / 4 + 8 / 2 + 4 / 4 + 4 / 2, 2)

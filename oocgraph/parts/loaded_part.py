@@ -1,12 +1,12 @@
-"""One member of a partitioned traversal: its local CSR, the state of its masters, and what it has to tell its peers.
+"""One part of a partitioned traversal: its local CSR, the state of its masters, and what it has to tell its peers.
 
-In: a part, its `Addresses`, its edges. Out: `Member`, loaded once, and for each search a `MemberSearch` with the steps of an iteration::
+In: a part, its `Addresses`, its edges. Out: `LoadedPart`, loaded once, and for each search a `PartTraversal`: the steps of an iteration::
 
     begin(messages of the new frontier)     own masters and mirrors that are in it become the rows to expand
     expand                                  follow their edges; each local vertex is noted at most once in the whole search
-    candidates() -> messages                mirrors found, with parents, for the members that own them; masters found are applied already
+    candidates() -> messages                mirrors found, with parents, for the parts that own them; masters found are applied already
     apply(messages of candidates)           drop the visited, set the parents of the others
-    frontier() -> messages                  the new masters, for the members that have mirrors of them with out-edges
+    frontier() -> messages                  the new masters, for the parts that have mirrors of them with out-edges
 
 Levels are not stored while it runs: masters are appended to a queue as they are found, and a level is a range of it.
 
@@ -38,13 +38,13 @@ PIECE_VERTICES = 1 << 16
 """Vertices put in store order at once."""
 
 ASKED_VERTICES = 1 << 18
-"""Vertices of which all members are asked at once what they know: `MemberSearch.values_between`."""
+"""Vertices of which all parts are asked at once what they know: `PartTraversal.values_between`."""
 
 _NO_MESSAGES: dict[int, Message] = {}
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class LoadedPart:
     """What is held of one part, for any number of searches, one at a time.
 
     Attributes
@@ -74,7 +74,9 @@ class Member:
     edges: LocalEdges
 
     @classmethod
-    def load(cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges]) -> Member:
+    def load(
+        cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges]
+    ) -> LoadedPart:
         """Read what is held; `edges` makes `LocalEdges` of row pointers."""
         pointers = part.store.array(f"{group}/indptr")
         indptr = pointers.read(0, pointers.length).astype(np.int64, copy=False)
@@ -119,14 +121,14 @@ class Member:
 
 
 def row_bytes(part: PartLike, itemsize: int) -> int:
-    """Bytes of row pointers and ids that a member holds."""
+    """Bytes of row pointers and ids that a part holds."""
     return 8 * (part.num_vertices + 1) + itemsize * (part.num_vertices + part.num_isolated)
 
 
-def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: int) -> int:
-    """Bytes that a search holds of one member: state, queues, and messages on their way."""
+def search_bytes(part: PartLike, num_copies: int, num_parts: int, itemsize: int) -> int:
+    """Bytes that a search holds of one part: state, queues, and messages on their way."""
     num_slots = part.num_masters + part.num_isolated
-    num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_members, num_copies + ALIGNMENT * num_members
+    num_places, num_cast_places = part.num_mirrors + ALIGNMENT * num_parts, num_copies + ALIGNMENT * num_parts
     bitmaps = (2 * part.num_vertices + part.num_isolated + num_places + num_cast_places) // 8 + 40
     state = (itemsize + 4) * num_slots + itemsize * num_places + 4 * part.num_mirrors + 4 * part.num_vertices + 4 * num_copies
     messages = 2 * (4 + itemsize) * part.num_mirrors + 8 * num_copies
@@ -134,17 +136,17 @@ def search_bytes(part: PartLike, num_copies: int, num_members: int, itemsize: in
 
 
 def answer_bytes(part: PartLike, itemsize: int) -> int:
-    """Bytes that `MemberSearch.values_between` takes besides: levels by slot, then slots, numbers, parents and levels of an answer."""
+    """Bytes that `PartTraversal.values_between` takes besides: levels by slot, then slots, numbers, parents and levels of an answer."""
     num_slots = part.num_masters + part.num_isolated
     return 4 * num_slots + min(num_slots, ASKED_VERTICES) * (32 + 2 * itemsize)
 
 
-class MemberSearch:
-    """The state of one search in one member.
+class PartTraversal:
+    """The state of one search in one part.
 
     Parameters
     ----------
-    member
+    loaded
         What is held.
     sources : (num_sources,) int64
         Numbers in the graph, distinct; those whose masters are here are visited at level 0.
@@ -160,9 +162,9 @@ class MemberSearch:
         Entries of the rows expanded so far.
     """
 
-    def __init__(self, member: Member, sources: Array) -> None:
-        m, a, dtype = member, member.addresses, member.global_id.dtype
-        self.member = member
+    def __init__(self, loaded: LoadedPart, sources: Array) -> None:
+        m, a, dtype = loaded, loaded.addresses, loaded.global_id.dtype
+        self.loaded = loaded
         self.seen = np.zeros((m.num_rows + m.num_isolated + 63) >> 6, np.uint64)
         self.parent = np.full(m.num_slots, no_parent(dtype), dtype)
         self.order = np.empty(m.num_slots, np.uint32)
@@ -184,7 +186,7 @@ class MemberSearch:
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        return self.member.num_masters, self.member.num_rows
+        return self.loaded.num_masters, self.loaded.num_rows
 
     @property
     def rows(self) -> Array:
@@ -201,7 +203,7 @@ class MemberSearch:
 
     def frontier(self) -> dict[int, Message]:
         """Return the messages that tell of the last level's masters."""
-        a = self.member.addresses
+        a = self.loaded.addresses
         if not a.num_copies or not self.num_new:
             return _NO_MESSAGES
         count = traverse.spread(self._new_slots(), a.copy_first, a.copy_place, self._casts)
@@ -209,7 +211,7 @@ class MemberSearch:
 
     def begin(self, messages: Mapping[int, Message]) -> int:
         """Make the last level's masters and the mirrors named the rows to expand; returns the number of their edges."""
-        m = self.member
+        m = self.loaded
         count = traverse.own_rows(self._new_slots(), m.num_masters, m.indptr, self._rows, 0)
         for q, message in messages.items():
             receive = traverse.receive_bitmap if message.dense else traverse.receive_list
@@ -226,11 +228,11 @@ class MemberSearch:
 
     def ranges(self, max_ranges: int) -> list[tuple[int, int]]:
         """Cut the rows to expand into at most so many ranges, which threads may expand at a time."""
-        return self.member.edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
+        return self.loaded.edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
 
     def expand(self, first: int, stop: int, staging: Staging | None) -> None:
         """Follow the edges of a range of rows."""
-        m, a = self.member, self.member.addresses
+        m, a = self.loaded, self.loaded.addresses
 
         def call(rows: Array, begin: Array, end: Array, by_row: bool, edges: Array) -> None:
             traverse.expand(
@@ -242,7 +244,7 @@ class MemberSearch:
 
     def candidates(self) -> dict[int, Message]:
         """Return the messages of the mirrors found."""
-        a, found = self.member.addresses, int(self.found[1])
+        a, found = self.loaded.addresses, int(self.found[1])
         places = self._outbox[self._sent : found]
         self._sent = found
         return pack_messages(places, a.first, a.length, self._words, self._place_parent)
@@ -251,7 +253,7 @@ class MemberSearch:
         """Take candidates, and end the level; returns how many masters it has here."""
         for p, message in messages.items():
             apply = traverse.apply_bitmap if message.dense else traverse.apply_list
-            slots = self.member.addresses.slot_of[p]
+            slots = self.loaded.addresses.slot_of[p]
             apply(message.vertices, message.parents, slots, *self._sizes, self.seen, self.parent, self.order, self.found)
         self.level_ends.append(int(self.found[0]))
         return self.num_new
@@ -262,13 +264,13 @@ class MemberSearch:
         Call it when the search has ended. Arrays are (n,), index dtype of the graph twice, and int32.
         """
         if self._level is None:
-            self._level = np.full(self.member.num_slots, UNREACHED, np.int32)
+            self._level = np.full(self.loaded.num_slots, UNREACHED, np.int32)
             for start in range(0, num_found := int(self.found[0]), PIECE_VERTICES):
                 end = min(num_found, start + PIECE_VERTICES)
                 self._level[self.order[start:end]] = self.levels(start, end)
-        slots = self.member.slots_between(first, stop)
+        slots = self.loaded.slots_between(first, stop)
         slots = slots[self._level[slots] != UNREACHED]
-        return self.member.ids_of(slots), self.parent[slots], self._level[slots]
+        return self.loaded.ids_of(slots), self.parent[slots], self._level[slots]
 
     def levels(self, start: int, stop: int) -> Array:
         """Return the levels of masters in the order in which they were found, from one to before another: (stop - start,) int32."""

@@ -1,10 +1,10 @@
-"""What a worker does in a partitioned traversal: holds members, takes their steps, keeps the state of searches.
+"""What a worker does in a partitioned traversal: holds parts, takes their steps, keeps the state of searches.
 
-In: a `MembersSpec` (what to load), the number of a member and what its peers have sent. Out: `StepReport`, all that Dask sees: how many
+In: a `PartsSpec` (what to load), the number of a part and what its peers have sent. Out: `StepReport`, all that Dask sees: how many
 masters are new, metrics, and which parts there are messages for; the messages stay here until they are asked for
 (`oocgraph.exchange.dask`).
 
-An iteration is two steps, `expand` and `apply` (`oocgraph.parts.member`), so two hops of the scheduler. Where masters own all their
+An iteration is two steps, `expand` and `apply` (`oocgraph.parts.loaded_part`), so two hops of the scheduler. Where masters own all their
 out-edges there is nothing to broadcast, and a step applies and expands at once: one hop.
 """
 
@@ -25,14 +25,14 @@ from oocgraph.errors import ClusterError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
-from oocgraph.parts.member import MemberSearch, answer_bytes
-from oocgraph.parts.member_set import MemberSet
+from oocgraph.parts.loaded_part import PartTraversal, answer_bytes
+from oocgraph.parts.local_parts import LocalParts
 from oocgraph.store.partitions import open_partitions
 from oocgraph.types import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MembersSpec(GraphSpec):
+class PartsSpec(GraphSpec):
     """What workers load of a partitioned graph.
 
     Attributes
@@ -50,7 +50,7 @@ class MembersSpec(GraphSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """What all members do in one step of a search.
+    """What all parts do in one step of a search.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Hop:
     expand
         Whether the frontier is expanded, once the messages received (of mirrors in it, if not of candidates) are taken.
     broadcast
-        Whether members that mirror the frontier receive it, for the next step.
+        Whether parts that mirror the frontier receive it, for the next step.
     """
 
     search: str
@@ -80,18 +80,18 @@ class Hop:
 
 
 class StepReport(NamedTuple):
-    """What a member has done in a step.
+    """What a part has done in a step.
 
     Attributes
     ----------
     part, address
-        Member, and the worker at which it is.
+        Part, and the worker at which it is.
     num_new
-        Masters of the last complete level; where all members together have none the search has ended.
+        Masters of the last complete level; where all parts together have none the search has ended.
     num_edges
         Entries of the rows expanded.
     receivers
-        Members that there are messages for.
+        Parts that there are messages for.
     sent
         Bytes of those.
     bytes_read, busy_seconds
@@ -109,23 +109,23 @@ class StepReport(NamedTuple):
 
 
 @dataclass(slots=True)
-class HeldMembers:
-    """The members of one lease on one worker, and their searches."""
+class HeldParts:
+    """The parts of one lease on one worker, and their searches."""
 
-    spec: MembersSpec
-    held: MemberSet
+    spec: PartsSpec
+    held: LocalParts
     dtype: np.dtype[Any]
     budget: Budget
     ledger: WorkerLedger
-    searches: dict[tuple[str, int], MemberSearch] = field(default_factory=dict)
+    searches: dict[tuple[str, int], PartTraversal] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def shares(self) -> dict[int, Any]:
-        """The members."""
-        return self.held.members
+        """The parts."""
+        return self.held.loaded
 
-    def take_over(self, before: HeldMembers) -> None:
+    def take_over(self, before: HeldParts) -> None:
         """Take nothing: searches begin again."""
 
     def close(self) -> None:
@@ -141,8 +141,8 @@ class HeldMembers:
             self.searches.pop(key, None)
 
 
-def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
-    """Load members on this worker, if they are not here already.
+def acquire(plugin: Any, lease: str, spec: PartsSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load parts on this worker, if they are not here already.
 
     Raises
     ------
@@ -153,50 +153,50 @@ def acquire(plugin: Any, lease: str, spec: MembersSpec, numbers: Sequence[int]) 
     return [_metrics(there, p, plugin.worker.address) for p in numbers]
 
 
-def _load(plugin: Any, spec: MembersSpec, numbers: Sequence[int]) -> HeldMembers:
+def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
     worker = plugin.worker
     requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     dtype = np.dtype(spec.dtype)
     parts = list(open_partitions(spec.partitions).checked(spec.check_pages))
     with plugin.ledger.opening(requested) as budget:
-        held = MemberSet(
+        held = LocalParts(
             parts, numbers, dtype=dtype, budget=budget, directed=spec.directed,
             threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
             reserved_bytes=sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
         )  # fmt: skip
-    return HeldMembers(spec, held, dtype, budget, plugin.ledger)
+    return HeldParts(spec, held, dtype, budget, plugin.ledger)
 
 
-def _metrics(there: HeldMembers, p: int, address: str) -> dict[str, Any]:
+def _metrics(there: HeldParts, p: int, address: str) -> dict[str, Any]:
     return {
-        "partition": p, "worker": address, "has_broadcast": bool(there.held.members[p].addresses.num_copies),
-        "num_edges": int(there.held.members[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
+        "partition": p, "worker": address, "has_broadcast": bool(there.held.loaded[p].addresses.num_copies),
+        "num_edges": int(there.held.loaded[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
     }  # fmt: skip
 
 
 def take_step(plugin: Any, p: int, step: Hop, *before: StepReport) -> StepReport:
-    """Take a step of a search with one member.
+    """Take a step of a search with one part.
 
     Parameters
     ----------
     p
-        The member.
+        The part.
     *before
-        What all members have sent in the step before.
+        What all parts have sent in the step before.
 
     Raises
     ------
     StateLostError
-        The worker does not hold the member, or not the search: it was started again.
-        Or the worker that has a message for the member is gone.
+        The worker does not hold the part, or not the search: it was started again.
+        Or the worker that has a message for the part is gone.
     """
     if before and not any(one.num_new for one in before):
         return StepReport(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
     there = plugin.shares_of(step.lease, p)
-    began, requested = time.perf_counter(), there.held.members[p].edges.num_bytes_read
+    began, requested = time.perf_counter(), there.held.loaded[p].edges.num_bytes_read
     if step.sources is not None:
-        there.searches[step.search, p] = MemberSearch(there.held.members[p], step.sources)
+        there.searches[step.search, p] = PartTraversal(there.held.loaded[p], step.sources)
     state = there.searches.get((step.search, p))
     if state is None:
         raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
@@ -208,14 +208,14 @@ def take_step(plugin: Any, p: int, step: Hop, *before: StepReport) -> StepReport
     plugin.at("transfer", step.number, p)
     report = StepReport(
         p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
-        there.held.members[p].edges.num_bytes_read - requested, time.perf_counter() - began,
+        there.held.loaded[p].edges.num_bytes_read - requested, time.perf_counter() - began,
     )  # fmt: skip
     plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "report": list(report)})
     return report
 
 
 def _receive(plugin: Any, p: int, step: Hop, before: Sequence[StepReport], dtype: np.dtype[Any] | None) -> dict[int, Message]:
-    """Fetch the messages for a member, by sender."""
+    """Fetch the messages for a part, by sender."""
     senders: dict[str, list[int]] = {}
     for one in before:
         if p in one.receivers:
@@ -227,7 +227,7 @@ def _receive(plugin: Any, p: int, step: Hop, before: Sequence[StepReport], dtype
     return {q: Message.from_bytes(message, dtype) for q, message in raw.items()}
 
 
-def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
+def _advance(there: HeldParts, state: PartTraversal, step: Hop, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
     """Apply, expand, or both; returns edges expanded, and messages."""
     if step.apply:
         state.apply(received)
@@ -240,7 +240,7 @@ def _advance(there: HeldMembers, state: MemberSearch, step: Hop, received: dict[
 
 
 def collect(plugin: Any, p: int, search: str, lease: str, first: int, stop: int) -> tuple[Array, Array, Array]:
-    """Return what a member knows of the vertices ``first .. stop - 1``: `oocgraph.parts.member.MemberSearch.values_between`."""
+    """Return what a part knows of the vertices ``first .. stop - 1``: `oocgraph.parts.loaded_part.PartTraversal.values_between`."""
     there = plugin.shares_of(lease, p)
     state = there.searches.get((search, p))
     if state is None:

@@ -1,7 +1,7 @@
 """What a worker would hold of a 1D or 2D partition that is not there yet: the charges of a real one, of sizes that were counted.
 
-In: `oocgraph.parts.traffic_counts.TrafficCounts`. Out: bytes of the member that needs most, with all its edges or with none of them in
-memory. The formulas are those by which the real members are charged (`oocgraph.parts.member_set`). Masters are taken to have a row each:
+In: `oocgraph.parts.traffic_counts.TrafficCounts`. Out: bytes of the part that needs most, with all its edges or with none of them in
+memory. The formulas are those by which the real parts are charged (`oocgraph.parts.local_parts`). Masters are taken to have a row each:
 those that have none take a few bytes less.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.exchange.addresses import MirrorCounts
+from oocgraph.parts.loaded_part import row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
-from oocgraph.parts.member import row_bytes, search_bytes
-from oocgraph.parts.member_set import READ_AHEAD
+from oocgraph.parts.local_parts import READ_AHEAD
 from oocgraph.parts.traffic_counts import TrafficCounts
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.rows import held_window_bytes
@@ -70,10 +70,10 @@ def mirror_counts(counts: TrafficCounts, columns: int) -> MirrorCounts:
     i, k = np.nonzero(~np.eye(rows, dtype=np.bool_))
     mirrors[i * columns + k % columns, owners[k]] = counts.candidates.lengths.reshape(rows, rows)[i, k]
     if columns > 1:
-        member = np.arange(rows * columns)
+        number = np.arange(rows * columns)
         mirrored = counts.broadcasts[columns].lengths
-        mirrors[member, owners[member // columns]] += mirrored
-        broadcasts[member, owners[member // columns]] = mirrored
+        mirrors[number, owners[number // columns]] += mirrored
+        broadcasts[number, owners[number // columns]] = mirrored
     return MirrorCounts(mirrors, broadcasts)
 
 
@@ -88,7 +88,7 @@ def sized_parts(counts: TrafficCounts, columns: int, mirrors: MirrorCounts) -> l
 
 
 def worker_bytes(counts: TrafficCounts, columns: int, *, dtype: np.dtype[Any], threads: int, io_threads: int) -> WorkerBytes:
-    """Return what the worker of the largest member needs, if each has one.
+    """Return what the worker of the largest part needs, if each has one.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def worker_bytes(counts: TrafficCounts, columns: int, *, dtype: np.dtype[Any], t
     mirrors = mirror_counts(counts, columns)
     parts: Any = sized_parts(counts, columns, mirrors)
     largest = {max(range(len(parts)), key=lambda p: getattr(parts[p], name)) for name in ("num_edges", "num_mirrors", "num_vertices")}
-    both = [_member_bytes(parts, p, mirrors, dtype, threads, io_threads) for p in largest]
+    both = [_part_bytes(parts, p, mirrors, dtype, threads, io_threads) for p in largest]
     return WorkerBytes(WORKER_BYTES + max(one for one, _ in both), WORKER_BYTES + max(one for _, one in both))
 
 
@@ -126,7 +126,7 @@ def most_search_bytes(store: CSRStore, num_partitions: int, *, threads: int, io_
     return held + max(making, reading) + reading + (itemsize + 4) * n + RESULT_BYTES
 
 
-def _member_bytes(parts: Any, p: int, counts: MirrorCounts, dtype: np.dtype[Any], threads: int, io_threads: int) -> tuple[int, int]:
+def _part_bytes(parts: Any, p: int, counts: MirrorCounts, dtype: np.dtype[Any], threads: int, io_threads: int) -> tuple[int, int]:
     """Bytes with all edges, and with none."""
     part, itemsize = parts[p], dtype.itemsize
     ids = 8 * (part.num_vertices + part.num_isolated)

@@ -1,6 +1,6 @@
-"""The members of a partitioned graph that one process holds: charged to its budget, loaded, and expanded by its threads.
+"""The parts of a partitioned graph that one process holds: charged to its budget, loaded, and expanded by its threads.
 
-In: parts of one graph, which of them, a budget. Out: `MemberSet`. All members share the threads, and what edges need that are not held.
+In: parts of one graph, which of them, a budget. Out: `LocalParts`. All parts share the threads, and what edges need that are not held.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from oocgraph.engine.resident import for_loading
 from oocgraph.errors import ArgumentError
 from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
 from oocgraph.memory import Budget, format_bytes
+from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
-from oocgraph.parts.member import Member, MemberSearch, row_bytes, search_bytes
 from oocgraph.subgraph.gather import Gatherer, checksum_bytes
 from oocgraph.subgraph.rows import held_window_bytes
 
@@ -30,8 +30,8 @@ READ_AHEAD = 2
 """Threads beyond those that expand, where edges have to be read: some wait for the disk."""
 
 
-class MemberSet:
-    """Some members of one graph.
+class LocalParts:
+    """Some parts of one graph.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class MemberSet:
 
     Attributes
     ----------
-    members : dict
+    loaded : dict
         By number.
     num_resident_blocks, num_blocks : int
         Blocks of edges that may be held, and all.
@@ -69,7 +69,7 @@ class MemberSet:
         self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
         directed: bool, reserved_bytes: int = 0,
     ) -> None:  # fmt: skip
-        self.threads, self.members = threads, dict[int, Member]()
+        self.threads, self.loaded = threads, dict[int, LoadedPart]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
         arrays = [part.store.array(f"{group}/indices") for part in mine]
@@ -126,12 +126,12 @@ class MemberSet:
         return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
 
     def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], LocalEdges]) -> None:
-        self.members[part.index] = Member.load(part, addresses, group, dtype, edges)
+        self.loaded[part.index] = LoadedPart.load(part, addresses, group, dtype, edges)
 
     @property
     def num_bytes_read(self) -> int:
         """Bytes of edges requested by searches so far."""
-        return sum(member.edges.num_bytes_read for member in self.members.values())
+        return sum(loaded.edges.num_bytes_read for loaded in self.loaded.values())
 
     def each(self, call: Callable[[Any], Any], items: Sequence[Any], *, num_edges: int) -> list[Any]:
         """Call with each item: in threads, unless that is little work."""
@@ -141,20 +141,20 @@ class MemberSet:
         wait(futures)
         return [future.result() for future in futures]
 
-    def expand(self, searches: Sequence[MemberSearch], *, num_edges: int) -> None:
-        """Expand the frontiers of some members, which have so many edges together."""
+    def expand(self, searches: Sequence[PartTraversal], *, num_edges: int) -> None:
+        """Expand the frontiers of some parts, which have so many edges together."""
         ranges = 1 if num_edges < SMALL_EDGES else 4 * self.threads
         work = [(search, first, stop) for search in searches for first, stop in search.ranges(ranges)]
         self.each(self._expand_range, work, num_edges=num_edges)
 
-    def _expand_range(self, work: tuple[MemberSearch, int, int]) -> None:
+    def _expand_range(self, work: tuple[PartTraversal, int, int]) -> None:
         search, first, stop = work
-        if search.member.edges.all_resident:
+        if search.loaded.edges.all_resident:
             search.expand(first, stop, None)
             return
         staging = self._staging.get()
         if staging is None:
-            staging = Staging.make(search.member.edges.dtype)
+            staging = Staging.make(search.loaded.edges.dtype)
         try:
             search.expand(first, stop, staging)
         finally:
@@ -165,9 +165,9 @@ class MemberSet:
         self._pool.shutdown()
         if self._gatherer is not None:
             self._gatherer.close()
-        for member in self.members.values():
-            member.edges.close()
-        self.members.clear()
+        for loaded in self.loaded.values():
+            loaded.edges.close()
+        self.loaded.clear()
 
 
 def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
@@ -196,6 +196,6 @@ def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> i
 
 
 def _shares(blocks: Sequence[int], available_bytes: int) -> list[int]:
-    """Blocks that each member may hold: all, or in proportion."""
+    """Blocks that each part may hold: all, or in proportion."""
     share = min(1.0, max(0, available_bytes) / (BLOCK_BYTES * max(1, sum(blocks))))
     return [int(share * number) for number in blocks]
