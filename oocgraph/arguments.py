@@ -55,8 +55,10 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
         if not names.issuperset(keywords):
             (unknown, *_) = (name for name in keywords if name not in names)
-            remedy = RENAMED.get(unknown) or f"it takes {', '.join(inspect.signature(function).parameters)}"
-            raise ArgumentTypeError(f"{function.__name__}() has no parameter {unknown!r}; {remedy}")
+            taken = ", ".join(one for one in inspect.signature(function).parameters if one != "self")
+            remedy = RENAMED.get(unknown) if function.__name__ != "__init__" else None
+            name = function.__qualname__.removesuffix(".__init__")
+            raise ArgumentTypeError(f"{name}() has no parameter {unknown!r}; {remedy or f'it takes {taken}'}")
         return function(*args, **keywords)
 
     return call

@@ -31,6 +31,10 @@ class InputError(OocGraphError):
     """An edge list cannot be read: the message names the file, the place in it and the remedy."""
 
 
+class InputNotFoundError(InputError, FileNotFoundError):
+    """There is no edge list at a path."""
+
+
 class DuplicateEdgeError(InputError):
     """An edge occurs more than once and the build has ``duplicates="error"``."""
 
@@ -79,7 +83,7 @@ class VertexNotFoundError(OocGraphError, KeyError):
     """A vertex id does not occur in the graph's input."""
 
 
-class MissingDependencyError(OocGraphError):
+class MissingDependencyError(OocGraphError, ImportError):
     """An optional package is not installed; the message names the extra that brings it."""
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from oocgraph.arguments import known_keywords
 from oocgraph.config import check_threads, settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.memory import effective_budget_bytes, parse_bytes
@@ -63,6 +64,10 @@ class Resources:
 
     def __post_init__(self) -> None:
         check_threads(self.threads)
+        for name in ("threads", "num_partitions"):
+            value = getattr(self, name)
+            if isinstance(value, np.integer):
+                object.__setattr__(self, name, int(value))
         for name in ("memory_budget", "device_memory_budget"):
             value = getattr(self, name)
             if value is not None:
@@ -87,6 +92,9 @@ class Resources:
         return effective_budget_bytes(self.memory_budget if self.memory_budget is not None else settings().memory_budget)
 
 
+Resources.__init__ = known_keywords(Resources.__init__)  # type: ignore[method-assign]
+
+
 class Capabilities(NamedTuple):
     """What a public function can use, and what it promises.
 
@@ -98,6 +106,8 @@ class Capabilities(NamedTuple):
         Whether the edges may be larger than memory.
     resumes
         Whether an interrupted run continues where it was.
+    divides
+        Whether the caller may choose into how many partitions the graph is divided.
     """
 
     gpu: bool = False
@@ -105,15 +115,16 @@ class Capabilities(NamedTuple):
     gpu_cluster: bool = False
     out_of_core: bool = True
     resumes: bool = False
+    divides: bool = False
 
 
 CAPABILITIES = {
-    "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True),
+    "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True),
     "spmv": Capabilities(gpu=True, cluster=True),
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "partition_graph": Capabilities(cluster=True),
-    "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True),
+    "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),
     "generate_kronecker": Capabilities(),
     "generate_uniform": Capabilities(),
@@ -184,6 +195,8 @@ def resources_of(
     if not can.gpu and (found.device == "cuda" or found.device_memory_budget is not None):
         name = "device" if found.device == "cuda" else "device_memory_budget"
         raise ArgumentError(f"{name} is {getattr(found, name)!r}, but {function} computes on the processor; leave it out")
+    if not can.divides and found.num_partitions is not None:
+        raise ArgumentError(f"num_partitions is {found.num_partitions}, but {function} does not take it; leave it out")
     if not can.cluster and found.client:
         raise ArgumentError(f"client is given, but {function} runs in this process only; leave it out")
     chosen = found.client if found.client is not None else current_client() if can.cluster and take_current else None

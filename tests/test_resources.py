@@ -30,6 +30,14 @@ def test_values_are_checked_when_they_are_given(given, words):
         Resources(**given)
 
 
+def test_numbers_may_be_numpys_and_a_wrong_keyword_names_the_right_ones():
+    found = Resources(threads=np.int32(2), num_partitions=np.int64(3))
+    assert (type(found.threads), type(found.num_partitions)) == (int, int)
+    assert found == Resources(threads=2, num_partitions=3)
+    with pytest.raises(ArgumentTypeError, match=r"Resources\(\) has no parameter 'thread'; it takes memory_budget, threads, device"):
+        Resources(thread=2)
+
+
 def test_keywords_stand_for_resources():
     assert resources_of("bfs", memory_budget="1G", client=False) == Resources(memory_budget="1G")
     assert resources_of("bfs", Resources(memory_budget="1G", threads=2), memory_budget="1G", client=False).threads == 2
@@ -42,7 +50,10 @@ def test_keywords_stand_for_resources():
 @pytest.mark.parametrize("function", CAPABILITIES)
 def test_what_a_function_cannot_use_is_refused(function):
     can = CAPABILITIES[function]
-    needs = {"device": ("cuda", can.gpu), "device_memory_budget": ("1G", can.gpu), "client": ("a client", can.cluster)}
+    needs = {
+        "device": ("cuda", can.gpu), "device_memory_budget": ("1G", can.gpu), "client": ("a client", can.cluster),
+        "num_partitions": (3, can.divides),
+    }  # fmt: skip
     for name, (value, possible) in needs.items():
         given = Resources(**{name: value})
         if possible:
@@ -86,6 +97,28 @@ def test_functions_use_their_own_row(tmp_path):
     for name, call in calls.items():
         with pytest.raises(ArgumentError, match=f"device is 'cuda', but {name} computes on the processor"):
             call()
+    with pytest.raises(ArgumentError, match="num_partitions is 3, but pagerank does not take it"):
+        oocgraph.pagerank(graph, resources=Resources(num_partitions=3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g.zarr"]
+
+
+def test_what_is_not_there_or_cannot_be_used_is_an_error_of_pythons_own_kind(tmp_path):
+    graph = oocgraph.build_csr((np.arange(3), np.arange(1, 4)), tmp_path / "g.zarr")
+    for missing in ("none.csv", "none*.parquet"):
+        with pytest.raises(FileNotFoundError, match="check the pa"):
+            oocgraph.build_csr(tmp_path / missing, tmp_path / "no.zarr")
+    for function in (oocgraph.open_graph, oocgraph.open_partitions):
+        with pytest.raises(TypeError, match="None"):
+            function(None)
+    with pytest.raises(TypeError, match=r"client is 'tcp://localhost:1'; give a distributed\.Client"):
+        oocgraph.bfs(graph, 0, client="tcp://localhost:1")
+    with oocgraph.open_runtime(graph, client=False) as runtime:
+        pass
+    with pytest.raises(ValueError, match="closed; open another one"):
+        runtime.search([0])
+    for twice in (("a", "a"), ("a", "b", "w", "w")):
+        with pytest.raises(ArgumentError, match=r"columns names '[aw]' twice"):
+            oocgraph.build_csr(([0], [1]), tmp_path / "no.zarr", columns=twice)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.zarr"]
 
 
@@ -97,7 +130,7 @@ def test_generators_that_are_public_make_what_the_commands_make(tmp_path):
         assert made.attributes.num_input_vertices == expected[0]
         assert expected[1] in (None, made.num_edges)
     assert oocgraph.generate_uniform(6, tmp_path / "again.zarr", edge_factor=4, seed=2).num_edges > 0
-    for wrong in (3, (3,), ("a", "b"), (0, 4)):
+    for wrong in (3, (3,), ("a", "b"), (0, 4), "33", (2.7, 3), (True, 3)):
         with pytest.raises(ArgumentError, match=r"rows and columns"):
             oocgraph.generate_grid(wrong, tmp_path / "no.zarr")
     assert not (tmp_path / "no.zarr").exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import oocgraph
 from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
-from oocgraph.errors import ClusterError, OutputError
+from oocgraph.errors import ArgumentTypeError, ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
@@ -24,11 +24,13 @@ def check_client(client: Any) -> None:
 
     Raises
     ------
+    ArgumentTypeError
+        It is no client.
     ClusterError
         It is closed, lost its scheduler, or is asynchronous.
     """
     if not hasattr(client, "scheduler_info"):
-        raise ClusterError(f"client is {client!r}; give a distributed.Client")
+        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client")
     if getattr(client, "asynchronous", False):
         raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
     if client.status in ("closing", "closed"):

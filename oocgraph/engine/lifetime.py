@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from oocgraph.errors import OocGraphError
+from oocgraph.errors import ArgumentError
 
 
 class Lifetime:
@@ -37,16 +37,16 @@ class Lifetime:
 
         Raises
         ------
-        OocGraphError
+        ArgumentError
             It is closed, or was opened by another process.
         """
         if not self.is_here:
-            raise OocGraphError(
+            raise ArgumentError(
                 f"the runtime of {self._url} was opened by another process ({self._process}), and a fork has none of its threads; "
                 "open one in this process (open_runtime)"
             )
         if self._is_over:
-            raise OocGraphError(f"the runtime of {self._url} is closed; open another one (open_runtime)")
+            raise ArgumentError(f"the runtime of {self._url} is closed; open another one (open_runtime)")
 
     @contextmanager
     def ending(self) -> Iterator[bool]:

@@ -101,7 +101,7 @@ def build_csr(
     num_vertices
         Declares that the vertices are ``0 .. num_vertices - 1``.
     duplicates
-        What becomes of an edge that occurs more than once, judged on its ends and its edge columns: ``drop`` (the default without
+        What becomes of an edge that occurs more than once, compared by its ends and its edge columns: ``drop`` (the default without
         weights), ``keep``, ``error``, or which weight it gets: ``min`` (the default with weights), ``max``, ``sum``, ``first``.
         With weights ``drop`` means ``min``, without them these four mean ``drop``; the store's ``attributes.duplicates`` says which.
     keep_self_loops
@@ -177,6 +177,9 @@ def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
         raise ArgumentError(
             f"columns is {columns!r}; give the names of the columns of sources and targets, then of those to keep: ('from', 'to', 'time')"
         )
+    twice = next((one for one in names if one is not None and names.count(one) > 1), None)
+    if twice is not None:
+        raise ArgumentError(f"columns names {twice!r} twice; name each column once")
     return names
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from oocgraph.errors import InputError
+from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def read_streams(edges: EdgeSource, block_rows: int) -> list[EdgeStream]:
     def guarded(stream: EdgeStream) -> Iterator[EdgeBlock]:
         try:
             yield from stream()
+        except InputNotFoundError as error:  # it was there when the source was opened
+            raise InputError(str(error)) from error
         except OSError as error:
             where = edges.description if error.filename is None else error.filename
             raise InputError(f"{where}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error

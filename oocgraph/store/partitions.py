@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import CorruptStoreError, StoreError, StoreNotFoundError
+from oocgraph.errors import ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fields import between, first_wrong, one_of
 from oocgraph.store.graph import CSRStore, open_graph
@@ -295,11 +295,15 @@ def open_partitions(path: str | os.PathLike[str]) -> Partitions:
 
     Raises
     ------
+    ArgumentTypeError
+        It is no path.
     StoreNotFoundError
         There is nothing at the path.
     StoreError
         There are none, they are incomplete or of a newer format, or a part is missing.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentTypeError(f"path is {path!r}; give the folder that partition_graph wrote")
     text = os.fspath(path).removeprefix("file://")
     if not Path(text).exists() and not restore(Path(text)):
         raise StoreNotFoundError(f"{text}: no such file or folder; make partitions with `oocgraph partition GRAPH {text}`")

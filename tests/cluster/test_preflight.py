@@ -18,7 +18,7 @@ from oocgraph.cluster import preflight
 from oocgraph.cluster.preflight import check_workers
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
-from oocgraph.errors import BudgetError, ClusterError, OocGraphError, OutputError, StoreError
+from oocgraph.errors import ArgumentTypeError, BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.store.graph import open_graph
 from tests.cluster.conftest import QUIET
 from tests.reference_build import reference_build
@@ -100,7 +100,7 @@ def test_asynchronous_client(graph):
 
 
 def test_not_a_client(graph):
-    refused(ClusterError, "client is 'tcp://here:8786'; give a distributed.Client", graph, "tcp://here:8786")
+    refused(ArgumentTypeError, "client is 'tcp://here:8786'; give a distributed.Client", graph, "tcp://here:8786")
 
 
 def test_no_workers_in_time(graph):

@@ -7,13 +7,14 @@ The opposite of a Kronecker graph: thousands of levels of tiny frontiers. Vertex
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError
 from oocgraph.ingest.generators.generated import GeneratedEdges
-from oocgraph.resources import Resources
+from oocgraph.resources import Resources, is_count
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption
 
@@ -80,9 +81,8 @@ def generate_grid(
     """
     from oocgraph.ingest.build import build_csr
 
-    try:
-        rows, columns = (int(one) for one in shape)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"shape is {shape!r}; give the numbers of rows and columns, such as (1000, 1000)") from error
-    source = GridEdges(rows, columns)
+    numbers = list(shape) if isinstance(shape, Iterable) else []
+    if len(numbers) != 2 or not all(map(is_count, numbers)):
+        raise ArgumentError(f"shape is {shape!r}; give the numbers of rows and columns, 1 or more each, such as (1000, 1000)")
+    source = GridEdges(*map(int, numbers))
     return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)

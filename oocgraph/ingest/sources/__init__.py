@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from oocgraph.errors import InputError
+from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
@@ -94,7 +94,7 @@ def _open_path(text: str, request: Request) -> Source:
     extension = _extension(path)
     if extension is None:
         if not exists:
-            raise InputError(f"{path}: no such file; check the path")
+            raise InputNotFoundError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
     return _with_files([path], lambda: _opener(_FORMATS[extension])(path, request))
 
@@ -117,21 +117,23 @@ def _open_folder(path: Path, request: Request) -> Source:
     if (path / "zarr.json").exists() or (path / ".zgroup").exists():
         raise InputError(f"{path} is a Zarr group: a graph store already, not an edge list; open it as it is, with open_graph")
     files = sorted(file for pattern in ("*.parquet", "*.pq") for file in path.rglob(pattern) if not file.name.startswith(("_", ".")))
-    return _open_many(files, str(path), "the folder holds no Parquet file (.parquet, .pq); name a file of another format itself", request)
+    if not files:
+        raise InputError(f"{path}: the folder holds no Parquet file (.parquet, .pq); name a file of another format itself")
+    return _open_many(files, str(path), request)
 
 
 def _open_glob(text: str, request: Request) -> Source:
     from glob import glob
 
     files = sorted(Path(name) for name in glob(text, recursive=True))
+    if not files:
+        raise InputNotFoundError(f"{text}: no file matches; check the pattern")
     if len(files) == 1:
         return _open_path(str(files[0]), request)
-    return _open_many(files, text, "no file matches; check the pattern", request)
+    return _open_many(files, text, request)
 
 
-def _open_many(files: list[Path], description: str, none_found: str, request: Request) -> Source:
-    if not files:
-        raise InputError(f"{description}: {none_found}")
+def _open_many(files: list[Path], description: str, request: Request) -> Source:
     other = next((file for file in files if _extension(file) not in {".parquet", ".pq"}), None)
     if other is not None:
         raise InputError(f"{description}: {other} is not Parquet; only Parquet files are read together, name one file or convert them")

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from oocgraph.errors import InputError
+from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream, IdKind
 from oocgraph.ingest.sources.ids import MAX_ID
 from oocgraph.types import Array
@@ -209,7 +209,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file; check the path") from error
+        raise InputNotFoundError(f"{path}: no such file; check the path") from error
     except PermissionError as error:
         raise InputError(f"{path}: no permission to read it; change its mode or run as its owner") from error
     except IsADirectoryError as error:
