@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,6 +178,9 @@ class Budget:
         Bytes held at another time, when the reservations are released (a result that is written or checked), by name.
     following_bytes
         Bytes that what follows may need, and will check when more is known: a refusal names a budget for that, too.
+    reclaim
+        Called with the bytes that are missing before anything is refused: gives back what of the baseline can be made again, and returns
+        how many bytes that were.
 
     Examples
     --------
@@ -192,6 +195,7 @@ class Budget:
     reservations: dict[str, int] = field(default_factory=dict)
     alternatives: dict[str, int] = field(default_factory=dict)
     following_bytes: int = 0
+    reclaim: Callable[[int], int] | None = field(default=None, repr=False)
     _is_all_or_none: bool = field(default=False, init=False, repr=False)
 
     @property
@@ -227,7 +231,7 @@ class Budget:
         BudgetError
             It does not fit; the message lists what is held and the smallest budget that works.
         """
-        if num_bytes > self.available_bytes and not self._is_all_or_none:
+        if not self._is_all_or_none and not self._has_room(num_bytes):
             self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes
 
@@ -255,7 +259,7 @@ class Budget:
             yield
         finally:
             self._is_all_or_none = False
-        if self.available_bytes < 0:
+        if not self._has_room(0):
             more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
             self.reservations = before
             total = sum(more.values())
@@ -281,6 +285,11 @@ class Budget:
                 f"{name} needs {format_bytes(size)} beside the interpreter and imports {format_bytes(self.baseline_bytes)}, but the memory "
                 f"budget is {format_bytes(self.limit_bytes)}; {enough_memory(self.named_bytes)}"
             )
+
+    def _has_room(self, num_bytes: int) -> bool:
+        if num_bytes > self.available_bytes and self.reclaim is not None:
+            self.baseline_bytes -= self.reclaim(num_bytes - self.available_bytes)
+        return num_bytes <= self.available_bytes
 
     def _refuse(self, what: str, num_bytes: int) -> None:
         held = ", ".join(f"{key} {format_bytes(value)}" for key, value in self.reservations.items())

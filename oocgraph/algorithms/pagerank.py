@@ -81,7 +81,8 @@ def pagerank(
         Folder for the state of the run, written every few iterations (setting ``oocgraph.checkpoint-every``) and at the end. If it holds
         a state, the run continues from it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
     runtime
-        The graph opened before (`oocgraph.open_runtime`), for many runs; it has its own resources. In process it keeps edges between runs.
+        The graph opened before (`oocgraph.open_runtime`), for many runs; it has its own resources. It, or each of its workers, keeps
+        edges between runs, as many as fit.
     resources
         Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
@@ -144,7 +145,7 @@ def pagerank(
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, knobs.checkpoint_every, shown)
         if asked.client:
-            found = _on_cluster(options, run, asked.client)
+            found = _on_cluster(options, run, asked.client, None if runtime is None else runtime.lease)
         else:
             opened = opened_of(runtime, graph, asked)
             found = opened.within(lambda budget: _in_process(options, run, opened, budget))
@@ -265,11 +266,11 @@ def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened,
     )
 
 
-def _on_cluster(options: RankOptions, run: _Run, client: Any) -> Ranked:
+def _on_cluster(options: RankOptions, run: _Run, client: Any, lease: str | None) -> Ranked:
     """Rank on the workers of a client; imports nothing of Dask before."""
     from oocgraph.algorithms.pagerank_on_cluster import rank_on_cluster
 
-    return rank_on_cluster(options, run, client)
+    return rank_on_cluster(options, run, client, lease)
 
 
 def _measured_step(ranking: Ranking) -> RankIteration:

@@ -27,8 +27,11 @@ CLIENT_VECTORS = 2
 """Vectors of ranks that this process holds: the result, and a range of it that has just come, or the state of a checkpoint."""
 
 
-def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
-    """Rank on the workers of `client`; see `oocgraph.pagerank`. threads and memory of its resources are each worker's."""
+def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str | None = None) -> Ranked:
+    """Rank on the workers of `client`; see `oocgraph.pagerank`. threads and memory of its resources are each worker's.
+
+    With the `lease` of a runtime workers keep edges for its next run.
+    """
     start, store, knobs = perf_counter(), options.store, settings()
     budget = Budget(effective_budget_bytes(knobs.memory_budget))
     budget.alternatively("the result, when it is written,", result_bytes(store, options.personalization))
@@ -49,6 +52,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any) -> Ranked:
             settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
             check_pages=store.check_pages, device="cpu",
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
+            kept_for=lease,
         )  # fmt: skip
         name = uuid.uuid4().hex
         with Watch(client, name) as watch:

@@ -112,6 +112,9 @@ class PartitionedGraph(Closing):
         level = StoreOrder(result_store, self.vertex_partition, "level")
         return replace(found, num_reached_edges=reached_edges(self.store, found, level, depth_limit))
 
+    lease = None
+    """Name under which workers keep edges for it: it is for searches."""
+
     only_searches = True
     """Whether `oocgraph.bfs` alone takes it."""
 

@@ -42,6 +42,11 @@ class Runtime(Protocol):
         ...
 
     @property
+    def lease(self) -> str | None:
+        """Name under which workers keep edges for its next product or run; None: it has no workers."""
+        ...
+
+    @property
     def only_searches(self) -> bool:
         """Whether `oocgraph.bfs` alone takes it."""
         ...

@@ -69,8 +69,8 @@ def spmv(
     weight
         Edge column that holds a graph's values; by default its weight.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. In process it keeps edges between
-        products, as many as fit, and multiplies on the processor.
+        The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of its workers, keeps
+        edges between products, as many as fit, and multiplies on the processor.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
         (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Workers of a cluster multiply on their processors.
@@ -139,7 +139,8 @@ def spmv(
             raise ArgumentError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
-        return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget)
+        lease = None if runtime is None else runtime.lease
+        return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget, lease=lease)
     if runtime is not None:
         assert isinstance(operand, GraphOperand)
         opened = opened_of(runtime, graph, asked)

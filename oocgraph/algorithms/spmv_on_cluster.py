@@ -33,13 +33,16 @@ WORKERS_ROWS = "a worker's rows"
 
 
 def multiply_on_cluster(
-    operand: GraphOperand | MatrixOperand, *, client: Any, threads: int | None, memory_budget: str | int | None
+    operand: GraphOperand | MatrixOperand, *, client: Any, threads: int | None, memory_budget: str | int | None, lease: str | None = None
 ) -> Array:  # fmt: skip
-    """Multiply on the workers of `client`; see `oocgraph.spmv`. `threads` and `memory_budget` are of each worker."""
+    """Multiply on the workers of `client`; see `oocgraph.spmv`. `threads` and `memory_budget` are of each worker.
+
+    With the `lease` of a runtime workers keep edges for its next product.
+    """
     options = {"threads": threads, "memory_budget": memory_budget if memory_budget is not None else settings().memory_budget}
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
-            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, options))
+            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, {**options, "kept_for": lease}))
         return session.rerun(lambda: _of_matrix(operand, session, options))
 
 

@@ -32,7 +32,11 @@ class WorkerLedger:
     ----------
     lock
         Held while a reservation is planned, until it is reserved.
+    reclaim
+        Called with the bytes that are missing before a reservation is refused; see `Budget`.
     """
+
+    reclaim: Callable[[int], int] | None = None
 
     def __init__(self, worker: Any) -> None:
         self._worker = worker
@@ -85,7 +89,7 @@ class WorkerLedger:
     def opening(self, requested: str | int | None) -> Iterator[Budget]:
         """Yield a budget beside all that is reserved; what is reserved with it inside stays in the books until `close`."""
         with self.lock:
-            budget = Budget(self.limit_bytes(requested), baseline_bytes=self.untouched_bytes + host_bytes())
+            budget = Budget(self.limit_bytes(requested), baseline_bytes=self.untouched_bytes + host_bytes(), reclaim=self.reclaim)
             self.note(budget)
             try:
                 yield budget

@@ -52,6 +52,7 @@ class ClusterRuntime(Closing):
 
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
         self.session, self.client, self.store, self.spec = session, session.client, store, spec
+        self.lease = session.lease
         self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, client=session.client)
         self.placement = Placement(session, spec, workers)
         self.load_seconds = 0.0

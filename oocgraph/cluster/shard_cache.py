@@ -121,6 +121,8 @@ class ShardCache:
                 for p in partitions
                 if (*spec.graph, p) not in self._parts
             }
+            if plans and self.ledger.reclaim is not None:
+                self.ledger.reclaim(self.limit_bytes(spec))
             try:
                 added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
                 residencies = self.memory.share_out(spec, plans, self._parts, added)

@@ -19,6 +19,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.dask import Exchange
@@ -69,6 +70,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         Partitions of searches, and the searches.
     exchange
         Messages to other workers.
+    streams
+        Edges that products and ranks keep between calls.
     resident
         What other computations keep, by lease.
     """
@@ -84,6 +87,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.ledger = WorkerLedger(worker)
         self.worker_state = WorkerState(worker, self.ledger, self.tell, self.at)
         self.exchange = Exchange(worker)
+        self.streams = StreamCache(self.ledger)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)
 
@@ -182,7 +186,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""
-        return sorted({*self.worker_state.leases(), *list(self.resident)})
+        return sorted({*self.worker_state.leases(), *list(self.resident), *self.streams.leases()})
 
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first."""
@@ -196,6 +200,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self._left.append(lease)
         self.worker_state.release(lease)
         self.drop(lease)
+        self.streams.release(lease)
 
 
 def plugin() -> OocGraphPlugin:
@@ -267,4 +272,4 @@ def inventory(dask_worker: Any = None) -> dict[str, Any]:
     if PLUGIN not in dask_worker.plugins:
         return {}
     found = dask_worker.plugins[PLUGIN]
-    return {**found.worker_state.inventory(), "resident": sorted(found.resident)}
+    return {**found.worker_state.inventory(), "resident": sorted(found.resident), "streams": found.streams.inventory()}

@@ -19,9 +19,9 @@ from oocgraph.memory import Budget
 from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, multiply_streamed, num_private_vectors
 from oocgraph.products.product_checks import has_nan, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
-from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
+from oocgraph.sparse.edge_stream import EdgeStream, part_of, pieces_bytes, stored_matrix
 from oocgraph.sparse.partial import Partial
-from oocgraph.store.graph import open_graph
+from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array
 
 
@@ -51,6 +51,8 @@ class ProductSpec:
         Of the graph, as in `EdgeStream`.
     part_bytes
         What is sent of a matrix.
+    kept_for
+        Lease under which the worker keeps edges for the next product; None: it keeps none.
     """
 
     semiring: str
@@ -66,6 +68,7 @@ class ProductSpec:
     column: str | None = None
     unread: Partial | None = None
     part_bytes: int = 0
+    kept_for: str | None = None
 
     @property
     def ring(self) -> Semiring:
@@ -87,7 +90,7 @@ def prepare(plugin: Any, spec: ProductSpec) -> None:
         budget.reserve("the part of the matrix", spec.part_bytes)
         _reserve_result(plugin, spec, budget)
         if spec.url is not None:
-            _stored(plugin, spec, budget)
+            EdgeStream(_graph(spec), budget, **_options(plugin, spec))
     plugin.ledger.close(budget)
 
 
@@ -112,8 +115,13 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     plugin.at("compute", 0, 0)
     _load(spec, x, part)
     with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
+        if spec.kept_for is not None:
+            plugin.check_lease(spec.kept_for)
         _reserve_result(plugin, spec, budget)
-        edges = None if spec.url is None else _stored(plugin, spec, budget)
+        if spec.kept_for is not None:
+            vectors = (spec.num_columns + spec.num_lines) * np.dtype(spec.dtype).itemsize
+            budget.reserve("the next product", vectors + pieces_bytes(_graph(spec), **_options(plugin, spec)))
+        edges = None if spec.url is None else plugin.streams.take(spec.kept_for, _graph(spec), budget, **_options(plugin, spec))
     try:
         y = ring.zeros(spec.num_lines, np.dtype(spec.dtype))
         if edges is not None:
@@ -124,6 +132,8 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
             multiply(parts, x, y, ring, threads=threads, first_row=part.first_line if is_by_row(part) else 0)
     finally:
         plugin.ledger.close(budget)
+        if edges is not None:
+            plugin.streams.put_back(edges)
     if not ring.is_boolean and has_nan(y) and ring.uses_values:
         refuse_nan(*((edges.values(), edges.values_name) if edges else ([(part.start, part.values)], "the matrix")))
     return y
@@ -136,17 +146,14 @@ def add_partials(spec: ProductSpec, one: Array, other: Array) -> Array:
     return y
 
 
-def _stored(plugin: Any, spec: ProductSpec, budget: Budget) -> EdgeStream:
-    """Open the part of a stored graph, and charge what streaming it holds."""
+def _graph(spec: ProductSpec) -> CSRStore:
     assert spec.url is not None
-    return EdgeStream(
-        open_graph(spec.url, check_pages=spec.check_pages),
-        budget,
-        transpose=spec.transpose,
-        column=spec.column,
-        threads=_threads(plugin, spec),
-        entries=spec.entries,
-    )
+    return open_graph(spec.url, check_pages=spec.check_pages)
+
+
+def _options(plugin: Any, spec: ProductSpec) -> dict[str, Any]:
+    """Return the arguments of the `EdgeStream` that reads the part of a stored graph."""
+    return {"transpose": spec.transpose, "column": spec.column, "threads": _threads(plugin, spec), "entries": spec.entries}
 
 
 def _load(spec: ProductSpec, x: Array | None = None, part: Any = None) -> None:
@@ -154,8 +161,7 @@ def _load(spec: ProductSpec, x: Array | None = None, part: Any = None) -> None:
     empty = np.empty(0, spec.dtype)
     part = spec.unread if part is None else part
     if spec.url is not None:
-        store = open_graph(spec.url, check_pages=spec.check_pages)
-        part = part_of(stored_matrix(store, transpose=spec.transpose, column=spec.column), spec.entries)
+        part = part_of(stored_matrix(_graph(spec), transpose=spec.transpose, column=spec.column), spec.entries)
     assert part is not None
     load_kernel(part, empty if x is None else x, empty, spec.ring)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
 from oocgraph.products.personalization import charge_personalization, personalization_of
 from oocgraph.products.ranking import (
@@ -26,12 +27,11 @@ from oocgraph.products.ranking import (
     first_state,
     in_precision,
     load_kernels,
-    pieces_bytes,
     strength_of,
     vector_bytes,
 )
 from oocgraph.sparse.balanced import balanced_partition, cut
-from oocgraph.sparse.edge_stream import stored_matrix
+from oocgraph.sparse.edge_stream import pieces_bytes, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array, Precision
 
@@ -55,12 +55,15 @@ class RanksSpec(GraphSpec):
         As for `oocgraph.pagerank`.
     column
         Edge column of the weights; None: all are one.
+    kept_for
+        Lease under which the worker keeps edges for the next run; None: it keeps them until this one has ended.
     """
 
     damping: float
     precision: Precision
     column: str | None
     personalization: Any
+    kept_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,7 @@ class HeldRanks:
     shares: dict[int, RankRows]
     budget: Budget
     ledger: WorkerLedger
+    streams: StreamCache
     share: Array
     own: Array
     before: tuple[int, tuple[RankSlice, ...]] | None = None
@@ -139,6 +143,8 @@ class HeldRanks:
     def close(self) -> None:
         """Give back everything."""
         with self.lock:
+            for rows in self.shares.values():
+                self.streams.put_back(rows.edges)
             self.shares.clear()
             self.share = self.own = self.strength = np.empty(0)
             self.ledger.close(self.budget)
@@ -174,7 +180,9 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     options: dict[str, Any] = {"column": spec.column, "threads": spec.threads or max(1, int(plugin.worker.state.nthreads))}
     sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
     weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
-    with plugin.ledger.opening(requested) as budget:
+    with plugin.ledger.opening(requested) as budget, plugin.streams.putting_back() as taken:
+        if spec.kept_for is not None:
+            plugin.check_lease(spec.kept_for)
         with budget.all_or_none():
             charge_personalization(store, spec.personalization, budget)
             if spec.personalization is not None:
@@ -185,12 +193,14 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
         jumps = Jumps(store.num_vertices, spec.damping, personalization_of(store, spec.personalization), spec.precision)
         strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
         for i, p in enumerate(numbers):
-            budget.reserve(LATER, sum(sizes[i + 1 :]))
-            rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], **options)
+            budget.reserve(LATER, sum(sizes[i + 1 :] if spec.kept_for is None else sizes))  # the next run is charged for all again
+            open_edges = partial(plugin.streams.take, spec.kept_for)
+            rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], open_edges=open_edges, **options)
+            taken.append(rows[p].edges)
             rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
             budget.release(LATER)
     longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
-    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, np.empty(store.num_vertices), np.empty(longest))
+    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_vertices), np.empty(longest))
 
 
 def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSlice:

@@ -90,6 +90,9 @@ class OpenedGraph(Closing):
         self._metrics = self._loaded.metrics
         self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
 
+    lease = None
+    """Name under which workers keep edges for it: there are none."""
+
     only_searches = False
     """Whether `oocgraph.bfs` alone takes it."""
 

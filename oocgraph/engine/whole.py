@@ -20,6 +20,9 @@ class WholeGraph:
     client = None
     """The Dask client on whose workers it is: none."""
 
+    lease = None
+    """Name under which workers keep edges for it: there are none."""
+
     only_searches = True
     """Whether `oocgraph.bfs` alone takes it."""
 

@@ -14,7 +14,6 @@ do not depend on the number of threads, the budget, or whether the run was resum
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,7 @@ from oocgraph.kernels import pagerank as kernels
 from oocgraph.kernels.pagerank import CARRY_FIRST, CARRY_LAST, CHANGE, DANGLING, NUM_SUMS
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.products.personalization import Personalization
-from oocgraph.sparse.edge_stream import EdgeStream
+from oocgraph.sparse.edge_stream import EdgeStream, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import row_degrees
@@ -318,13 +317,6 @@ def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threa
     options: dict[str, Any] = {"column": column, "threads": threads}
     sizes = [pieces_bytes(store, transpose=transpose, **options) for transpose in ((True, False) if column else (True,))]
     budget.reserve("pieces of edges", max(sizes))
-
-
-def pieces_bytes(store: CSRStore, **options: Any) -> int:
-    """Return what `EdgeStream` with these options hold at least."""
-    alone = Budget(sys.maxsize, baseline_bytes=0)
-    EdgeStream(store, alone, **options)
-    return alone.reserved_bytes
 
 
 def vector_bytes(store: CSRStore, column: str | None, *, num_floats: int) -> int:

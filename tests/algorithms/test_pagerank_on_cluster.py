@@ -126,7 +126,7 @@ def test_progress_is_told(threads_client, kron):
 
 class TestRefusals:
     def test_arguments(self, threads_client, kron):
-        with pytest.raises(ClusterError, match=r"client is 3; give a distributed\.Client"):
+        with pytest.raises(TypeError, match=r"client is 3; give a distributed\.Client"):
             pagerank(kron, client=3)
         with pytest.raises(VertexNotFoundError):
             pagerank(kron, client=threads_client, personalization={-1: 1.0})

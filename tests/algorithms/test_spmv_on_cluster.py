@@ -117,7 +117,7 @@ class TestRefusals:
     def test_arguments_are_refused_as_in_process(self, threads_client, kron):
         with pytest.raises(OocGraphError, match="x has 4 elements"):
             spmv(kron, np.ones(4), client=threads_client)
-        with pytest.raises(ClusterError, match=r"client is 3; give a distributed\.Client"):
+        with pytest.raises(TypeError, match=r"client is 3; give a distributed\.Client"):
             spmv(kron, np.ones(kron.attributes.num_input_vertices), client=3)
 
     @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and"])
