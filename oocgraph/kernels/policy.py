@@ -3,8 +3,9 @@
 In: `get_master` and `get_edge_owner`, either Python functions or compiled ones. Out: `assign_masters` over a range of vertices and
 `edge_owners` over a block of rows. The loops are written once: plain Python runs the same lines that are compiled.
 
-They are compiled again in every process (functions of a user cannot be kept in numba's cache folder), so they hold nothing but the loop;
-which trailing arguments a function takes is a constant of the closure, and the calls that do not apply are removed before compilation.
+Functions of a user are compiled again in every process, so the loops hold nothing but the loop. Those that come with oocgraph are kept in
+numba's cache folder, under a key that says what they are: numba's own knows the code of a loop, not of what it calls. Which trailing
+arguments a function takes is a constant of the closure, and the calls that do not apply are removed before compilation.
 
 `at` (3 int64) says where a loop is, so that an exception of the user's code is reported with its vertex or edge; a status of 1 means that
 ``at`` ends with a partition that does not exist.
@@ -13,13 +14,16 @@ which trailing arguments a function takes is a constant of the closure, and the 
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
+from functools import cache
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numba as nb
 import numpy as np
 from numba.core import types
+from numba.core.caching import FunctionCache
 from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
@@ -29,7 +33,13 @@ from oocgraph.kernels.prop import Prop
 
 
 def make_loops(
-    get_master: Any, num_master_arguments: int, get_edge_owner: Any, num_owner_arguments: int, *, compiled: bool
+    get_master: Any,
+    num_master_arguments: int,
+    get_edge_owner: Any,
+    num_owner_arguments: int,
+    *,
+    compiled: bool,
+    keys: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Callable[..., int], Callable[..., int]]:
     """Return `assign_masters` and `edge_owners` of a policy.
 
@@ -39,6 +49,8 @@ def make_loops(
         Compiled by `compile_function` if `compiled`, else plain.
     num_master_arguments, num_owner_arguments
         2 to 4, and 5 or 6: how many arguments each takes.
+    keys
+        What each function is, for the cache on disk; None: its loop is not kept there.
     """
 
     def assign_masters(prop: Any, first: Any, stop: Any, m_state: Any, masters: Any, at: Any) -> Any:
@@ -98,7 +110,31 @@ def make_loops(
 
     if not compiled:
         return assign_masters, edge_owners
-    return nb.njit(nogil=True)(assign_masters), nb.njit(nogil=True)(edge_owners)
+    loops = nb.njit(nogil=True)(assign_masters), nb.njit(nogil=True)(edge_owners)
+    for loop, key, number in zip(loops, keys, (num_master_arguments, num_owner_arguments), strict=True):
+        if key is not None:
+            loop._cache = _KeyedCache(loop.py_func, f"{key} {number} {_stamps()}")
+    return loops
+
+
+class _KeyedCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache on disk, for a closure that is told from others by a key."""
+
+    def __init__(self, function: Any, key: str) -> None:
+        super().__init__(function)
+        self._key = key
+
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        return signature, codegen.magic_tuple(), self._key
+
+
+@cache
+def _stamps() -> str:
+    """Return what tells the modules that are compiled into the loops from other versions of them."""
+    from oocgraph.kernels import borrowed, prop, rows
+
+    stats = [os.stat(str(module.__file__)) for module in (borrowed, prop, rows)]
+    return " ".join(f"{stat.st_mtime_ns} {stat.st_size}" for stat in stats)
 
 
 def compile_function(function: Any, *, _inside: tuple[Any, ...] = ()) -> Any:

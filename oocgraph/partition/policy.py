@@ -29,7 +29,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oocgraph.errors import PolicyError
-from oocgraph.partition.policy_code import identity_of, uses_of, where_refused
+from oocgraph.partition.policy_code import digest_of, identity_of, uses_of, where_refused
 from oocgraph.store.partitions import master_dtype
 from oocgraph.types import Array
 
@@ -258,7 +258,8 @@ def _loops_of(policy: Policy) -> tuple[Callable[..., int], Callable[..., int]]:
         return _known[key]
     if policy.compiled:
         functions = compile_function(functions[0]), compile_function(functions[1])
-    loops = make_loops(functions[0], arguments[0], functions[1], arguments[1], compiled=policy.compiled)
+    digests = (None, None) if key is None else (digest_of(identities[0]), digest_of(identities[1]))
+    loops = make_loops(functions[0], arguments[0], functions[1], arguments[1], compiled=policy.compiled, keys=digests)
     if key is not None:
         while len(_known) >= MOST_KNOWN:
             _known.pop(next(iter(_known)))
@@ -281,7 +282,8 @@ def compile_policy(policy: Policy, prop: Any = None) -> CompiledPolicy:
 
     Notes
     -----
-    Compiling takes 0.8 s (Fennel's masters 1.4 s) and leaves 85 to 95 MiB in the process, numba itself included.
+    Compiling takes 0.8 s (Fennel's masters 1.4 s) and leaves 85 to 95 MiB in the process, numba itself included. Policies that come with
+    oocgraph are kept in numba's cache folder.
     """
     loops = CompiledPolicy(policy)
     if prop is not None:

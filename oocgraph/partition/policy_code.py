@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import hashlib
 import linecache
 import re
 import sys
@@ -34,6 +35,9 @@ _KNOWN = {"numba", "numpy", "oocgraph.kernels", *sys.stdlib_module_names}
 
 _FIXED = (int, float, complex, str, bytes, np.generic, type, ModuleType, BuiltinFunctionType, np.ufunc)
 """What is the same as long as it is the same object, or equal."""
+
+_NUM_OF_FUNCTION = 3
+"""Fields that `identity_of` has for a function: its code, its module, its defaults."""
 
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)|Raised from (\S+) \((\d+)\)')
 """How numba names a line."""
@@ -108,6 +112,29 @@ def identity_of(function: Any) -> Any:
     except TypeError:
         return None
     return tuple(key)
+
+
+def digest_of(identity: Any) -> str | None:
+    """Return what tells an identity from others in every process, where all of it came with oocgraph; else None.
+
+    A user's functions are left out: each version of them would stay on disk.
+    """
+    homes: list[Any] = []
+
+    def text(value: Any) -> str:
+        if isinstance(value, CodeType):
+            parts = (value.co_code, value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars, value.co_consts)
+            return f"code({', '.join(map(text, parts))})"
+        if isinstance(value, tuple):
+            if len(value) == _NUM_OF_FUNCTION and isinstance(value[0], CodeType):
+                homes.append(value[1])
+            return f"({', '.join(map(text, value))})"
+        return repr(value)
+
+    found = text(identity)
+    if not all(str(home).startswith("oocgraph.") for home in homes) or " at 0x" in found:
+        return None
+    return hashlib.sha256(found.encode()).hexdigest()
 
 
 def where_refused(function: Any, message: str) -> tuple[str, str]:

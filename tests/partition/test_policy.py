@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from functools import cache
@@ -415,3 +418,41 @@ def test_a_policy_that_names_an_array_is_not_kept():
     exec("def get_master(prop, v): return table[v]\ndef get_edge_owner(prop, s, d, sm, dm): return sm", here)
     policy = Policy("p", here["get_master"], here["get_edge_owner"])
     assert compile_policy(policy)._assign is not compile_policy(policy)._assign
+
+
+COMPILED = """
+import numpy as np
+from oocgraph.kernels.prop import RowLookup, make_prop
+from oocgraph.partition import policies
+from oocgraph.partition.policy import compile_policy
+
+policies.{name} = {value}
+none = np.empty(0, np.int64)
+rows = RowLookup(np.arange(0, 82, 2), none, none, none)
+prop = make_prop(40, 80, 6, directed=False, out_rows=rows, in_rows=rows, index_dtype=np.dtype("uint32"))
+loops = compile_policy(policies.named_policy("2d", vertex_order="degree"), prop)
+hits = [sum(loop.stats.cache_hits.values()) for loop in (loops._assign, loops._own)]
+masters = np.empty(40, np.int16)
+loops.assign_masters(prop, 0, 40, None, masters, np.empty(3, np.int64))
+print(hits, masters.tolist())
+"""
+
+
+def test_policies_of_the_package_are_compiled_once_on_a_machine(tmp_path):
+    """Another process finds them in numba's cache; not after something that they name has changed."""
+
+    def run(name="UNRELATED", value=0):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", COMPILED.format(name=name, value=value)]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        hits, masters = done.stdout.decode().split("] [")
+        return hits, masters
+
+    (cold, expected), (warm, again) = run(), run()
+    assert (cold, warm) == ("[0, 0", "[1, 1")
+    assert again == expected
+    changed, otherwise = run("block_cyclic_set", "lambda prop, v, num_sets: 0")
+    assert changed == "[0, 1"  # who owns an edge does not ask it
+    assert otherwise != expected
+    policy = Policy("mine", lambda prop, v: v % prop.num_partitions, lambda prop, src, dst, src_master, dst_master: src_master)
+    assert compile_policy(policy)._assign._cache.cache_path is None  # a user's are not kept
