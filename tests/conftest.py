@@ -13,6 +13,7 @@ import pytest
 
 from oocgraph import memory
 from oocgraph.arrays import device_choice
+from oocgraph.store import publish
 
 sys.dont_write_bytecode = False  # hundreds of processes import the same modules
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -90,6 +91,25 @@ def what_other_tests_have_left_is_not_counted():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "_status", without_it)
         yield
+
+
+_FORCED = {name: getattr(publish, name) for name in ("sync_tree", "sync_folder")}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def outputs_are_not_forced_to_disk():
+    """Spare thousands of small outputs what only a machine that crashes would miss: no test crashes one."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _FORCED:
+            patch.setattr(publish, name, lambda _: None)
+        yield
+
+
+@pytest.fixture
+def forced_to_disk(monkeypatch):
+    """Force outputs to disk, as for users."""
+    for name, function in _FORCED.items():
+        monkeypatch.setattr(publish, name, function)
 
 
 @pytest.fixture(scope="session")

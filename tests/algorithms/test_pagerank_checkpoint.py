@@ -121,6 +121,7 @@ def test_torn_checkpoint_is_refused(store, tmp_path, length):
         pagerank(store, checkpoint=tmp_path / "c")
 
 
+@pytest.mark.usefixtures("forced_to_disk")
 def test_disk_that_is_full_leaves_the_state_before(store, tmp_path, monkeypatch):
     begun(store, tmp_path / "c")
     before = (tmp_path / "c" / "pagerank.state").read_bytes()

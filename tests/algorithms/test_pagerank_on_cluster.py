@@ -25,6 +25,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.products import ranking
 from tests import every_knob
 from tests.cluster.clusters import PATIENCE, Cluster, Trap, in_background
+from tests.cluster.conftest import QUIET
 from tests.every_knob import rank as pagerank
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
@@ -181,7 +182,7 @@ def test_all_workers_lost(tmp_path, kron):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(ClusterError, match="no worker is left"):
             found.result(timeout=PATIENCE)
-    with LocalCluster(n_workers=2, processes=False, dashboard_address=None) as other, Client(other, set_as_default=False) as client:
+    with LocalCluster(n_workers=2, processes=False, **QUIET) as other, Client(other, set_as_default=False) as client:
         found = pagerank(kron, tol=1e-10, client=client, checkpoint=tmp_path / "c")
     np.testing.assert_allclose(found.rank, pagerank(kron, tol=1e-10).rank, rtol=0, atol=EXACT)
     assert 4 <= found.steps[0].iteration <= 8

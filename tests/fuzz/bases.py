@@ -27,7 +27,13 @@ from tests.stores import random_edges, rewrite, string_store
 
 GRAPH, PARTS, SEARCH, CHECKPOINT = "g.zarr", "parts.zarr", "search.zarr", "checkpoint"
 
-QUIET_CLUSTER = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+QUIET_CLUSTER = {
+    "n_workers": 2,
+    "threads_per_worker": 1,
+    "processes": False,
+    "dashboard_address": None,
+    "scheduler_kwargs": {"dashboard_address": ":0"},
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import oocgraph
 from oocgraph.algorithms import spmv as spmv_module
 from oocgraph.cli import cli
 from oocgraph.kernels import cuda
+from tests.cluster.conftest import QUIET
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.gpu_run import answers, costs, matrices, searches, worker
 
@@ -59,7 +60,7 @@ def test_the_rest_of_it_runs(kron):
     assert [what for what, seconds in costs.measure(CpuDevice, (1 << 20,), 2, 2) if seconds < 0] == []
     assert searches.measure(kron.url, 2, device=CpuDevice())[2] > 1
     assert [device for device, _ in matrices.of_store(kron.url, ("auto", "cpu"), 1)] == ["auto", "cpu"]
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, processes=False, **QUIET) as cluster:
         assert worker.search(kron.url, cluster).num_reached > 1
 
 

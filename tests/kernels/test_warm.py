@@ -102,6 +102,7 @@ print(json.dumps({"asked": asked, "compiled": compiled}))
 """
 
 
+@pytest.mark.slow
 def test_kernels_of_a_product_are_compiled_for_its_dtypes_elsewhere(tmp_path):
     """One process for each combination of dtypes that is not cached, none when all are."""
     src, dst = np.arange(200), (np.arange(200) * 7 + 1) % 200

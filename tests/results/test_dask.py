@@ -27,6 +27,7 @@ from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import open_graph
 from oocgraph.store.search_store import SearchStore
 from oocgraph.verify import verify_bfs
+from tests.cluster.conftest import QUIET
 from tests.processes import program
 from tests.reference_build import reference_build
 from tests.results.test_bfs import result_of
@@ -88,7 +89,7 @@ def pair(request, tmp_path):
 @pytest.fixture(scope="module")
 def client():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **QUIET) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client

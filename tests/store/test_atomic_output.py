@@ -171,6 +171,7 @@ class TestReplacing:
                 staged.publish()
         assert (tmp_path / "r.csv").read_text() == "theirs"
 
+    @pytest.mark.usefixtures("forced_to_disk")
     def test_all_is_on_disk_before_it_is_published(self, tmp_path, monkeypatch):
         """Every file and folder, then the renames, then the folder that holds it."""
         steps = []
