@@ -1,64 +1,159 @@
-"""Keywords of public functions: one that a function does not have, or no longer has, is an error that names the right one."""
+"""Arguments of public functions: an unknown keyword, or an argument of the wrong type, is an error that says what to write instead.
+
+In: a public function. Out: one that checks, by its name, each argument whose name means the same everywhere (`_CHECKS`), and turns NumPy's
+booleans and integers into Python's.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from oocgraph.errors import ArgumentTypeError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_RESOURCE = "pass resources=oocgraph.Resources({}=...)"
-_SETTING = "it is the setting oocgraph.{} (dask.config.set)"
-
 RENAMED = {
-    "alpha": "it is called damping",
-    "check_pages": "open the graph by open_graph(path, check_pages=True)",
-    "checkpoint_every": _SETTING.format("checkpoint-every"),
-    "codec": _SETTING.format("codec"),
-    "compiled": "give a Policy with compiled=False",
-    "device": _RESOURCE.format("device"),
-    "device_memory_budget": _RESOURCE.format("device_memory_budget"),
-    "edge_columns": "name the columns of source and target and those to keep in columns=",
-    "graph_or_matrix": "it is called graph",
-    "memory": "it is called memory_budget",
-    "num_partitions": _RESOURCE.format("num_partitions"),
-    "out": "it is called path",
-    "precision": _SETTING.format("precision"),
-    "source_column": "name the columns of source and target in columns=",
-    "store": "it is called path where it is written, and graph where it is read",
-    "target_column": "name the columns of source and target in columns=",
-    "threads": _RESOURCE.format("threads"),
-    "url": "it is called path",
-    "vertex_order": _SETTING.format("vertex-order"),
-    "weight_column": "it is called weight",
-    "weights": "it is called weight",
+    "alpha": ("damping", "it is called damping"),
+    "check_pages": ("graph", "open the graph by open_graph(path, check_pages=True)"),
+    "checkpoint_every": ("checkpoint", "it is the setting oocgraph.checkpoint-every (dask.config.set)"),
+    "codec": ("overwrite", "it is the setting oocgraph.codec (dask.config.set)"),
+    "columns": ("edge_columns", "it is called edge_columns"),
+    "compiled": ("policy", "give a Policy with compiled=False"),
+    "device": ("resources", "pass resources=oocgraph.Resources(device=...)"),
+    "device_memory_budget": ("resources", "pass resources=oocgraph.Resources(device_memory_budget=...)"),
+    "edge_attr": ("columns", "name the columns of source and target and those to keep in columns="),
+    "edge_columns": ("columns", "name the columns of source and target and those to keep in columns="),
+    "graph_or_matrix": ("graph", "it is called graph"),
+    "memory": ("memory_budget", "it is called memory_budget"),
+    "num_partitions": ("resources", "pass resources=oocgraph.Resources(num_partitions=...)"),
+    "out": ("path", "it is called path"),
+    "precision": ("damping", "it is the setting oocgraph.precision (dask.config.set)"),
+    "source_column": ("columns", "name the columns of source and target in columns="),
+    "store": ("path", "it is called path"),
+    "target_column": ("columns", "name the columns of source and target in columns="),
+    "threads": ("resources", "pass resources=oocgraph.Resources(threads=...)"),
+    "url": ("path", "it is called path"),
+    "vertex_order": ("columns", "it is the setting oocgraph.vertex-order (dask.config.set)"),
+    "weight_column": ("weight", "it is called weight"),
+    "weights": ("weight", "it is called weight"),
 }
-"""Keywords of version 0.1 and of similar libraries, and what to write instead."""
+"""Keywords of version 0.1 and of similar libraries: a parameter of the functions that it can be meant for, and what to write instead."""
+
+_WRITTEN = "its result is returned: write it by result.write(path)"
+
+
+def _flag(name: str, value: Any) -> Any:
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if not isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} is {value!r}; give True or False")
+    return value
+
+
+def _flag_or_none(name: str, value: Any) -> Any:
+    return None if value is None else _flag(name, value)
+
+
+def _path(name: str, value: Any) -> Any:
+    if not isinstance(value, str | os.PathLike):
+        raise ArgumentTypeError(f"{name} is {value!r}; give a path")
+    return value
+
+
+def _whole(name: str, value: Any) -> Any:
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentTypeError(f"{name} is {value!r}; give a whole number")
+    return value
+
+
+def _whole_or_none(name: str, value: Any) -> Any:
+    return None if value is None else _whole(name, value)
+
+
+def _column(name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, str | bool):
+        raise ArgumentTypeError(f"{name} is {value!r}; give the name of one edge column")
+    return value
+
+
+def _progress(name: str, value: Any) -> Any:
+    if value is not None and not isinstance(value, bool) and not callable(value):
+        raise ArgumentTypeError(f"{name} is {value!r}; give True, or a function of (step, done, all)")
+    return value
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "directed": _flag_or_none,
+    "edge_factor": _whole,
+    "keep_self_loops": _flag,
+    "num_vertices": _whole_or_none,
+    "overwrite": _flag,
+    "path": _path,
+    "progress": _progress,
+    "scale": _whole,
+    "seed": _whole,
+    "transpose": _flag,
+    "weight": _column,
+}
+"""How an argument is checked, by its name."""
 
 
 def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Have a public function refuse a keyword that it does not have, with the one to use instead.
+    """Have a public function refuse a keyword that it does not have, with the one to use instead, and arguments of the wrong type.
 
     Raises
     ------
     ArgumentTypeError
-        When the function is called with such a keyword.
+        When the function is called with such a keyword, too many arguments, too few, or one of the wrong type.
     """
-    names = frozenset(inspect.signature(function).parameters)
+    signature = inspect.signature(function)
+    parameters = signature.parameters
+    positional = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [name for name, one in parameters.items() if one.default is one.empty]
+    checks = {name: check for name, check in _CHECKS.items() if name in parameters and "CSRStore" not in str(parameters[name].annotation)}
+    has_self = "self" in parameters
+    called = function.__qualname__.removesuffix(".__init__")
+    taken = ", ".join(name for name in parameters if name != "self")
+
+    def refused(args: tuple[Any, ...], keywords: dict[str, Any]) -> ArgumentTypeError | None:
+        if len(args) > len(positional):
+            return ArgumentTypeError(
+                f"{called}() is given {len(args) - has_self} arguments by position, and takes {len(positional) - has_self}; "
+                f"give the others by name: it takes {taken}"
+            )
+        for name in keywords:
+            if name not in parameters:
+                return ArgumentTypeError(f"{called}() has no parameter {name!r}; {_remedy(name)}")
+            if name in positional[: len(args)]:
+                return ArgumentTypeError(f"{called}() is given {name} twice; give it once")
+        if missing := [name for name in needed if name not in positional[: len(args)] and name not in keywords]:
+            return ArgumentTypeError(f"{called}() needs {' and '.join(missing)}; it takes {taken}")
+        return None
+
+    def _remedy(name: str) -> str:
+        if name in RENAMED and RENAMED[name][0] in parameters:
+            return RENAMED[name][1]
+        if name in ("out", "path") and "path" not in parameters and "resources" in parameters:
+            return _WRITTEN
+        return f"it takes {taken}"
 
     @wraps(function)
     def call(*args: _P.args, **keywords: _P.kwargs) -> _R:
-        if not names.issuperset(keywords):
-            (unknown, *_) = (name for name in keywords if name not in names)
-            taken = ", ".join(one for one in inspect.signature(function).parameters if one != "self")
-            remedy = RENAMED.get(unknown) if function.__name__ != "__init__" else None
-            name = function.__qualname__.removesuffix(".__init__")
-            raise ArgumentTypeError(f"{name}() has no parameter {unknown!r}; {remedy or f'it takes {taken}'}")
+        if (error := refused(args, keywords)) is not None:
+            raise error
+        if checks:
+            checked = tuple(checks[name](name, value) if name in checks else value for name, value in zip(positional, args, strict=False))
+            named = {name: checks[name](name, value) if name in checks else value for name, value in keywords.items()}
+            return function(*checked, **named)  # type: ignore[arg-type]
         return function(*args, **keywords)
 
     return call

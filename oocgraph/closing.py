@@ -14,7 +14,11 @@ class Closing(ABC):
     def close(self) -> None:
         """Give back what is held."""
 
+    def check(self) -> None:  # noqa: B027 - most may be opened once only, and are when they are made
+        """Refuse to be used again once it is closed."""
+
     def __enter__(self) -> Self:
+        self.check()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
@@ -21,6 +22,8 @@ from oocgraph.types import Codec, DeviceKind, Precision, VertexOrder
 
 _DEFAULTS = Path(__file__).with_name("oocgraph.yaml")
 _PROC = Path("/proc/self/status")
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +103,11 @@ def settings() -> Settings:
     stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
     names = {field.name for field in fields(Settings)}
     if unknown := sorted(set(stored) - names):
-        raise ArgumentError(f"oocgraph.{unknown[0]} is not a setting; known are {', '.join(sorted(names))} (see oocgraph.yaml)")
+        raise ArgumentError(
+            f"oocgraph.{_key(unknown[0])} is not a setting; known are {', '.join(sorted(_key(name) for name in names))} (see oocgraph.yaml)"
+        )
     return Settings(
-        memory_budget=stored["memory_budget"],
+        memory_budget=_size("memory-budget", stored["memory_budget"]),
         threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
         io_threads=_positive("io-threads", stored["io_threads"], int),
         device=_one_of("device", stored["device"], get_args(DeviceKind)),
@@ -119,6 +124,10 @@ def settings() -> Settings:
         vertex_order=_one_of("vertex-order", stored["vertex_order"], get_args(VertexOrder)),
         codec=_one_of("codec", stored["codec"], get_args(Codec)),
     )
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def setting(name: str, value: Any) -> AbstractContextManager[Any]:
@@ -178,6 +187,25 @@ def _defaults() -> dict[str, Any]:
     return defaults
 
 
+def parse_bytes(text: str | int, name: str | None = None) -> int:
+    """Return the number of bytes that `text` means: a number with an optional K, M, G or T (powers of 1024).
+
+    Raises
+    ------
+    ArgumentError
+        The text is not a size; the message names the parameter `name`.
+
+    Examples
+    --------
+    >>> parse_bytes("640M"), parse_bytes("1.5GiB"), parse_bytes(4096)
+    (671088640, 1610612736, 4096)
+    """
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(I?B)?\s*", str(text).upper())
+    if match is None or float(match[1]) <= 0:
+        raise ArgumentError(f"{'' if name is None else f'{name}: '}{text!r} is not a size in bytes; write for example 640M or 2G")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
 def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
         raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
@@ -191,10 +219,12 @@ def _one_of(key: str, value: Any, known: tuple[str, ...]) -> Any:
 
 
 def _size(key: str, value: Any) -> str | int | None:
-    """Check all but the text, which is read where the size is used (`oocgraph.memory.parse_bytes`)."""
-    good = (isinstance(value, int) and not isinstance(value, bool) and value > 0) or (isinstance(value, str) and value.strip())
-    if value is not None and not good:
-        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a size such as 4G, or null")
+    if value is None:
+        return None
+    try:
+        parse_bytes(value)
+    except ArgumentError:
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a size such as 4G, or null") from None
     return value  # type: ignore[no-any-return]
 
 

@@ -8,7 +8,6 @@ kernel's to give and to take.
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from oocgraph.config import require_proc
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.config import parse_bytes, require_proc
+from oocgraph.errors import BudgetError
 
 SAMPLE_SECONDS = 0.01
 """Interval of the peak sampler."""
@@ -33,27 +32,6 @@ SLACK_BYTES = 12 << 20
 
 SPARE_BYTES = 8 << 20
 """Bytes that a refusal adds to the budget it names, because the process that tries again holds a little more before the run begins."""
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
-def parse_bytes(text: str | int, name: str | None = None) -> int:
-    """Return the number of bytes that `text` means: a number with an optional K, M, G or T (powers of 1024).
-
-    Raises
-    ------
-    ArgumentError
-        The text is not a size; the message names the parameter `name`.
-
-    Examples
-    --------
-    >>> parse_bytes("640M"), parse_bytes("1.5GiB"), parse_bytes(4096)
-    (671088640, 1610612736, 4096)
-    """
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMGT]?)(I?B)?\s*", str(text).upper())
-    if match is None or float(match[1]) <= 0:
-        raise ArgumentError(f"{'' if name is None else f'{name}: '}{text!r} is not a size in bytes; write for example 640M or 2G")
-    return int(float(match[1]) * _UNITS[match[2]])
 
 
 def format_bytes(num_bytes: float) -> str:

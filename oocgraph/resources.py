@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.config import check_threads, settings
+from oocgraph.config import check_threads, parse_bytes, settings
 from oocgraph.errors import ArgumentError, ArgumentTypeError
-from oocgraph.memory import effective_budget_bytes, parse_bytes
+from oocgraph.memory import effective_budget_bytes
 from oocgraph.types import DeviceKind
 
 if TYPE_CHECKING:

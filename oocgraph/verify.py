@@ -30,7 +30,7 @@ import numpy as np
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
-from oocgraph.errors import CorruptStoreError, ValidationError
+from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, effective_budget_bytes
@@ -191,6 +191,8 @@ def verify_bfs(
 
     Raises
     ------
+    ArgumentTypeError, ArgumentError
+        The result is none of `oocgraph.bfs`, or is of another graph.
     ValidationError
         A rule is broken; the message names it and the vertices under their store numbers and user ids.
     BudgetError
@@ -202,6 +204,9 @@ def verify_bfs(
     """
     asked = resources_of("verify_bfs", resources, memory_budget=memory_budget)
     store = open_graph(graph)
+    if not isinstance(result, BFSResult):
+        raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.bfs returns")
+    result.check_graph(store)
     ids = VertexIds(store)
     given, search = ids.parse(result.source), result.search
     numbers = ids.vertices_of(given)

@@ -16,11 +16,12 @@ import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ValidationError
+from oocgraph.errors import ArgumentTypeError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
+from oocgraph.results.base import VertexResult
 from oocgraph.results.components import ComponentsResult
 from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore, open_graph
@@ -53,6 +54,8 @@ def verify_components(
 
     Raises
     ------
+    ArgumentTypeError, ArgumentError
+        The result is none of components, or is of another graph.
     ValidationError
         A rule is broken; the message names it and the vertices.
     BudgetError
@@ -62,6 +65,10 @@ def verify_components(
     """
     asked = resources_of("verify_components", resources, memory_budget=memory_budget)
     store = open_graph(graph)
+    if isinstance(result, VertexResult) and not isinstance(result, ComponentsResult):
+        raise ArgumentTypeError(f"result is {result!r}; give what connected_components returns")
+    if isinstance(result, ComponentsResult):
+        result.check_graph(store)
     component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
     if component.shape != (store.num_vertices,) or component.dtype.kind not in "iu":
         raise ValidationError(

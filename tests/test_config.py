@@ -61,6 +61,7 @@ def test_environment_overrides_a_default():
         ({"oocgraph.device": "gpu"}, "device is 'gpu'; it must be one of auto, cpu, cuda"),
         ({"oocgraph.device": None}, "device is None"),
         ({"oocgraph.device-memory-budget": 0}, "device-memory-budget is 0; it must be a size such as 4G"),
+        ({"oocgraph.memory-budget": "lots"}, "memory-budget is 'lots'; it must be a size such as 4G"),
         ({"oocgraph.device-memory-budget": ""}, "device-memory-budget is ''"),
         ({"oocgraph.device-memory-budget": True}, "device-memory-budget is True"),
         ({"oocgraph.alpha": -1}, "alpha is -1"),
@@ -73,7 +74,7 @@ def test_environment_overrides_a_default():
         ({"oocgraph.result-folder": 3}, "result-folder is 3"),
         ({"oocgraph.result-folder": ""}, "result-folder is ''"),
         ({"oocgraph.dashboard-address": 8787}, "dashboard-address is 8787"),
-        ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha"),
+        ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha, beta, checkpoint-every, codec"),
     ],
 )
 def test_wrong_setting_is_refused_by_name(changes, words):

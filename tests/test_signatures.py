@@ -6,6 +6,7 @@ import inspect
 import re
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 import oocgraph
@@ -67,11 +68,41 @@ def test_parameters_are_documented_under_their_names(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_old_keywords_are_told_by_their_new_names(name):
-    for keyword, remedy in RENAMED.items():
-        if keyword in parameters(name) or name == "balanced_partition":
+    for keyword, (parameter, remedy) in RENAMED.items():
+        if keyword in parameters(name):
             continue
-        with pytest.raises(TypeError, match=re.escape(f"{name}() has no parameter '{keyword}'; {remedy}")):
+        said = remedy if parameter in parameters(name) else "it"
+        with pytest.raises(TypeError, match=re.escape(f"{name}() has no parameter '{keyword}'; {said}")) as caught:
             FUNCTIONS[name](**{keyword: 1})
+        for meant in re.findall(r"it is called (\w+)", str(caught.value)):
+            assert meant in parameters(name)  # never one that the function does not have
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, tmp_path):
+    needed = {
+        "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
+        "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
+    }  # fmt: skip
+    values = {
+        "overwrite": "no", "transpose": 1, "keep_self_loops": "no", "directed": "yes", "seed": "a", "progress": "yes", "weight": ["w"],
+        "num_vertices": 1.5,
+    }  # fmt: skip
+    given = {one: needed[one] for one in parameters(name) if one in needed}
+    for keyword in set(values) & set(parameters(name)):
+        with pytest.raises(TypeError, match=rf"^{keyword} is .*; give "):
+            FUNCTIONS[name](**{**given, keyword: values[keyword]})
+    with pytest.raises(TypeError, match=rf"^{name}\(\) is given 9 arguments by position, and takes [12]; give the others by name"):
+        FUNCTIONS[name](*range(9))
+    with pytest.raises(TypeError, match=rf"^{name}\(\) needs "):
+        FUNCTIONS[name]()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numpys_numbers_and_truths_are_pythons(tmp_path):
+    graph = oocgraph.build_csr(([0, 1], [1, 2]), tmp_path / "g", num_vertices=np.int64(5), directed=np.True_, overwrite=np.False_)
+    assert (graph.attributes.num_input_vertices, graph.attributes.directed) == (5, True)
+    assert oocgraph.generate_kronecker(np.int32(4), tmp_path / "k", seed=np.uint8(3), edge_factor=np.int64(2)).num_vertices > 0
 
 
 def test_what_is_returned_is_exported():

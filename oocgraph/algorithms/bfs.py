@@ -105,8 +105,8 @@ def bfs(
     -----
     Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges.
     """
-    sources = [source] if isinstance(source, (str, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
-    source = source if isinstance(source, (int, str, np.integer)) else sources
+    sources = [source] if isinstance(source, (str, bytes, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
+    source = source if isinstance(source, (int, str, bytes, np.integer)) else sources
     _check_arguments(sources, depth_limit, direction)
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
     asked = resources_of("bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.products.product_checks import check_values_dtype, checked_vector, compute_dtype, refuse_nan
+from oocgraph.products.product_checks import check_values_dtype, checked_vector, compute_dtype, is_labelled, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import to_input_order, to_store_order
@@ -77,6 +77,11 @@ def graph_operand(store: CSRStore, given: Any, semiring: Semiring, *, transpose:
     column = column if semiring.uses_values else None
     values_dtype = None if column is None else store.array(f"out/{column}").dtype.newbyteorder("=")
     num_ids = store.attributes.num_input_vertices
+    if is_labelled(given):
+        raise ArgumentError(
+            "x is a Series with an index of its own, but elements go by the order of the graph's ids; give x.reindex(ids).to_numpy(), with "
+            "ids such as the vertices of a result"
+        )
     x = checked_vector(given, num_ids, semiring, f"{store.url} has {num_ids:,} vertices, isolated ones included")
     return GraphOperand(store, column, transpose, semiring, x, compute_dtype(x.dtype, values_dtype, semiring))
 

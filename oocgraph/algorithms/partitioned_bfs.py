@@ -29,7 +29,7 @@ from oocgraph.algorithms.partition_graph import partition_options, partition_wit
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.errors import ArgumentError, StoreError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
@@ -234,7 +234,7 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
     """Open partitions that are there, or make some for as long as they are needed; None of a graph without edges."""
     num_partitions, client, threads = resources.num_partitions, resources.client, resources.threads
     if label_of(partition) not in DIMENSIONS:
-        found = partition if isinstance(partition, Partitions) else open_partitions(partition)
+        found = partition if isinstance(partition, Partitions) else _open_given(partition)
         _check_same(found, store, num_partitions)
         yield found.checked(store.check_pages or found.check_pages)
         return
@@ -251,6 +251,15 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
         )  # fmt: skip
         parts, _ = partition_with_report(store, staged.folder / "parts", options, client, durable=False, progress=progress)
         yield parts.checked(store.check_pages)
+
+
+def _open_given(partition: Any) -> Partitions:
+    if not isinstance(partition, str | os.PathLike):
+        raise ArgumentTypeError(f"partition is {partition!r}; give '1d', '2d', what partition_graph returns, or its path")
+    try:
+        return open_partitions(partition)
+    except StoreNotFoundError as error:
+        raise StoreNotFoundError(f"partition is neither '1d' nor '2d', and {error}") from error
 
 
 def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -> int:

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.config import settings
+from oocgraph.config import parse_bytes, settings
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.levels import search
 from oocgraph.errors import ArgumentError, BudgetError
-from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes, parse_bytes
+from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes
 from oocgraph.partition.policies import DIMENSIONS, Dimension, grid_columns
 from oocgraph.parts.part_sizes import worker_bytes
 from oocgraph.parts.traffic_counts import TrafficCounter, TrafficCounts, reading_bytes

@@ -24,9 +24,9 @@ from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.bench.worker_sampler import WorkerSample, WorkerSamplers
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.searches import ClusterRuntime
-from oocgraph.config import settings
+from oocgraph.config import parse_bytes, settings
 from oocgraph.errors import OocGraphError
-from oocgraph.memory import PeakSampler, host_bytes, parse_bytes
+from oocgraph.memory import PeakSampler, host_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Direction, Progress

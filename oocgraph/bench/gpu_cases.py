@@ -18,11 +18,12 @@ from oocgraph.arrays import Device
 from oocgraph.bench.disk import chunk_files, drop_page_cache
 from oocgraph.bench.harness import in_turn
 from oocgraph.bench.results_on_disk import ResultsOnDisk
+from oocgraph.config import parse_bytes
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError, OocGraphError
-from oocgraph.memory import PeakSampler, format_bytes, parse_bytes
+from oocgraph.memory import PeakSampler, format_bytes
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore

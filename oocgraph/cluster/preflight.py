@@ -29,8 +29,9 @@ def check_client(client: Any) -> None:
     ClusterError
         It is closed, lost its scheduler, or is asynchronous.
     """
-    if not hasattr(client, "scheduler_info"):
-        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client")
+    if not (hasattr(client, "scheduler_info") and hasattr(client, "submit")):
+        connected = ": distributed.Client(cluster)" if hasattr(client, "scheduler_address") else ""
+        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client{connected}")
     if getattr(client, "asynchronous", False):
         raise ClusterError("the client is asynchronous; give one that was made with asynchronous=False")
     if client.status in ("closing", "closed"):

@@ -150,6 +150,7 @@ class ClusterRuntime(Closing):
 
     def check(self) -> None:
         """Refuse to do anything once it is closed."""
+        self.session.check_open()
         check_client(self.client)
         self.session.check()
 

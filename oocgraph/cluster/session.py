@@ -25,7 +25,7 @@ from oocgraph.cluster.silence import SilenceWatch
 from oocgraph.cluster.specs import StateLostError
 from oocgraph.cluster.worker import OocGraphPlugin
 from oocgraph.config import settings
-from oocgraph.errors import ClusterError, OocGraphError
+from oocgraph.errors import ArgumentError, ClusterError, OocGraphError
 
 logger = logging.getLogger(__name__)
 
@@ -133,10 +133,20 @@ class ClusterSession:
             self.check()
             raise
 
+    def check_open(self) -> None:
+        """Refuse to go on when the user has closed the session.
+
+        Raises
+        ------
+        ArgumentError
+            It is closed.
+        """
+        if self.closed:
+            raise ArgumentError("the runtime is closed; open another one (open_runtime)")
+
     def check(self) -> None:
         """Refuse to go on when the user has closed the session, or the scheduler is lost."""
-        if self.closed:
-            raise ClusterError("the runtime is closed; open another one (ClusterRuntime.open)")
+        self.check_open()
         if self.client.status != "running":
             raise scheduler_lost(self.client)
 

@@ -18,9 +18,9 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason, wait_for_workers
-from oocgraph.config import num_cores, settings
+from oocgraph.config import num_cores, parse_bytes, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
-from oocgraph.memory import cgroup_limit_bytes, default_budget_bytes, format_bytes, parse_bytes
+from oocgraph.memory import cgroup_limit_bytes, default_budget_bytes, format_bytes
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,7 +17,8 @@ from typing import Any, TypeVar, get_args
 import click
 
 from oocgraph import progress
-from oocgraph.memory import format_bytes, parse_bytes
+from oocgraph.config import parse_bytes
+from oocgraph.memory import format_bytes
 from oocgraph.text import format_number
 from oocgraph.types import DeviceKind, Progress, ignore_progress
 

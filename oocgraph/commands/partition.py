@@ -106,10 +106,15 @@ def policy_of(text: str) -> str | Policy:
 
     path, _, name = text.rpartition(":")
     if not path:
+        if text.endswith(".py"):
+            raise PolicyError(f"--policy {text} is a file; name the oocgraph.Policy in it, too, as {text}:policy")
         return text
     if not Path(path).is_file():
         raise PolicyError(f"--policy {text}: there is no file {path}; name a Python file and the oocgraph.Policy in it, as my.py:policy")
-    defined = runpy.run_path(path)
+    try:
+        defined = runpy.run_path(path)
+    except Exception as error:  # whatever the user's file raises
+        raise PolicyError(f"--policy {text}: {path} cannot be run ({type(error).__name__}: {error})") from error
     if not isinstance(defined.get(name), Policy):
         known = [key for key, value in defined.items() if isinstance(value, Policy)]
         raise PolicyError(f"--policy {text}: {path} defines no oocgraph.Policy {name!r}; it defines {', '.join(known) or 'none'}")

@@ -17,6 +17,7 @@ _WORDS = {
     "edge_columns": "--edge-column",
     "memory_budget": "--memory",
     "num_partitions": "--partitions",
+    "Name those of source and target in columns": "Give --source-column and --target-column",
     "set duplicates": "set --duplicates",
     "set oocgraph.precision to double": "choose --precision double",
     "weight=False": "--unweighted",

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.config import parse_bytes
 from oocgraph.engine import resident as host
 from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacency, Uploader, upload_lookup, upload_planes
 from oocgraph.engine.shard import Shard, close_files
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
 from oocgraph.kernels.rows import Planes, RowLookup
-from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes, parse_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths

@@ -95,7 +95,8 @@ def build_csr(
         Names of the columns of sources and targets, then of columns that are kept with the edges: ``("from", "to", "time")``. None for a
         name: as `open_source` finds it. By default the usual names, and no further columns.
     weight
-        Column of the weights; by default a column ``weight``, where there is one.
+        Column of the weights. By default a table's edges have none, whatever its columns are called; matrices (SciPy, Matrix Market) and
+        GAPBS' weighted files bring theirs.
     directed
         Default: what the source says, else undirected.
     num_vertices

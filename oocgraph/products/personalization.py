@@ -13,6 +13,7 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
+from oocgraph.products.product_checks import is_labelled
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import BLOCK_BYTES, positions_of, to_store_order
 from oocgraph.types import Array
@@ -80,9 +81,13 @@ def personalization_of(store: CSRStore, given: Any) -> Personalization:
     num_ids, num_isolated = store.attributes.num_input_vertices, store.attributes.num_isolated
     if given is None:
         return Personalization(num_ids, num_isolated)
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) or is_labelled(given):
+        ids, numbers = list(given.keys()), _numbers([value for _, value in given.items()])
+        bad = np.flatnonzero(~((numbers >= 0) & (numbers < np.inf)))
+        if bad.size:
+            raise ArgumentError(f"personalization of {ids[bad[0]]!r} is {numbers[bad[0]]}; it must be finite and not negative")
         by_id = np.zeros(num_ids)
-        by_id[positions_of(store, list(given))] = _numbers(list(given.values()))
+        by_id[positions_of(store, ids)] = numbers
     else:
         by_id = _numbers(given)
         if by_id.size != num_ids:
@@ -102,7 +107,9 @@ def _numbers(given: Any) -> Array:
     try:
         numbers = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"personalization must be numbers ({error})") from error
+        raise ArgumentError(
+            f"personalization must be numbers, one for each vertex, or a dictionary from ids to numbers ({error})"
+        ) from error
     if numbers.ndim != 1:
         raise ArgumentError(f"personalization has {numbers.ndim} dimensions; it must be one vector, or a dictionary from ids to numbers")
     return numbers

@@ -19,6 +19,14 @@ CHECKED_ELEMENTS = 1 << 18
 """Elements looked at together when NaN is searched for."""
 
 
+def is_labelled(given: Any) -> bool:
+    """Whether a vector's elements go by labels of its own (a pandas Series with an index), not by their positions."""
+    index = getattr(given, "index", None)
+    if index is None or not hasattr(given, "reindex"):
+        return False
+    return (getattr(index, "start", None), getattr(index, "step", None)) != (0, 1)  # a RangeIndex counts positions
+
+
 def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Array:
     """Return the vector as a contiguous array in the machine's byte order; refuse what cannot be multiplied.
 

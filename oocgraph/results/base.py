@@ -19,9 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oocgraph.errors import MissingDependencyError
+from oocgraph.arguments import known_keywords
+from oocgraph.errors import ArgumentError, MissingDependencyError
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -114,6 +117,19 @@ class VertexResult:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
         return min(most, BLOCK_VERTICES)
 
+    def check_graph(self, store: CSRStore) -> None:
+        """Refuse another graph than the result's; a copy of it will do.
+
+        Raises
+        ------
+        ArgumentError
+            It is another graph.
+        """
+        used = self.ids.store
+        if used.url != store.url and graph_fingerprint(used) != graph_fingerprint(store):
+            raise ArgumentError(f"the result is of {used.url}, not of {store.url}; give that graph")
+
+    @known_keywords
     def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write vertices and columns to ``.zarr``, ``.parquet`` or ``.csv``, block by block.
 

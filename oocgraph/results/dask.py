@@ -124,8 +124,8 @@ class DaskBFSResult(BFSResult):
         return {**super().summary(), **self.cluster, "result_store": None if self.owned else self.result_store}
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
-        if self.client is None:
-            return da.compute(*columns)  # type: ignore[no-any-return]
+        if self.client is None or self.client.status != "running":  # the result is in files, and can be read here
+            return da.compute(*columns, scheduler="threads")  # type: ignore[no-any-return]
         return self.client.gather(self.client.compute(columns))  # type: ignore[no-any-return]
 
     def block_vertices(self, most: int) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
 from oocgraph.sparse.placement import NumaNode, Place, place, topology
@@ -32,6 +33,7 @@ SCAN_ENTRIES = 1 << 20
 """Entries of a COO matrix compared at once when its order is checked."""
 
 
+@known_keywords
 def balanced_partition(
     matrix: Any, parts: int, *, numa: Sequence[NumaNode] | Mapping[int, Sequence[int] | int] | None = None
 ) -> list[PartialCSR] | list[PartialCSC] | list[PartialCOO]:

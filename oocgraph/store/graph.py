@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError, VertexNotFoundError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError, VertexNotFoundError
 from oocgraph.memory import format_bytes
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
@@ -113,6 +113,34 @@ class CSRStore:
         """Whether arrays are plain local files; otherwise Zarr reads them, chunk by chunk or range by range."""
         return self._folder is not None and self.attributes.codec == "none"
 
+    def ids_of(self, vertices: Any) -> Array:
+        """Return the user ids of store numbers, such as those that a policy and `Part.global_id` have.
+
+        Parameters
+        ----------
+        vertices : (n,) integers
+            From 0 to ``num_vertices - 1``.
+
+        Returns
+        -------
+        (n,) int64, or object array of str
+
+        Raises
+        ------
+        VertexNotFoundError
+            A number is not one of the store.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from oocgraph import build_csr
+        >>> with TemporaryDirectory() as folder:
+        ...     graph = build_csr((["b", "b"], ["a", "c"]), f"{folder}/g.zarr")
+        ...     graph.ids_of([0]).tolist()  # the vertex of the largest degree
+        ['b']
+        """
+        return VertexIds(self).ids_of(vertices)
+
     def __contains__(self, vertex: Any) -> bool:
         """Return whether `vertex` is an id of the input, isolated ones included."""
         try:
@@ -132,14 +160,16 @@ class CSRStore:
 
         Raises
         ------
+        ArgumentError
+            A store with its attributes has no such array.
         CorruptStoreError
-            The store has no such array, its metadata is damaged, or it does not fit the attributes.
+            The array is missing, its metadata is damaged, or it does not fit the attributes.
         """
         if name.startswith(f"{CHECKSUMS}/"):
             return self._open(name, self._checksum_spec(name.removeprefix(f"{CHECKSUMS}/")), None)
         spec = self.specs.get(name)
         if spec is None:
-            raise CorruptStoreError(f"{self.url}: a store with its attributes has no array {name}; {REMEDY}")
+            raise ArgumentError(f"{self.url} has no array {name!r}; it has {', '.join(sorted(self.specs))}")
         return self._open(name, spec, self.array(f"{CHECKSUMS}/{name}") if self.check_pages else None)
 
     @cached_property
@@ -307,7 +337,8 @@ def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStor
         group = zarr.open_group(url, mode="r", storage_options=dict(storage_options) if storage_options else None)
         stored: Any = group.attrs[ATTRIBUTES_KEY]
     except ImportError as error:
-        raise StoreError(f"{url}: reading this URL needs another package ({error}); try `pip install oocgraph[s3]`") from error
+        package = "`pip install oocgraph[s3]`" if url.startswith("s3:") else "install it with pip"
+        raise StoreError(f"{url}: reading this URL needs another package ({error}); {package}") from error
     except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
         raise StoreError(f"{url}: not a graph store, or out of reach ({error})") from error
     return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group, storage_options=storage_options)

@@ -255,11 +255,15 @@ class Partitions:
 
         Raises
         ------
+        ArgumentTypeError, IndexError
+            There is no such number.
         StoreError
             It is missing or incomplete.
         """
+        if not isinstance(p, int | np.integer) or isinstance(p, bool):
+            raise ArgumentTypeError(f"part {p!r} of {self.url}: parts go by number, 0 to {self.num_partitions - 1}")
         if not 0 <= p < self.num_partitions:
-            raise IndexError(f"part {p} of {self!r}")
+            raise IndexError(f"part {p} of {self.url}: it has parts 0 to {self.num_partitions - 1}")
         try:
             store = open_graph(Path(self.url) / part_name(p), check_pages=self.check_pages)
         except StoreError as error:

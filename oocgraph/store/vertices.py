@@ -109,6 +109,8 @@ class VertexIds:
     def stored_ids_of(self, vertices: Any) -> Ids:
         """`ids_of` without turning strings into Python objects: int64, or pyarrow.LargeStringArray."""
         numbers = np.atleast_1d(np.asarray(vertices))
+        if numbers.size and numbers.dtype.kind not in "iu":
+            raise VertexNotFoundError(f"{self.store.url}: vertex numbers are integers, and {vertices!r} has others")
         unique = distinct(numbers).astype(np.int64)
         if unique.size and not 0 <= unique[0] <= unique[-1] < self.store.num_vertices:
             raise VertexNotFoundError(

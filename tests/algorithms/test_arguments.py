@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from oocgraph import ArgumentError, OocGraphError, Resources, balanced_partition, bfs, build_csr, export_graph, generate_kronecker, spmv
+from oocgraph import (
+    ArgumentError,
+    OocGraphError,
+    Resources,
+    StoreError,
+    VertexNotFoundError,
+    balanced_partition,
+    bfs,
+    build_csr,
+    connected_components,
+    export_graph,
+    generate_kronecker,
+    open_runtime,
+    partition_graph,
+    spmv,
+    verify_bfs,
+    verify_components,
+)
 
 PAIRS = np.array([0, 1, 2]), np.array([1, 2, 3])
 
@@ -45,3 +65,39 @@ def test_other_things_than_asked_for_are_named(graph, tmp_path):
     with pytest.raises(OocGraphError, match="parts is 1000000000000000000000000000000"):
         balanced_partition(sp.csr_array(np.ones((2, 2))), 10**30)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_asked_of_results_and_parts_is_named(graph, tmp_path):
+    strings = build_csr((["a", "b"], ["b", "c"]), tmp_path / "h.zarr")
+    result, parts = bfs(graph, 0), partition_graph(graph, 2, policy="CVC", path=tmp_path / "parts")
+    for call, error, message in (
+        (lambda: result.path([1, 2]), ArgumentError, r"target is \[1, 2\]; give one vertex"),
+        (lambda: result.write(5), TypeError, "path is 5; give a path"),
+        (lambda: verify_bfs(strings, result), ArgumentError, r"the result is of .*g\.zarr, not of .*h\.zarr; give that graph"),
+        (lambda: verify_bfs(graph, 5), TypeError, "result is 5; give what oocgraph.bfs returns"),
+        (lambda: verify_components(graph, result), TypeError, "give what connected_components returns"),
+        (lambda: verify_components(strings, connected_components(graph)), ArgumentError, r"the result is of .*g\.zarr, not of"),
+        (lambda: parts["0"], TypeError, "part '0' of .*: parts go by number, 0 to 1"),
+        (lambda: parts[2], IndexError, "part 2 of .*: it has parts 0 to 1"),
+        (lambda: bfs(graph, 0, partition=4), TypeError, "partition is 4; give '1d', '2d', what partition_graph returns, or its path"),
+        (lambda: bfs(graph, 0, partition="3d"), StoreError, "partition is neither '1d' nor '2d', and .*3d: no such file or folder"),
+        (lambda: bfs(graph, b"a"), VertexNotFoundError, "b'a' is not a vertex of"),
+        (lambda: bfs(strings, b"a"), VertexNotFoundError, "b'a' is not a vertex of"),
+        (lambda: graph.array("neighbours"), ArgumentError, "has no array 'neighbours'; it has out/"),
+        (lambda: graph.ids_of([0, 4]), VertexNotFoundError, "vertex numbers must be 0 to 3, not 0 to 4"),
+        (lambda: graph.ids_of([0.5]), VertexNotFoundError, "vertex numbers are integers"),
+        (lambda: spmv(graph, pd.Series(np.ones(4), index=[3, 2, 1, 0])), ArgumentError, "x is a Series with an index of its own"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+    copy = shutil.copytree(graph.url, tmp_path / "copy.zarr")
+    verify_bfs(str(copy), result)
+    np.testing.assert_array_equal(spmv(graph, pd.Series(np.ones(4))), spmv(graph, np.ones(4)))
+    assert sorted(graph.ids_of([3, 0, 3]).tolist()) == sorted([*graph.ids_of(0).tolist(), *graph.ids_of([3, 3]).tolist()])
+
+
+def test_a_runtime_that_is_closed_is_not_entered_again(graph):
+    runtime = open_runtime(graph)
+    runtime.close()
+    with pytest.raises(ArgumentError, match="is closed; open another one"), runtime:
+        pass

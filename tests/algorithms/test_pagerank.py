@@ -9,6 +9,7 @@ import re
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
@@ -181,6 +182,11 @@ class TestPersonalization:
         np.testing.assert_array_equal(by_id.rank, by_name.rank)
         np.testing.assert_allclose(by_id.rank, expected_of(store, personalization=dict(enumerate(numbers.tolist())), **EXACT), atol=1e-12)
 
+    def test_a_series_means_its_index(self, store):
+        given = {13: 2.0, 11: 1.0}
+        ranks = [pagerank(store, personalization=one, **EXACT).rank for one in (given, pd.Series(given))]
+        np.testing.assert_array_equal(*ranks)
+
     def test_one_isolated_vertex_may_have_it_all(self, store):
         alone = int(store.read("vertices/isolated_id")[0]) if store.has_array("vertices/isolated_id") else 249
         result = pagerank(store, personalization={alone: 2.0}, **EXACT)
@@ -196,9 +202,11 @@ class TestPersonalization:
             (np.zeros(240), "sums up to 0"),
             ({10: 0}, "sums up to 0"),
             ({}, "sums up to 0"),
-            ({12: -1, 13: 5}, "position 2 is -1.0; it must be finite and not negative"),
-            ({12: np.nan}, "position 2 is nan"),
-            ({12: np.inf}, "position 2 is inf"),
+            ({12: -1, 13: 5}, "personalization of 12 is -1.0; it must be finite and not negative"),
+            (np.where(np.arange(240) == 2, -1.0, 1.0), "position 2 is -1.0; it must be finite and not negative"),
+            ({12: np.nan}, "of 12 is nan"),
+            (pd.Series({13: 1.0, 12: np.nan}), "of 12 is nan"),
+            ({12: np.inf}, "of 12 is inf"),
             ({12: "much"}, "personalization must be numbers"),
         ],
     )

@@ -18,7 +18,7 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.worker import OocGraphPlugin
-from oocgraph.errors import ClusterError, OocGraphError, StoreError
+from oocgraph.errors import ArgumentError, ClusterError, OocGraphError, StoreError
 from oocgraph.memory import host_bytes
 from oocgraph.store.search_store import SearchStore
 from tests.cluster import clusters
@@ -118,7 +118,7 @@ def test_a_client_or_a_runtime_closed_under_a_search(kron, process_cluster, clie
         oocgraph.bfs(store, SOURCE, client=own, direction="alpha-beta", progress=lambda *_: own.close())
     with ClusterRuntime.open(store, client=client) as runtime:
         for _ in range(2):
-            with pytest.raises(ClusterError, match="the runtime is closed; open another one"):
+            with pytest.raises(ArgumentError, match="the runtime is closed; open another one"):
                 oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", progress=lambda *_: runtime.close())
     judge(store, oocgraph.bfs(store, SOURCE, client=client), levels)
 

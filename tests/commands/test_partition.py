@@ -69,6 +69,7 @@ def test_a_file_defines_the_policy(run, kron, policy_file, tmp_path):
         (["--partitions", 2, "--policy", "XYZ"], "there is no policy 'XYZ'; choose one of EEC"),
         (["--partitions", 2, "--policy", "none.py:p"], "there is no file none.py"),
         (["--partitions", 2, "--policy", "{file}:absent"], "defines no oocgraph.Policy 'absent'; it defines turn, wrong"),
+        (["--partitions", 2, "--policy", "{file}"], r"is a file; name the oocgraph.Policy in it, too, as .*\.py:policy"),
         (["--partitions", 2, "--policy", "{file}:wrong"], "returned 2 for vertex 1 .*partitions are 0 to 1"),
         (["--partitions", 2, "--workers", 2], "add --cluster local"),
         (["--partitions", 2, "--memory", "32M"], "set --memory to at least"),
@@ -81,6 +82,14 @@ def test_what_cannot_be_done_is_one_message(run, kron, policy_file, tmp_path, ar
     assert re.search(message, outcome.stderr.replace("\n", " ")), outcome.stderr
     assert not (tmp_path / "parts").exists()
     assert remains(tmp_path) == [policy_file.name]
+
+
+@pytest.mark.parametrize(("text", "message"), [("x = (", "SyntaxError"), ("1 / 0", "ZeroDivisionError: division by zero")])
+def test_a_policy_file_that_cannot_be_run_is_named(run, kron, tmp_path, text, message):
+    (tmp_path / "broken.py").write_text(text)
+    outcome = run("partition", kron, tmp_path / "parts", "--partitions", "2", "--policy", f"{tmp_path / 'broken.py'}:policy")
+    assert (outcome.code, len(outcome.stderr.strip().splitlines())) == (2, 1)
+    assert f"broken.py cannot be run ({message}" in outcome.stderr
 
 
 def test_an_output_that_exists_is_kept(run, kron, tmp_path):

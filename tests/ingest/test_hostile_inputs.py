@@ -187,7 +187,7 @@ def test_more_vertices_than_ids_are_refused(tmp_path):
     """From the caller, from a header, and from metadata."""
     pairs = np.array([0, 1]), np.array([1, 2])
     for wrong in (2**70, 10**400, 2**63, True, 2.5, "many"):
-        with pytest.raises(InputError, match="num_vertices"):
+        with pytest.raises(InputError if type(wrong) is int else TypeError, match="num_vertices"):
             build_csr(pairs, tmp_path / "g.zarr", num_vertices=wrong)
     table = pa.table({"source": [0], "target": [1]})
     for digits in (b"9" * 30, b"9" * 5000):

@@ -106,7 +106,7 @@ def test_pandas_refused():
     refused(frame.assign(source=1), "'w'", "convert it", weight_column="w")
     refused(frame.assign(source=["a", None, "c"], target="x"), "row 1", "missing")
     refused(frame.assign(source=1), "no column 'x'", "'source', 'target', 'w'", weight_column="x")
-    refused(pd.DataFrame({"a": [1], "b": [2], "c": [3]}), "source_column", "'a', 'b', 'c'")
+    refused(pd.DataFrame({"a": [1], "b": [2], "c": [3]}), "in columns", "'a', 'b', 'c'")
     refused(pd.DataFrame([[1, 2, 3, 4]], columns=["source", "target", "w", "w"]), "more than one column 'w'", weight_column="w")
 
 

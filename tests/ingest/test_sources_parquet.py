@@ -76,7 +76,7 @@ def test_usual_names_among_others_and_the_two_that_are_left(tmp_path):
     check(open_source(path), ([2], [3]))
     path = write(tmp_path / "f.parquet", pa.table({"w": [1], "u": [2], "v": [3]}))
     check(open_source(path, weight_column="w"), ([2], [3]), {"w": [1]})
-    refused(path, "source_column", "'w', 'u', 'v'")
+    refused(path, "in columns", "'w', 'u', 'v'")
 
 
 def test_wrong_column_names(tmp_path):

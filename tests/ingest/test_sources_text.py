@@ -64,7 +64,7 @@ def test_header_is_required_by_names(tmp_path):
     path = write(tmp_path / "e.csv", "w,b,a\n1.5,1,2\n2,3,4\n")
     check(open_source(path, source_column="a", target_column="b", weight_column="w"), ([2, 4], [1, 3]), {"w": [1.5, 2]}, weight="w")
     check(open_source(path, weight_column="w"), ([1, 3], [2, 4]), {"w": [1.5, 2]})
-    refused(path, "'w', 'b', 'a'", "source_column")
+    refused(path, "'w', 'b', 'a'", "in columns")
     refused(path, "no column 'c'", "'w', 'b', 'a'", source_column="c", target_column="b")
     path = write(tmp_path / "f.csv", "1,2,3\n")
     refused(path, "without a header", "no column 'a'", "'f0', 'f1', 'f2'", source_column="a", target_column="b")

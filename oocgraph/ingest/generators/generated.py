@@ -70,9 +70,6 @@ def check_size(scale: int, edge_factor: int) -> None:
     ArgumentError
         `scale` is not in 0 .. `MAX_SCALE`, or `edge_factor` is negative.
     """
-    for name, value in (("scale", scale), ("edge_factor", edge_factor)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ArgumentError(f"{name} is {value!r}; give a whole number")
     if not 0 <= scale <= MAX_SCALE:
         raise ArgumentError(f"scale is {scale}; it must be 0 to {MAX_SCALE} (the graph has 2**scale vertices)")
     if edge_factor < 0:

@@ -173,7 +173,7 @@ def _endpoints(description: str, names: Sequence[str], request: Request) -> tupl
     source, target = request.source_column, request.target_column
     if source is not None and target is not None:
         if source == target:
-            raise InputError(f"{description}: source_column and target_column are both {source!r}; an edge needs two columns")
+            raise InputError(f"{description}: {source!r} is the column of sources and of targets; an edge needs two columns")
         return source, target
     if source is not None or target is not None:
         missing = "source_column" if source is None else "target_column"
@@ -186,7 +186,7 @@ def _endpoints(description: str, names: Sequence[str], request: Request) -> tupl
         return rest[0], rest[1]
     pairs = ", ".join(f"{a}/{b}" for a, b in USUAL_NAMES)
     raise InputError(
-        f"{description}: which columns are the edges? Give source_column and target_column; "
+        f"{description}: which columns are the edges? Name those of source and target in columns; "
         f"the columns are: {_listed(names)} (found by themselves: {pairs}, or the only two)"
     )
 

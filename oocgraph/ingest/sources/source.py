@@ -194,8 +194,6 @@ def agreed_num_vertices(description: str, declared: int | None, request: Request
             raise InputError(f"{description}: {whose} {size}, but ids are below 2**63 - 1; give the number of vertices that there are")
     if request.num_vertices is None:
         return declared
-    if not isinstance(request.num_vertices, int | np.integer) or isinstance(request.num_vertices, bool):
-        raise InputError(f"{description}: num_vertices is {request.num_vertices!r}; give a whole number, or leave it out")
     if request.num_vertices < 0:
         raise InputError(f"{description}: num_vertices = {request.num_vertices} is negative; give the number of vertices, or leave it out")
     if declared is not None and declared != request.num_vertices:
