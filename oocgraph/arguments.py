@@ -101,6 +101,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "progress": _progress,
     "scale": _whole,
     "seed": _whole,
+    "shuffle": _flag,
     "transpose": _flag,
     "weight": _column,
 }

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
 def _destination_options(command: Command) -> Command:
     edges = click.option("--edges", metavar="FILE", help="Write the raw edge list (.parquet or .npy) instead of a store.")
-    return click.argument("out", metavar="[OUT.zarr]", required=False)(edges(output_options(command)))
+    weights = click.option("--weights", metavar="LOW:HIGH", callback=_range, help="Give edges integer weights, such as 1:255.")
+    return click.argument("out", metavar="[OUT.zarr]", required=False)(weights(edges(output_options(command))))
+
+
+def _range(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    """Read LOW:HIGH."""
+    if text is None:
+        return None
+    low, colon, high = text.partition(":")
+    if not (colon and low.isdecimal() and high.isdecimal()):
+        raise click.BadParameter(f"{text!r} is not LOW:HIGH; write for example 1:255", context, parameter)
+    return int(low), int(high)
 
 
 def _random_options(command: Command) -> Command:
@@ -31,31 +42,34 @@ def generate() -> None:
 
 @generate.command()
 @_random_options
-def kronecker(scale: int, edge_factor: int, seed: int, **options: Any) -> None:
+def kronecker(scale: int, edge_factor: int, seed: int, weights: Any, **options: Any) -> None:
     """Graph500's Kronecker graph: a power law, half of the vertices isolated."""
     from oocgraph.ingest.generators.kronecker import KroneckerEdges
 
-    _write(KroneckerEdges(scale, edge_factor=edge_factor, seed=seed), **options)
+    _write(KroneckerEdges(scale, edge_factor=edge_factor, seed=seed, weights=weights), **options)
 
 
 @generate.command()
 @_random_options
-def uniform(scale: int, edge_factor: int, seed: int, **options: Any) -> None:
+def uniform(scale: int, edge_factor: int, seed: int, weights: Any, **options: Any) -> None:
     """Make a uniform random graph (GAPBS -u): no hubs."""
     from oocgraph.ingest.generators.uniform import UniformEdges
 
-    _write(UniformEdges(scale, edge_factor=edge_factor, seed=seed), **options)
+    _write(UniformEdges(scale, edge_factor=edge_factor, seed=seed, weights=weights), **options)
 
 
 @generate.command()
 @click.option("--rows", type=int, required=True, help="Rows of the grid.")
 @click.option("--columns", type=int, required=True, help="Columns of the grid.")
+@click.option("--keep", type=float, default=1.0, show_default=True, help="Share of the edges that are kept.")
+@click.option("--shuffle", is_flag=True, help="Give vertices random ids.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Chooses which edges are kept, and the ids.")
 @_destination_options
-def grid(rows: int, columns: int, **options: Any) -> None:
+def grid(rows: int, columns: int, keep: float, shuffle: bool, seed: int, weights: Any, **options: Any) -> None:
     """Make a grid of streets: a high-diameter graph."""
     from oocgraph.ingest.generators.grid import GridEdges
 
-    _write(GridEdges(rows, columns), **options)
+    _write(GridEdges(rows, columns, keep=keep, shuffle=shuffle, seed=seed, weights=weights), **options)
 
 
 def _write(
@@ -80,12 +94,12 @@ def _write_edges(source: GeneratedEdges, path: str, *, memory: str | None, overw
 
     start = perf_counter()
     with progress_bars() as progress:
-        num_bytes = write_edges(source, path, overwrite=overwrite, memory_budget=memory, progress=progress)
+        num_edges, num_bytes = write_edges(source, path, overwrite=overwrite, memory_budget=memory, progress=progress)
     fields = {
         "path": path,
         "source": source.description,
         "num_vertices": source.num_vertices,
-        "num_edges": source.num_rows,
+        "num_edges": num_edges,
         "file_bytes": num_bytes,
         "seconds": perf_counter() - start,
     }

@@ -1,10 +1,10 @@
-"""A stored graph under its input ids, for other programs: Parquet, SciPy .npz, GAPBS .sg.
+"""A stored graph under its input ids, for other programs: Parquet, SciPy .npz, GAPBS .sg and .wsg.
 
 In: a store. Out: one file, which appears when it is whole. ``.npz`` and ``.sg`` are CSR arrays and come from
 `ordered_rows`; Parquet is an edge list and comes from `parquet`.
 
 GAPBS ``.sg`` (its ``writer.h``): bool directed; int64 number of stored entries; int64 number of vertices; int64 offsets; int32
-neighbours; then offsets and neighbours of the in-lists when directed.
+neighbours; then offsets and neighbours of the in-lists when directed. In ``.wsg`` an int32 weight follows each neighbour.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ DEFAULT_WORKING_BYTES = 1 << 30
 
 MAX_SG_VERTICES = 2**31 - 1
 """A ``.sg`` file has 32-bit signed neighbours."""
+
+GAPBS = (".sg", ".wsg")
+"""Its files without and with weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +128,11 @@ def export_graph(
     path
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
-        ``.sg``: GAPBS, numbered likewise; it holds no weights.
+        ``.sg``: GAPBS, numbered likewise, without weights; ``.wsg``: with integer ones of up to 32 bits.
     order
         ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out; Parquet has ids anyway.
     weight
-        Numeric edge column of the values in ``.npz``; the graph's weight when not given, ones when it has none.
+        Numeric edge column of the values in ``.npz`` and ``.wsg``; the graph's weight when not given; without one, ones in ``.npz``.
     overwrite
         Replace a file at `path`.
     resources
@@ -158,17 +161,20 @@ def export_graph(
     """
     asked = resources_of("export_graph", resources, memory_budget=memory_budget)
     begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)
-    writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg}
+    writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg, ".wsg": _sg}
     if path.suffix not in writers:
         raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(writers)}")
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
-    if path.suffix == ".sg" and store.attributes.num_input_vertices > MAX_SG_VERTICES:
+    if path.suffix in GAPBS and store.attributes.num_input_vertices > MAX_SG_VERTICES:
         raise OutputError(
-            f"{path}: .sg holds at most {MAX_SG_VERTICES} vertices, not {store.attributes.num_input_vertices}; use .npz or .parquet"
+            f"{path}: {path.suffix} holds at most {MAX_SG_VERTICES} vertices, not {store.attributes.num_input_vertices}; "
+            "use .npz or .parquet"
         )
     output_place(out, kind="file", overwrite=overwrite)
-    column = weight_column(store, weight) if path.suffix == ".npz" else None
+    column = weight_column(store, weight) if path.suffix in (".npz", ".wsg") else None
+    if path.suffix == ".wsg":
+        _check_weights(store, path, column)
     num_threads = asked.threads or num_cores()
     budget = _charged(store, path.suffix, order, column, asked.memory_budget, num_threads)
     with (
@@ -198,7 +204,7 @@ def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, mem
         That does not fit.
     """
     load_libraries(store)
-    groups = ("out", "in") if suffix == ".sg" and store.attributes.directed else ("out",)
+    groups = ("out", "in") if suffix in GAPBS and store.attributes.directed else ("out",)
     if suffix == ".parquet":
         load_tables()
     elif order == "input":
@@ -222,18 +228,37 @@ def _parquet(job: Job, file: Path, _: str | None) -> None:
     write_parquet(job.store, file, budget=job.budget, workers=job.workers, done=job.counter(job.store.attributes.num_stored_edges))
 
 
-def _sg(job: Job, file: Path, _: str | None) -> None:
+def _check_weights(store: CSRStore, path: Path, column: str | None) -> None:
+    """Refuse weights that GAPBS cannot have: it has int32."""
+    if column is None:
+        raise OutputError(f"{path}: .wsg holds weights, and {store.url} has none; write .sg")
+    kind = store.array(f"out/{column}").dtype
+    if kind.kind not in "iu":
+        raise OutputError(f"{path}: .wsg holds integer weights, and {column!r} is {kind}; use .npz or .parquet")
+
+
+def _pairs(entries: Iterable[tuple[Array, Array | None]], path: Path) -> Iterator[Array]:
+    """Put each neighbour and its weight side by side, as int32."""
+    for neighbours, weights in entries:
+        assert weights is not None
+        if weights.size and not -(2**31) <= int(weights.min()) <= int(weights.max()) < 2**31:
+            raise OutputError(f".wsg holds 32-bit weights, and there are {weights.min()} to {weights.max()}; use .npz or .parquet")
+        yield np.stack([neighbours.astype("<i4"), weights.astype("<i4")], axis=1)
+
+
+def _sg(job: Job, file: Path, column: str | None) -> None:
     a = job.store.attributes
     groups = ("out", "in") if a.directed else ("out",)
     done = job.counter(a.num_stored_edges * len(groups))
     with file.open("wb") as stream:
         for group in groups:
-            rows = job.rows(group)
+            rows = job.rows(group, column)
             if group == "out":
                 stream.write(np.array([a.directed], np.bool_).tobytes())
                 stream.write(np.array([a.num_stored_edges, rows.num_rows], "<i8").tobytes())
             _write(stream, rows.offsets())
-            _write(stream, (neighbours.astype("<i4") for neighbours, _ in rows.entries(done)))
+            entries = rows.entries(done)
+            _write(stream, (neighbours.astype("<i4") for neighbours, _ in entries) if column is None else _pairs(entries, file))
             del rows  # one group's positions at a time
 
 

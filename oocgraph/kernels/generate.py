@@ -32,6 +32,7 @@ KRONECKER_A, KRONECKER_B, KRONECKER_C = 0.57, 0.19, 0.19
 _TILE = 1024  # edges; two tiles of uint64 labels are 16 KiB, half of a first-level cache
 _ROUNDS = 3  # multiply-and-shift rounds of the label permutation
 _PERMUTATION_STAGE = 255  # stages 0 .. 63 are levels
+_KEEPING_STAGE = 254
 
 
 @nb.njit(inline="always")
@@ -191,6 +192,72 @@ def uniform_edges(scale: int, seed: int, first: int, num_edges: int) -> tuple[Ar
     else:
         source[:], target[:] = 0, 0
     return source, target
+
+
+@nb.njit(nogil=True, cache=True)
+def _shuffle(ids: Any, num_ids: Any, scale: int, keys: Any) -> None:
+    """Apply a bijection of 0 .. num_ids - 1: one of 0 .. 2**scale - 1, repeated until it is back in the range (cycle walking)."""
+    one = np.empty(1, np.uint64)
+    for i in range(ids.size):
+        one[0] = np.uint64(ids[i])
+        _permute(one, 1, scale, keys)
+        while one[0] >= num_ids:
+            _permute(one, 1, scale, keys)
+        ids[i] = np.int64(one[0])
+
+
+def shuffle_ids(ids: Array, num_ids: int, seed: int) -> None:
+    """Replace ids, (n,) int64 in ``0 .. num_ids - 1``, by those that a permutation of `seed` gives them."""
+    if num_ids > 1:
+        _shuffle(ids, np.uint64(num_ids), (num_ids - 1).bit_length(), _permutation_keys(_as_uint64(seed)))
+
+
+@nb.njit(nogil=True, cache=True)
+def _is_kept(first: int, seed: Any, threshold: Any, out: Any) -> None:
+    for i in range(out.size):
+        out[i] = _mix32(np.uint32((first + i) & 0xFFFFFFFF), _stage_key(seed, first + i, _KEEPING_STAGE)) < threshold
+
+
+def kept_edges(first: int, num_edges: int, share: float, seed: int) -> Array:
+    """Which of the edges ``first .. first + num_edges - 1`` are kept where a `share` of all is: (num_edges,) bool."""
+    kept = np.empty(num_edges, np.bool_)
+    _is_kept(first, _as_uint64(seed), np.uint64(round(share * 2**32)), kept)
+    return kept
+
+
+@nb.njit(nogil=True, cache=True)
+def _hash_edges(source: Any, target: Any, low: Any, span: Any, out: Any) -> None:
+    for i in range(source.size):
+        a, b = np.uint64(min(source[i], target[i])), np.uint64(max(source[i], target[i]))
+        out[i] = low + _splitmix64(a ^ _splitmix64(b)) % span
+
+
+def edge_weights(source: Array, target: Array, low: int, high: int, dtype: np.dtype[Any]) -> Array:
+    """Weights from `low` to `high`, both included: a hash of the two ends, so that both directions of an edge, and its duplicates, agree.
+
+    Parameters
+    ----------
+    source, target : (num_edges,) int64
+        Ends of edges.
+    low, high
+        From 0; below 2**63.
+    dtype
+        Of the result, which can hold `high`.
+
+    Returns
+    -------
+    (num_edges,) dtype
+
+    Examples
+    --------
+    >>> ends = np.array([3, 5]), np.array([5, 3])
+    >>> weights = edge_weights(*ends, 1, 255, np.dtype(np.uint8))
+    >>> bool(weights[0] == weights[1])
+    True
+    """
+    weights = np.empty(source.size, dtype)
+    _hash_edges(source, target, np.uint64(low), np.uint64(high - low + 1), weights)
+    return weights
 
 
 def _as_uint64(seed: int) -> np.uint64:

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
@@ -330,3 +331,37 @@ def test_input_that_cannot_be_read_is_named_instead_of_the_output(small, tmp_pat
         assert not isinstance(failed.value, OutputError)
         assert name not in str(failed.value)
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("order", ["input", "store"])
+def test_wsg_has_a_weight_behind_each_neighbour(tmp_path, directed, order):
+    """What is written builds the same graph with the same weights again."""
+    rng = np.random.default_rng(4)
+    frame = {"source": rng.integers(0, 90, 400), "target": rng.integers(0, 90, 400), "weight": rng.integers(-7, 2**31 - 1, 400)}
+    store = build_csr(pa.table(frame), tmp_path / "g.zarr", weight="weight", directed=directed, num_vertices=95, duplicates="min")
+    report = export_graph(store, tmp_path / "g.wsg", order=order)
+    assert report.file_bytes == (tmp_path / "g.wsg").stat().st_size
+    again = build_csr(tmp_path / "g.wsg", tmp_path / "again.zarr")
+    a, b = store.to_scipy(dtype=np.float64), again.to_scipy(dtype=np.float64)
+    if order == "input":
+        assert again.attributes.num_input_vertices == 95
+        assert (a != b).nnz == 0
+    else:
+        assert sorted(a.data) == sorted(b.data)
+    assert again.attributes.directed == directed
+
+
+def test_wsg_refuses_weights_that_gapbs_has_not(small, tmp_path):
+    pairs = [0, 1], [1, 2]
+    for values, message in (
+        ([0.5, 1], "holds integer weights, and 'weight' is float64"),
+        ([1, 2**31], "holds 32-bit weights, and there are 1 to"),
+    ):
+        table = pa.table({"source": pairs[0], "target": pairs[1], "weight": values})
+        store = build_csr(table, tmp_path / "w.zarr", weight="weight", overwrite=True)
+        with pytest.raises(OutputError, match=message):
+            export_graph(store, tmp_path / "w.wsg")
+    with pytest.raises(OutputError, match=r"\.wsg holds weights, and .* has none; write \.sg"):
+        export_graph(small, tmp_path / "w.wsg")
+    assert not list(tmp_path.glob("*.wsg*"))

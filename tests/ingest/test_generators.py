@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from oocgraph.errors import OocGraphError
+import oocgraph
+from oocgraph import generate_grid
+from oocgraph.errors import ArgumentError, OocGraphError
+from oocgraph.ingest.generators.edge_file import write_edges
 from oocgraph.ingest.generators.grid import GridEdges
 from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from oocgraph.ingest.generators.uniform import UniformEdges
-from oocgraph.kernels.generate import KRONECKER_A, KRONECKER_B, KRONECKER_C, kronecker_edges
+from oocgraph.kernels.generate import KRONECKER_A, KRONECKER_B, KRONECKER_C, edge_weights, kronecker_edges, shuffle_ids
 
 MASK64 = (1 << 64) - 1
 MASK32 = (1 << 32) - 1
@@ -197,3 +200,72 @@ def test_impossible_size_is_refused(make, words):
     """The message names the setting."""
     with pytest.raises(OocGraphError, match=words):
         make()
+
+
+WEIGHTED = {
+    "kronecker": KroneckerEdges(8, edge_factor=16, seed=5, weights=(1, 255)),
+    "uniform": UniformEdges(8, edge_factor=16, seed=5, weights=(1000, 70000)),
+    "grid": GridEdges(17, 23, keep=0.8, shuffle=True, seed=3, weights=(0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize("block_rows", [7, 1 << 20])
+def test_weights_are_a_hash_of_the_two_ends(name, block_rows):
+    """Every weight of the range occurs; neither direction nor block nor thread makes a difference."""
+    source = WEIGHTED[name]
+    blocks = [block for stream in source.streams(block_rows) for block in stream()]
+    src, dst, weight = (np.concatenate(one) for one in zip(*((b.source, b.target, b.columns["weight"]) for b in blocks), strict=True))
+    assert (source.columns, source.weight) == ({"weight": weight.dtype.name}, "weight")
+    low, high = source.weights
+    assert weight.dtype == np.min_scalar_type(high)
+    assert low <= weight.min() <= weight.max() <= high
+    assert np.unique(weight).size == high - low + 1 or name == "uniform"
+    again = edge_weights(dst, src, low, high, weight.dtype)
+    np.testing.assert_array_equal(again, weight)
+    assert abs(weight.mean() / ((low + high) / 2) - 1) < 0.1
+
+
+def test_a_grid_with_closed_streets_keeps_a_share_of_them():
+    """Those that are kept are edges of the whole grid; shuffled ids are a permutation of it."""
+    whole, some = GridEdges(300, 200), GridEdges(300, 200, keep=0.8, seed=3)
+    src, dst = some.edges(0, whole.num_rows)
+    assert some.num_rows is None
+    assert abs(src.size / whole.num_rows - 0.8) < 0.01
+    kept, streets = (set(zip(*(ends.tolist() for ends in edges), strict=True)) for edges in ((src, dst), whole.edges(0, whole.num_rows)))
+    assert kept < streets
+    shuffled = GridEdges(300, 200, keep=0.8, shuffle=True, seed=3).edges(0, whole.num_rows)
+    ids = np.arange(60_000)
+    shuffle_ids(ids, 60_000, 3)
+    np.testing.assert_array_equal(np.sort(ids), np.arange(60_000))
+    assert (ids != np.arange(60_000)).mean() > 0.99
+    np.testing.assert_array_equal(shuffled, (ids[src], ids[dst]))
+
+
+@pytest.mark.parametrize("weights", [(1,), (2, 1), (-1, 5), (0, 1 << 32), (1.5, 2), "12", 7, (True, 2)])
+def test_weights_that_are_none_are_refused(weights, tmp_path):
+    for call in (
+        lambda: generate_grid((3, 3), tmp_path / "g", weights=weights),
+        lambda: KroneckerEdges(3, edge_factor=1, seed=1, weights=weights),
+    ):
+        with pytest.raises(ArgumentError, match="give the smallest and the largest weight"):
+            call()
+
+
+@pytest.mark.parametrize("keep", [0, -0.5, 1.5, float("nan"), True, "all"])
+def test_a_share_that_is_none_is_refused(keep, tmp_path):
+    with pytest.raises(ArgumentError, match=r"keep is .*; it must be above 0 and at most 1"):
+        generate_grid((3, 3), tmp_path / "g", keep=keep)
+
+
+def test_stores_and_edge_lists_have_the_weights(tmp_path):
+    """A store built straight, and one of the edge list, are the same."""
+    straight = oocgraph.generate_kronecker(8, tmp_path / "a.zarr", weights=(1, 255))
+    write_edges(KroneckerEdges(8, edge_factor=16, seed=1, weights=(1, 255)), tmp_path / "e.parquet")
+    listed = oocgraph.build_csr(tmp_path / "e.parquet", tmp_path / "b.zarr", weight="weight", directed=False)
+    assert straight.attributes.weighted
+    assert listed.attributes.weighted
+    for name in ("out/indices", "out/weight", "out/indptr"):
+        np.testing.assert_array_equal(straight.read(name), listed.read(name))
+    with pytest.raises(OocGraphError, match=r"\.npy holds the ends of edges only, no weights"):
+        write_edges(KroneckerEdges(8, edge_factor=16, seed=1, weights=(1, 255)), tmp_path / "e.npy")

@@ -6,11 +6,14 @@ ranges, so that as many threads as there are streams can work.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.source import Source, range_streams
+from oocgraph.store.layout import WEIGHT
 from oocgraph.types import Array
 
 MAX_STREAMS = 64
@@ -21,33 +24,51 @@ MAX_SCALE = 40
 
 
 class GeneratedEdges(Source):
-    """Base of the generators: undirected, without edge columns; ids are 0 .. num_vertices - 1.
+    """Base of the generators: undirected; ids are 0 .. num_vertices - 1.
 
     Parameters
     ----------
     description
         Name and parameters, stored with the graph.
-    num_vertices, num_rows
-        Ids and listed edges.
+    num_vertices, num_positions
+        Ids, and positions of edges.
+    keeps_all
+        Whether there is an edge at every position.
+    weights
+        Smallest and largest integer weight, given to an edge by a hash of its ends; None: the edges have no weights.
     """
 
-    def __init__(self, description: str, *, num_vertices: int, num_rows: int) -> None:
+    def __init__(self, description: str, *, num_vertices: int, num_positions: int, keeps_all: bool = True, weights: Any = None) -> None:
+        self.num_positions = num_positions
+        self.weights = None if weights is None else checked_weights(weights)
+        self.weight_dtype = np.min_scalar_type(0 if self.weights is None else self.weights[1])
         super().__init__(
-            description,
+            description if self.weights is None else f"{description[:-1]}, weights={self.weights[0]}:{self.weights[1]})",
             "int64",
-            range_streams(num_rows, self._block, max_streams=MAX_STREAMS),
-            num_rows=num_rows,
+            range_streams(num_positions, self._block, max_streams=MAX_STREAMS),
+            num_rows=num_positions if keeps_all else None,
             num_vertices=num_vertices,
             id_bounds=(0, num_vertices - 1) if num_vertices else None,
             directed=False,
+            weight=None if self.weights is None else WEIGHT,
+            columns={} if self.weights is None else {WEIGHT: self.weight_dtype.name},
         )
 
     def edges(self, first: int, num_edges: int) -> tuple[Array, Array]:
-        """Endpoints of edges ``first .. first + num_edges - 1``: two (num_edges,) int64 arrays."""
+        """Endpoints of the edges at positions ``first .. first + num_edges - 1``: two int64 arrays."""
         raise NotImplementedError
 
+    def columns_of(self, source: Array, target: Array) -> dict[str, Array]:
+        """Edge columns of some edges, by name: their weights, if they have any."""
+        if self.weights is None:
+            return {}
+        from oocgraph.kernels.generate import edge_weights
+
+        return {WEIGHT: edge_weights(source, target, *self.weights, self.weight_dtype)}
+
     def _block(self, low: int, high: int) -> EdgeBlock:
-        return EdgeBlock(*self.edges(low, high - low), first_row=low)
+        source, target = self.edges(low, high - low)
+        return EdgeBlock(source, target, self.columns_of(source, target), first_row=low)
 
 
 class RandomEdges(GeneratedEdges):
@@ -55,11 +76,26 @@ class RandomEdges(GeneratedEdges):
 
     name: ClassVar[str]
 
-    def __init__(self, scale: int, *, edge_factor: int, seed: int) -> None:
+    def __init__(self, scale: int, *, edge_factor: int, seed: int, weights: Any = None) -> None:
         check_size(scale, edge_factor)
         description = f"{self.name}(scale={scale}, edge_factor={edge_factor}, seed={seed})"
-        super().__init__(description, num_vertices=1 << scale, num_rows=edge_factor << scale)
+        super().__init__(description, num_vertices=1 << scale, num_positions=edge_factor << scale, weights=weights)
         self.scale, self.seed = scale, seed
+
+
+def checked_weights(weights: Any) -> tuple[int, int]:
+    """Return the smallest and the largest weight, as integers.
+
+    Raises
+    ------
+    ArgumentError
+        They are not two integers, 0 or more and below 2**32, in this order.
+    """
+    pair = list(weights) if isinstance(weights, list | tuple) else []
+    whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in pair)
+    if len(pair) != 2 or not whole or not 0 <= pair[0] <= pair[1] < 1 << 32:
+        raise ArgumentError(f"weights is {weights!r}; give the smallest and the largest weight, from 0 to 2**32 - 1, such as (1, 255)")
+    return int(pair[0]), int(pair[1])
 
 
 def check_size(scale: int, edge_factor: int) -> None:

@@ -43,6 +43,7 @@ def generate_kronecker(
     *,
     edge_factor: int = 16,
     seed: int = 1,
+    weights: tuple[int, int] | None = None,
     overwrite: bool = False,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -60,6 +61,9 @@ def generate_kronecker(
         Generated edges per vertex; duplicates and self-loops among them are dropped.
     seed
         The same seed gives the same graph, on every machine.
+    weights
+        Smallest and largest integer weight of an edge, as in Graph500's third kernel ``(1, 255)``: a hash of its ends, in the column
+        ``weight``. None: the edges have no weights.
     overwrite, resources, memory_budget, progress
         As in `build_csr`.
 
@@ -76,5 +80,5 @@ def generate_kronecker(
     """
     from oocgraph.ingest.build import build_csr
 
-    source = KroneckerEdges(scale, edge_factor=edge_factor, seed=seed)
+    source = KroneckerEdges(scale, edge_factor=edge_factor, seed=seed, weights=weights)
     return build_csr(source, path, overwrite=overwrite, resources=resources, memory_budget=memory_budget, progress=progress)
