@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
     from oocgraph.algorithms.spmv import spmv
+    from oocgraph.algorithms.sssp import sssp
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
+    from oocgraph.results.paths import SSSPResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import Validation, verify_bfs
     from oocgraph.verify_connectivity import verify_components
+    from oocgraph.verify_paths import verify_sssp
 
 __version__ = "0.1.0"
 
@@ -90,6 +93,7 @@ __all__ = [
     "PolicyError",
     "Resources",
     "Runtime",
+    "SSSPResult",
     "StoreError",
     "StoreNotFoundError",
     "Validation",
@@ -111,8 +115,10 @@ __all__ = [
     "partition_graph",
     "plan_bfs",
     "spmv",
+    "sssp",
     "verify_bfs",
     "verify_components",
+    "verify_sssp",
 ]
 
 _HOMES = {
@@ -131,6 +137,7 @@ _HOMES = {
     "Policy": "oocgraph.partition.policy",
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
+    "SSSPResult": "oocgraph.results.paths",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
@@ -148,8 +155,10 @@ _HOMES = {
     "partition_graph": "oocgraph.algorithms.partition_graph",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "spmv": "oocgraph.algorithms.spmv",
+    "sssp": "oocgraph.algorithms.sssp",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
+    "verify_sssp": "oocgraph.verify_paths",
 }
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "bfs": "Search breadth-first from one or several sources.",
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
+    "sssp": "Find shortest paths from one vertex.",
     "components": "Find the connected components.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",

@@ -123,6 +123,7 @@ CAPABILITIES = {
     "spmv": Capabilities(gpu=True, cluster=True),
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
+    "sssp": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),
@@ -133,6 +134,7 @@ CAPABILITIES = {
     "check_store": Capabilities(),
     "verify_bfs": Capabilities(),
     "verify_components": Capabilities(),
+    "verify_sssp": Capabilities(),
     "plan_bfs": Capabilities(),
 }
 """Public functions that compute. All run in this process, on the processor; this says where else."""

@@ -27,7 +27,7 @@ LAYERS = [
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},
     {"results"},
-    {"verify", "verify_connectivity", "exchange", "subgraph", "plan"},
+    {"verify", "verify_connectivity", "verify_paths", "exchange", "subgraph", "plan"},
     {"engine"},
     {"parts", "products"},
     {"cluster"},
@@ -162,6 +162,11 @@ def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
     assert not {"algorithms.components", "engine.forest", "kernels.components"} & reachable("verify_connectivity")
 
 
+def test_the_verifier_of_paths_shares_no_code_with_what_it_judges():
+    """Neither the algorithm nor its kernels are reachable from it."""
+    assert not {"algorithms.sssp", "engine.blocks", "kernels.blocks", "kernels.relax"} & reachable("verify_paths")
+
+
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]
 
 
@@ -189,7 +194,7 @@ def test_import_is_quick_and_light(code):
 
 def test_computing_in_process_imports_no_scheduler():
     """Of Dask only its configuration; the modules that speak to a cluster are imported when a client is given."""
-    names = ", ".join(f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "pagerank", "partition_graph", "spmv"))
+    names = ", ".join(f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "pagerank", "partition_graph", "spmv", "sssp"))
     code = f"import sys, {names}; sys.exit('distributed' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

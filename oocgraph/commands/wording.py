@@ -10,8 +10,8 @@ _WORDS = {
     "resume=": "--resume ",
     "checkpoint=": "--checkpoint",
     **{name: "--" + name.replace("_", "-") for name in (
-        "depth_limit", "edge_factor", "keep_self_loops", "max_iter", "num_vertices", "result_store", "source_column", "target_column",
-        "weight_column",
+        "depth_limit", "distance_limit", "edge_factor", "keep_self_loops", "max_iter", "num_vertices", "result_store", "source_column",
+        "target_column", "weight_column",
     )},
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
@@ -22,13 +22,14 @@ _WORDS = {
     "set oocgraph.precision to double": "choose --precision double",
     "weight=False": "--unweighted",
     "weight=": "--weight",
+    "give weight,": "give --weight,",
     "device='cpu'": "--device cpu",
     "rows and columns must": "--rows and --columns must",
     "tol": "--tol",
 }  # fmt: skip
 """Words of messages, and what is said instead."""
 
-_AT_THE_START = ("damping", "device", "direction", "scale", "threads")
+_AT_THE_START = ("damping", "delta", "device", "direction", "scale", "schedule", "source", "target", "threads")
 """Parameters whose names are words of the language: options where a message begins with them."""
 
 _PATTERN = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?!\w)" for word in sorted(_WORDS, key=len, reverse=True)))

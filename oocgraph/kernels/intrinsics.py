@@ -1,6 +1,6 @@
-"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, atomic steps, a prefetch, and three calls of libc.
+"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, atomic steps, a prefetch, and five calls of libc.
 
-`pread`, `memcpy` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
+`pread`, `memcpy`, `sched_yield`, `usleep` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
 """
 
@@ -20,6 +20,12 @@ pread = types.ExternalFunction("pread", types.int64(types.int32, types.voidptr, 
 
 memcpy = types.ExternalFunction("memcpy", types.voidptr(types.voidptr, types.voidptr, types.uint64))
 """libc's ``memcpy(target, source, num_bytes)``: a loop over int64 positions is not vectorised (3 GB/s instead of 17)."""
+
+sched_yield = types.ExternalFunction("sched_yield", types.int32())
+"""libc's ``sched_yield()``: another thread may run."""
+
+usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
+"""libc's ``usleep(microseconds)``."""
 
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
 
@@ -58,7 +64,7 @@ def atomic_or(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("or", builder.gep(array.data, [args[1]]), args[2], "monotonic")
+        return builder.atomic_rmw("or", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
 
     return types.uint64(words, types.int64, types.uint64), codegen
 
@@ -69,7 +75,7 @@ def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> An
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
-        return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "monotonic")
+        return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
 
     return types.int64(numbers, types.int64, types.int64), codegen
 
@@ -81,9 +87,77 @@ def compare_and_swap(typing_context: Any, numbers: Any, index: Any, expected: An
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         place = builder.gep(array.data, [args[1]])
-        return builder.extract_value(builder.cmpxchg(place, args[2], args[3], "monotonic", "monotonic"), 0)
+        return builder.extract_value(builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst"), 0)
 
     return numbers.dtype(numbers, types.int64, numbers.dtype, numbers.dtype), codegen
+
+
+@intrinsic
+def atomic_and(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
+    """``words[index] &= bits`` in one step; returns the old word. `words` is a contiguous uint64 array."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.atomic_rmw("and", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
+
+    return types.uint64(words, types.int64, types.uint64), codegen
+
+
+@intrinsic
+def atomic_min(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
+    """Lower ``numbers[index]`` to `number`, if it is above it, in one step; returns the old number. `numbers` is contiguous, signed."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.atomic_rmw("min", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
+
+    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
+
+
+@intrinsic
+def exchange(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
+    """Set ``numbers[index]`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        return builder.atomic_rmw("xchg", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
+
+    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
+
+
+@intrinsic
+def load_acquire(typing_context: Any, numbers: Any, index: Any) -> Any:
+    """Return ``numbers[index]``, and all that was written before it was stored by `store_release`. `numbers` is contiguous, of numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        place, word = _as_word(builder, builder.gep(array.data, [args[1]]), numbers.dtype.bitwidth)
+        value = builder.load_atomic(place, "acquire", numbers.dtype.bitwidth // 8)
+        return builder.bitcast(value, array.data.type.pointee) if word else value
+
+    return numbers.dtype(numbers, types.int64), codegen
+
+
+@intrinsic
+def store_release(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
+    """Set ``numbers[index]`` behind all that was written before. `numbers` is a contiguous array of numbers."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        place, word = _as_word(builder, builder.gep(array.data, [args[1]]), numbers.dtype.bitwidth)
+        value = builder.bitcast(args[2], word) if word else args[2]
+        builder.store_atomic(value, place, "release", numbers.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(numbers, types.int64, numbers.dtype), codegen
+
+
+def _as_word(builder: Any, place: Any, bits: int) -> tuple[Any, Any]:
+    """Return a place as one of an integer, where it is of a floating-point number, and the integer's type."""
+    if isinstance(place.type.pointee, ir.IntType):
+        return place, None
+    word = ir.IntType(bits)
+    return builder.bitcast(place, word.as_pointer()), word
 
 
 @intrinsic

@@ -113,11 +113,11 @@ def make_loops(
     loops = nb.njit(nogil=True)(assign_masters), nb.njit(nogil=True)(edge_owners)
     for loop, key, number in zip(loops, keys, (num_master_arguments, num_owner_arguments), strict=True):
         if key is not None:
-            loop._cache = _KeyedCache(loop.py_func, f"{key} {number} {_stamps()}")
+            loop._cache = KeyedCache(loop.py_func, f"{key} {number} {_stamps()}")
     return loops
 
 
-class _KeyedCache(FunctionCache):  # type: ignore[misc]
+class KeyedCache(FunctionCache):  # type: ignore[misc]
     """numba's cache on disk, for a closure that is told from others by a key."""
 
     def __init__(self, function: Any, key: str) -> None:

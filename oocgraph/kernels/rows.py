@@ -138,7 +138,10 @@ def no_files(page_shift: int) -> ChunkFiles:
 
 
 def file_extent(num_bytes: int, stop: int, itemsize: int) -> Array:
-    """Return what `read_pages` must know of an array: its bytes, what its values must be below, and the bytes of a value: (3,) int64."""
+    """Return what `read_pages` must know of an array: its bytes, what its values must be below, and the bytes of a value: (3,) int64.
+
+    An `itemsize` of 0 stands for any values.
+    """
     return np.array([num_bytes, min(stop, np.iinfo(np.int64).max), itemsize], np.int64)
 
 
@@ -208,6 +211,6 @@ def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
             stop = min(want, (i + 1) * 4096)
             if crc32c(buffer, i * 4096, stop) != checksums[page + i]:
                 return CHECKSUM_FAILED - (page + i)
-    if highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
+    if extent[2] and highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
         return RANGE_FAILED - page
     return want

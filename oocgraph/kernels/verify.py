@@ -196,3 +196,63 @@ def join_rows(joined: Any, component: Any, indptr: Any, first_row: int, first_ed
             if a != b:
                 joined[max(a, b)] = min(a, b)
     return -1, -1
+
+
+@nb.njit(nogil=True, cache=True)
+def check_paths(
+    indptr: Any, first_row: int, first_edge: int, indices: Any, weights: Any, distance: Any, parent: Any, unreached: Any, limit: Any,
+    linked: Any,
+) -> Any:  # fmt: skip
+    """Check that no edge of a block leads to a shorter path; mark the vertices that are as far as their parent and the edge from it.
+
+    Vertices beyond `limit` need not be reached. Returns (rule, vertex, other vertex).
+    """
+    for r in range(indptr.size - 1):
+        u = first_row + r
+        du = distance[u]
+        if du == unreached:
+            continue
+        for k in range(max(indptr[r] - first_edge, 0), min(indptr[r + 1] - first_edge, indices.size)):
+            v = np.int64(indices[k])
+            if v >= distance.size:
+                return INDEX_RANGE, u, v
+            through = du + weights[k]
+            if through < distance[v] and through <= limit:
+                return EDGE_SPAN, u, v
+            if np.int64(parent[v]) == u and through == distance[v]:
+                linked[v] = 1
+    return VALID, -1, -1
+
+
+@nb.njit(nogil=True, cache=True)
+def check_roots(distance: Any, parent: Any, unreached: Any, none: Any, source: Any, linked: Any) -> Any:
+    """Check that the parents of all reached vertices lead to the source. `linked` is 1 where `check_paths` has marked; it is changed.
+
+    Returns (rule, vertex).
+    """
+    for v in range(distance.size):
+        p = np.int64(parent[v])
+        if (distance[v] == unreached) != (p == none):
+            return SENTINELS_DIFFER, v
+        if p == none:
+            continue
+        if p < 0 or p >= distance.size:
+            return PARENT_RANGE, v
+        if v == source:
+            if p != v or distance[v] != 0:
+                return SOURCE_PARENT, v
+            linked[v] = 2
+        elif linked[v] == 0:
+            return PARENT_LEVEL, v
+    for start in range(distance.size):
+        v = start
+        while linked[v] == 1:  # 1: not looked at; 3: on the way of this start; 2: leads to the source
+            linked[v] = 3
+            v = np.int64(parent[v])
+        if linked[v] == 3:
+            return BEYOND_LIMIT, v
+        v = start
+        while linked[v] == 3:
+            linked[v] = 2
+            v = np.int64(parent[v])
+    return VALID, -1

@@ -53,26 +53,48 @@ class Join:
 
     def _parents(self, vertices: Ids, numbers: Array, levels: Array) -> Ids:
         """Return the ids of parents; a vertex at level 0 is its own."""
-        found, own = levels > 0, levels == 0
-        parents = self.ids.stored_ids_of(self.parent[numbers[found]])
-        if isinstance(parents, np.ndarray):
-            out = np.full(numbers.size, UNREACHED, np.int64)
-            out[found], out[own] = parents, vertices[own]
-            return out
-        import pyarrow as pa
-
-        at = np.cumsum(found) - 1
-        at[own] = len(parents) + np.flatnonzero(own)
-        return pa.concat_arrays([parents, vertices]).take(pa.array(at, mask=levels == UNREACHED))
+        found = levels > 0
+        return join_parents(self.ids, vertices, self.parent[numbers[found]], found, levels == 0)
 
     def _isolated_sources(self, vertices: Ids, isolated: Array) -> Array:
         """Positions of the isolated sources among `vertices`."""
         if not self.isolated_ids.size or not isolated.any():
             return np.empty(0, np.int64)
-        if isinstance(vertices, np.ndarray):
-            return np.flatnonzero(isolated & np.isin(vertices, self.isolated_ids))
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        return np.flatnonzero(isolated & among(vertices, self.isolated_ids))
 
-        wanted = pa.array(self.isolated_ids, pa.large_string())
-        return np.flatnonzero(pc.is_in(vertices, value_set=wanted).to_numpy(zero_copy_only=False))
+
+def join_parents(ids: VertexIds, vertices: Ids, parent: Array, found: Array, own: Array) -> Ids:
+    """Return the ids of parents of some vertices: int64 with -1, or pyarrow.LargeStringArray with nulls, where there is none.
+
+    Parameters
+    ----------
+    ids
+        The graph's.
+    vertices : (n,) int64, or pyarrow.LargeStringArray
+        User ids.
+    parent : (num_found,) store numbers
+        Of those that are `found`.
+    found, own : (n,) bool
+        Which vertices have a parent, and which are their own.
+    """
+    parents = ids.stored_ids_of(parent)
+    if isinstance(parents, np.ndarray):
+        out = np.full(found.size, UNREACHED, np.int64)
+        out[found], out[own] = parents, vertices[own]
+        return out
+    import pyarrow as pa
+
+    at = np.cumsum(found) - 1
+    at[own] = len(parents) + np.flatnonzero(own)
+    return pa.concat_arrays([parents, vertices]).take(pa.array(at, mask=~(found | own)))
+
+
+def among(vertices: Ids, wanted: Array) -> Array:
+    """Return which user ids are among those `wanted`, int64 or object array of str: (n,) bool."""
+    if isinstance(vertices, np.ndarray):
+        return np.isin(vertices, wanted)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: Array = pc.is_in(vertices, value_set=pa.array(wanted, pa.large_string())).to_numpy(zero_copy_only=False)
+    return found

@@ -40,17 +40,17 @@ class EdgeFiles:
     Parameters
     ----------
     array
-        An uncompressed local array of numbers below a bound, which every page that is read is compared with; and with its checksums, if it
-        has them. Those are held then (`checksum_bytes`).
+        An uncompressed local array, of numbers below a bound, which every page that is read is compared with, or of any; and with its
+        checksums, if it has them. Those are held then (`checksum_bytes`).
     stream_direct
         Whether reads of most of the file bypass the page cache (O_DIRECT), because it could not hold what they read:
         336 MB of a uniform graph under a 400 MiB cap took 350 ms through it and 225 ms past it.
     """
 
     def __init__(self, array: PlainArray, *, stream_direct: bool) -> None:
-        if not isinstance(array.rule, Below):
-            raise TypeError(f"{array.name}: kernels read only numbers whose bound is known")
-        self.array, stop = array, array.rule.stop
+        if not isinstance(array.rule, Below | None):
+            raise TypeError(f"{array.name}: kernels read only numbers whose bound is known, or any")
+        self.array, stop = array, 0 if array.rule is None else array.rule.stop
         self.checksums = np.empty(0, np.uint32) if array.checksums is None else array.checksums.read(0, array.checksums.length)
         self._raise_limit(2 * array.num_chunks)
         self.fds = self._open(0)
@@ -67,7 +67,7 @@ class EdgeFiles:
                 logger.info("%s: this file system has no O_DIRECT; streams go through the page cache", array.folder)
         itemsize = array.dtype.itemsize
         self.num_bytes = array.length * itemsize
-        self._extent = file_extent(self.num_bytes, stop, itemsize)
+        self._extent = file_extent(self.num_bytes, stop, 0 if array.rule is None else itemsize)
         self.page_shift = (PAGE_BYTES // itemsize).bit_length() - 1
         self.chunk_pages = max(1, -(-array.chunk_length * itemsize // PAGE_BYTES))
 

@@ -1,0 +1,75 @@
+"""``oocgraph sssp``: shortest paths from one vertex, the distance and the parent of every vertex."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from oocgraph.commands.common import (
+    check_pages_option,
+    check_result_path,
+    emit,
+    json_option,
+    overwrite_option,
+    progress_bars,
+    resources_options,
+    tell_cold_kernels,
+)
+
+if TYPE_CHECKING:
+    from oocgraph.resources import Resources
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@click.option("--source", metavar="ID", required=True, help="Vertex to begin at.")
+@click.option("--target", metavar="ID", help="Find only vertices that are not farther away than this one.")
+@click.option("--distance-limit", type=float, help="Find only vertices up to this distance.")
+@click.option("--weight", metavar="NAME", help="Edge column of the weights, 0 or more.  [default: the graph's weight]")
+@click.option(
+    "--schedule",
+    type=click.Choice(["auto", "async", "buckets", "rounds"]),
+    default="auto",
+    show_default=True,
+    help="auto, async: blocks of edges by priority; buckets: delta-stepping; rounds: Bellman-Ford.",
+)
+@click.option("--delta", type=float, help="Width of a bucket, as a distance.  [default: by weights and degrees]")
+@resources_options
+@check_pages_option
+@click.option("--out", metavar="FILE", help="Write vertices, distances and parents: .zarr, .parquet or .csv.")
+@overwrite_option
+@click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
+@json_option
+def sssp(
+    graph: str, *, source: str, target: str | None, distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
+    resources: Resources, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Find the shortest paths from a vertex of the graph store GRAPH to all others; of a directed graph, along the edges.
+
+    Metrics: num_relaxed counts the edges followed, num_again those of vertices that had been followed before with a larger distance;
+    num_blocks_read the blocks of edges read, of num_blocks. bytes_read is the larger of the bytes requested and the device bytes of this
+    process.
+    """
+    from oocgraph.algorithms.sssp import Task, checked_task, find_paths
+    from oocgraph.memory import PeakSampler
+    from oocgraph.store.graph import open_graph
+    from oocgraph.verify_paths import verification_bytes, verify_sssp
+
+    store = open_graph(graph, check_pages=check_pages)
+    check_result_path(out, overwrite=overwrite)
+    task = Task(source, weight, schedule, delta, target, distance_limit)
+    column = checked_task(store, task)
+    tell_cold_kernels("blocks")
+    with PeakSampler() as sampler, progress_bars() as progress:
+        following = verification_bytes(store, column) if validate else 0
+        result = find_paths(store, task, resources, progress=progress, following_bytes=following)
+        began = perf_counter()
+        if validate:
+            verify_sssp(store, result, memory_budget=resources.memory_budget)
+        validated = perf_counter()
+        if out is not None:
+            result.write(out, overwrite=overwrite)
+    seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
+    emit({**result.summary(), **seconds, "peak_host_bytes": sampler.peak_bytes}, as_json=as_json, title=repr(result))

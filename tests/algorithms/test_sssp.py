@@ -1,0 +1,296 @@
+"""Shortest paths: distances are SciPy's, whatever is in memory, and parents are the same whatever the schedule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
+
+import oocgraph
+from oocgraph import ArgumentError, BudgetError, CorruptStoreError, OocGraphError, Resources, VertexNotFoundError, sssp, verify_sssp
+from oocgraph.engine import blocks
+from tests.stores import rewrite
+
+SCHEDULES = ["async", "buckets", "rounds"]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks of 16 entries, so that rows lie in many of them."""
+    monkeypatch.setattr(blocks, "SHIFT", 4)
+
+
+@pytest.fixture
+def few_slots(monkeypatch):
+    """Only as many blocks are held as there must be."""
+    charge = blocks.BlockEngine._charge
+
+    def least(self, budget, beside):
+        charge(self, budget, beside)
+        return min(self.num_blocks, 3)
+
+    monkeypatch.setattr(blocks.BlockEngine, "_charge", least)
+
+
+def random_table(seed, num_ids=200, num_edges=1500, weights=(1, 255), dtype=np.int64):
+    rng = np.random.default_rng(seed)
+    hubs = rng.integers(0, num_ids, num_edges) ** 2 // num_ids  # some vertices have many edges, and some none
+    return pd.DataFrame({
+        "source": hubs * 7 + 4, "target": rng.integers(0, num_ids - 20, num_edges) * 7 + 4,
+        "weight": rng.integers(*weights, num_edges, endpoint=True).astype(dtype) if dtype != np.float64 else rng.random(num_edges),
+    })  # fmt: skip
+
+
+def expected_of(store, source):
+    """Distances by SciPy: of each input id, infinity where there is no path. To it a weight of 0 is no edge, so these are made tiny."""
+    matrix = store.to_scipy().astype(np.float64)
+    tiny = 1e-9 / max(1, matrix.shape[0])
+    matrix.data[matrix.data == 0] = tiny
+    ids = np.concatenate([ids for ids, _ in oocgraph.store.vertices.VertexIds(store).blocks(1 << 20)])
+    found = dijkstra(sp.csr_matrix(matrix), indices=int(np.flatnonzero(ids == source)[0]))
+    return np.where(found < 1e-9, 0, found)
+
+
+def as_float(result):
+    return np.where(result.distance < 0, np.inf, result.distance)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("order", ["degree", "original"])
+@pytest.mark.parametrize("kind", ["int", "float", "zeros"])
+def test_distances_are_those_of_scipy(tmp_path, small_blocks, few_slots, schedule, directed, order, kind):
+    """Of integer, floating-point and zero weights; from vertices with many edges, with few, and with none."""
+    table = random_table(5, weights=(0, 3) if kind == "zeros" else (1, 255), dtype=np.float64 if kind == "float" else np.int64)
+    with oocgraph.config.setting("vertex-order", order):
+        store = oocgraph.build_csr(table, tmp_path / "g", weight="weight", directed=directed, duplicates="min")
+    for source in (table.source.mode()[0], table.target.iloc[7], table.source.iloc[0]):
+        result = sssp(store, source, schedule=schedule, resources=Resources(threads=3))
+        np.testing.assert_allclose(as_float(result), expected_of(store, source), rtol=1e-12, atol=1e-6 if kind == "zeros" else 0)
+        verify_sssp(store, result)
+        assert result.distance_of(int(source)) == 0
+        assert result.parent_of(int(source)) == source
+
+
+def test_the_result_does_not_depend_on_schedule_memory_threads_or_delta(tmp_path, small_blocks, monkeypatch):
+    store = oocgraph.build_csr(random_table(8, num_edges=4000), tmp_path / "g", weight="weight", duplicates="min")
+    first = sssp(store, 11, resources=Resources(threads=1))
+    charge = blocks.BlockEngine._charge
+    for slots in (2, 7, 10**6):
+        monkeypatch.setattr(blocks.BlockEngine, "_charge", lambda self, *rest, slots=slots: min(charge(self, *rest), slots))
+        for options in ({"schedule": one} for one in SCHEDULES):
+            for delta in (0.5, 7, 1e9):
+                other = sssp(store, 11, delta=delta, resources=Resources(threads=4), **options)
+                np.testing.assert_array_equal(other.distance, first.distance)
+                np.testing.assert_array_equal(other.parent, first.parent)
+                assert other.delta == delta
+
+
+def test_a_block_is_read_once_where_all_fit(tmp_path, small_blocks):
+    store = oocgraph.build_csr(random_table(3), tmp_path / "g", weight="weight")
+    result = sssp(store, 11)
+    assert 0 < result.num_blocks_read <= result.num_blocks
+    assert result.num_relaxed >= result.num_again
+    assert result.bytes_requested <= 16 * result.num_blocks * 12
+    assert sssp(store, 11, schedule="buckets", delta=1).num_again == 0  # weights are 1 or more: as Dijkstra's
+
+
+def test_a_path_is_as_long_as_its_distance(tmp_path):
+    table = random_table(1)
+    store = oocgraph.build_csr(table, tmp_path / "g", weight="weight", directed=True, duplicates="min")
+    result = sssp(store, 11)
+    weights = table.groupby(["source", "target"]).weight.min()
+    for vertex in result.vertices[result.distance >= 0][:50]:
+        path = result.path(vertex).tolist()
+        assert (path[0], path[-1]) == (11, vertex)
+        assert sum(weights[u, v] for u, v in pairwise(path)) == result.distance_of(int(vertex))
+    unreached = result.vertices[result.distance < 0]
+    assert unreached.size
+    with pytest.raises(ArgumentError, match="there is no path to"):
+        result.path(int(unreached[0]))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_limit_and_a_target_leave_out_what_is_farther(tmp_path, small_blocks, schedule):
+    store = oocgraph.build_csr(random_table(2), tmp_path / "g", weight="weight", duplicates="min")
+    whole = sssp(store, 11)
+    for limit in (0, 40, 40.7):
+        near = sssp(store, 11, distance_limit=limit, schedule=schedule)
+        np.testing.assert_array_equal(near.distance, np.where(whole.distance <= limit, whole.distance, -1))
+        verify_sssp(store, near)
+    reached = whole.vertices[whole.distance > 0]
+    for target in (*reached[:: reached.size // 5], 11):
+        near = sssp(store, 11, target=int(target), schedule=schedule)
+        np.testing.assert_array_equal(near.distance, np.where(whole.distance <= whole.distance_of(int(target)), whole.distance, -1))
+        np.testing.assert_array_equal(near.path(int(target)), whole.path(int(target)))
+        verify_sssp(store, near)
+
+
+def test_a_target_saves_reading(tmp_path, small_blocks):
+    store = oocgraph.generate_grid((60, 60), tmp_path / "g", weights=(1, 9))
+    assert 3 * sssp(store, 0, target=61).num_blocks_read < sssp(store, 0).num_blocks_read
+
+
+def test_distances_beyond_31_bits_are_found_in_64(tmp_path, small_blocks):
+    n = 50
+    table = pd.DataFrame({"source": range(n), "target": range(1, n + 1), "weight": np.full(n, 2**30)})
+    store = oocgraph.build_csr(table, tmp_path / "g", weight="weight")
+    result = sssp(store, 0)
+    assert result.distance.tolist() == [i * 2**30 for i in range(n + 1)]
+    verify_sssp(store, result)
+
+
+def test_distances_beyond_62_bits_are_refused(tmp_path):
+    table = pd.DataFrame({"source": range(9), "target": range(1, 10), "weight": np.full(9, 2**60)})
+    store = oocgraph.build_csr(table, tmp_path / "g", weight="weight")
+    with pytest.raises(ArgumentError, match=r"distances do not fit into 62 bits.*from 4 to 5"):
+        sssp(store, 0)
+
+
+def test_isolated_and_unknown_sources(tmp_path):
+    store = oocgraph.build_csr(pd.DataFrame({"source": [1], "target": [2], "weight": [3]}), tmp_path / "g", weight="weight", num_vertices=5)
+    alone = sssp(store, 4)
+    assert (alone.distance.tolist(), alone.parent.tolist(), alone.num_reached) == ([-1, -1, -1, -1, 0], [-1, -1, -1, -1, 4], 1)
+    assert alone.path(4).tolist() == [4]
+    verify_sssp(store, alone)
+    for one in ({"source": 9}, {"source": 1, "target": 9}, {"source": "x"}):
+        with pytest.raises(VertexNotFoundError):
+            sssp(store, **one)
+
+
+def test_strings_and_floats(tmp_path):
+    table = pd.DataFrame({"source": ["a", "a", "b", "x"], "target": ["b", "c", "c", "y"], "km": [1.5, 4.0, 0.25, 1.0]})
+    store = oocgraph.build_csr(table, tmp_path / "g", weight="km", directed=True)
+    result = sssp(store, "a")
+    frame = result.to_pandas()
+    assert frame.columns.tolist() == ["vertex", "distance", "parent"]
+    assert frame.distance.tolist() == [0, 1.5, 1.75, math.inf, math.inf]
+    assert frame.parent.fillna("-").tolist() == ["a", "a", "b", "-", "-"]
+    assert result.parent.tolist() == ["a", "a", "b", None, None]
+    assert result.path("c").tolist() == ["a", "b", "c"]
+    result.write(tmp_path / "r.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "r.parquet"), frame, check_dtype=False)
+
+
+@pytest.mark.parametrize("codec", ["blosc", "zstd"])
+def test_compressed_stores(tmp_path, small_blocks, few_slots, codec):
+    plain = oocgraph.build_csr(random_table(4), tmp_path / "p", weight="weight")
+    with oocgraph.config.setting("codec", codec):
+        packed = oocgraph.build_csr(random_table(4), tmp_path / "c", weight="weight")
+    np.testing.assert_array_equal(sssp(packed, 11).distance, sssp(plain, 11).distance)
+
+
+def test_an_opened_graph_of_strings_or_numbers_serves_many_searches(tmp_path):
+    store = oocgraph.build_csr(random_table(6), tmp_path / "g", weight="weight")
+    with oocgraph.open_runtime(store) as runtime:
+        np.testing.assert_array_equal(sssp(store, 11, runtime=runtime).distance, sssp(store, 11).distance)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "fast"}, "schedule is 'fast'; it must be one of auto, async, buckets, rounds"),
+        ({"delta": 0}, "delta is 0; it must be a number, above 0"),
+        ({"delta": True}, "delta is True"),
+        ({"delta": math.nan}, "delta is nan"),
+        ({"distance_limit": -1}, "distance_limit is -1; it must be a number, 0 or more"),
+        ({"distance_limit": "far"}, "distance_limit is 'far'"),
+        ({"weight": "length"}, "'length' is no numeric edge column; give weight=, one of weight"),
+        ({"target": [1, 2]}, r"target is \[1, 2\]; give one vertex"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, options, message):
+    store = oocgraph.build_csr(random_table(4), tmp_path / "g", weight="weight")
+    with pytest.raises(ArgumentError, match=message):
+        sssp(store, 11, **options)
+
+
+@pytest.mark.parametrize("values", [[3, -1, 2], [3.0, math.nan, 2.0], [3.0, -0.5, 1.0]])
+def test_negative_weights_and_nan_are_refused_by_name(tmp_path, values):
+    whole = pa.table({"source": [1, 2, 3], "target": [2, 3, 4], "cost": np.abs(np.nan_to_num(values))})
+    with oocgraph.config.setting("vertex-order", "original"):
+        oocgraph.build_csr(whole, tmp_path / "whole", weight="cost", directed=True)
+    store = rewrite(tmp_path / "whole", tmp_path / "g", arrays={"out/weight": np.array(values)})  # a table with NaN is not built
+    with pytest.raises(ArgumentError, match="of the edge from 2 to 3 is negative or no number; shortest paths need 0 or more"):
+        sssp(store, 1)
+
+
+def test_a_graph_without_weights_and_several_sources_are_refused(tmp_path):
+    store = oocgraph.build_csr(([1], [2]), tmp_path / "g")
+    with pytest.raises(ArgumentError, match=r"has no weights; give weight, the name of an edge column, or count edges by oocgraph\.bfs"):
+        sssp(store, 1)
+    weighted = oocgraph.build_csr(random_table(4), tmp_path / "w", weight="weight")
+    with pytest.raises(ArgumentError, match=r"source is \[1, 2\]; give one vertex"):
+        sssp(weighted, [1, 2])
+
+
+def test_a_damaged_store_is_refused(tmp_path, small_blocks):
+    store = oocgraph.build_csr(random_table(4), tmp_path / "g", weight="weight")
+    wrong = rewrite(tmp_path / "g", tmp_path / "wrong", arrays={"out/indices": np.full_like(store.read("out/indices"), 2**31)})
+    with pytest.raises(CorruptStoreError, match=r"out/indices"):
+        sssp(wrong, 11)
+
+
+def test_too_small_a_budget_is_refused_with_one_that_works(tmp_path):
+    store = oocgraph.build_csr(random_table(4), tmp_path / "g", weight="weight")
+    with pytest.raises(BudgetError, match=r"set memory_budget to at least \d+M"):
+        sssp(store, 11, memory_budget="32M")
+
+
+def test_what_progress_raises_ends_it(tmp_path):
+    store = oocgraph.generate_kronecker(10, tmp_path / "g", weights=(1, 255))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    source = int(store.read("vertices/id")[0])
+    with pytest.raises(KeyboardInterrupt):
+        sssp(store, source, progress=stop)
+    sssp(store, source)
+
+
+class TestVerification:
+    """Every rule is broken once, and named."""
+
+    @pytest.fixture
+    def case(self, tmp_path):
+        store = oocgraph.build_csr(random_table(4), tmp_path / "g", weight="weight", duplicates="min")
+        return store, sssp(store, 11)
+
+    @pytest.mark.parametrize("change", ["longer", "shorter", "parent", "unreached", "source", "circle"])
+    def test_what_is_wrong_is_found(self, case, change):
+        store, result = case
+        distance, parent = result.stored_distance.copy(), result.stored_parent.copy()
+        far = int(np.argmax(np.where(distance < 2**31 - 1, distance, -1)))
+        source = int(np.flatnonzero(distance == 0)[0])
+        if change == "longer":
+            distance[far] += 1
+        elif change == "shorter":
+            distance[far] -= 1
+        elif change == "parent":
+            parent[far] = far
+        elif change == "unreached":
+            distance[far], parent[far] = 2**31 - 1, np.iinfo(parent.dtype).max
+        elif change == "source":
+            distance[source] = 1
+        else:
+            distance[:] = 0
+            parent[source] = far
+        wrong = oocgraph.SSSPResult(**{**vars_of(result), "stored_distance": distance, "stored_parent": parent})
+        with pytest.raises(oocgraph.ValidationError):
+            verify_sssp(store, wrong)
+
+    def test_another_kind_of_result_is_refused(self, case):
+        with pytest.raises(OocGraphError, match=r"give what oocgraph\.sssp returns"):
+            verify_sssp(case[0], oocgraph.bfs(case[0], 11))
+
+
+def vars_of(result):
+    return {field.name: getattr(result, field.name) for field in fields(result)}
