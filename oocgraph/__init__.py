@@ -32,6 +32,7 @@ from oocgraph.errors import (
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
+    from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.components import ComponentsResult
+    from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import SSSPResult
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import Validation, verify_bfs
     from oocgraph.verify_connectivity import verify_components
+    from oocgraph.verify_cores import verify_cores
     from oocgraph.verify_paths import verify_sssp
 
 __version__ = "0.1.0"
@@ -73,6 +76,7 @@ __all__ = [
     "ClusterError",
     "ComponentsResult",
     "ConvergenceError",
+    "CoreResult",
     "CorruptStoreError",
     "DaskBFSResult",
     "DeviceError",
@@ -104,6 +108,7 @@ __all__ = [
     "build_csr",
     "check_store",
     "connected_components",
+    "core_numbers",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
@@ -118,6 +123,7 @@ __all__ = [
     "sssp",
     "verify_bfs",
     "verify_components",
+    "verify_cores",
     "verify_sssp",
 ]
 
@@ -127,6 +133,7 @@ _HOMES = {
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
     "ComponentsResult": "oocgraph.results.components",
+    "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
     "ExportReport": "oocgraph.export.files",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -144,6 +151,7 @@ _HOMES = {
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
     "connected_components": "oocgraph.algorithms.components",
+    "core_numbers": "oocgraph.algorithms.cores",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
@@ -158,6 +166,7 @@ _HOMES = {
     "sssp": "oocgraph.algorithms.sssp",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
+    "verify_cores": "oocgraph.verify_cores",
     "verify_sssp": "oocgraph.verify_paths",
 }
 

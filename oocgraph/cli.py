@@ -42,6 +42,7 @@ COMMANDS = {
     "pagerank": "Rank every vertex by PageRank.",
     "sssp": "Find shortest paths from one vertex.",
     "components": "Find the connected components.",
+    "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
 }

@@ -124,6 +124,7 @@ CAPABILITIES = {
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(),
+    "core_numbers": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),
@@ -135,6 +136,7 @@ CAPABILITIES = {
     "verify_bfs": Capabilities(),
     "verify_components": Capabilities(),
     "verify_sssp": Capabilities(),
+    "verify_cores": Capabilities(),
     "plan_bfs": Capabilities(),
 }
 """Public functions that compute. All run in this process, on the processor; this says where else."""

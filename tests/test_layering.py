@@ -27,7 +27,7 @@ LAYERS = [
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},
     {"results"},
-    {"verify", "verify_connectivity", "verify_paths", "exchange", "subgraph", "plan"},
+    {"verify", "verify_connectivity", "verify_cores", "verify_paths", "exchange", "subgraph", "plan"},
     {"engine"},
     {"parts", "products"},
     {"cluster"},
@@ -162,9 +162,10 @@ def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
     assert not {"algorithms.components", "engine.forest", "kernels.components"} & reachable("verify_connectivity")
 
 
-def test_the_verifier_of_paths_shares_no_code_with_what_it_judges():
+@pytest.mark.parametrize("verifier", ["verify_paths", "verify_cores"])
+def test_verifiers_of_what_is_worked_on_in_blocks_share_no_code_with_it(verifier):
     """Neither the algorithm nor its kernels are reachable from it."""
-    assert not {"algorithms.sssp", "engine.blocks", "kernels.blocks", "kernels.relax"} & reachable("verify_paths")
+    assert not {"algorithms.sssp", "algorithms.cores", "engine.blocks", "kernels.blocks", "kernels.relax"} & reachable(verifier)
 
 
 HEAVY = ["dask", "distributed", "zarr", "numba", "pyarrow", "cupy", "scipy", "pandas", "matplotlib"]
@@ -194,7 +195,9 @@ def test_import_is_quick_and_light(code):
 
 def test_computing_in_process_imports_no_scheduler():
     """Of Dask only its configuration; the modules that speak to a cluster are imported when a client is given."""
-    names = ", ".join(f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "pagerank", "partition_graph", "spmv", "sssp"))
+    names = ", ".join(
+        f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "cores", "pagerank", "partition_graph", "spmv", "sssp")
+    )
     code = f"import sys, {names}; sys.exit('distributed' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

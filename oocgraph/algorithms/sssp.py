@@ -22,11 +22,11 @@ import numpy as np
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import BlockEngine, EdgeError, Schedule, Work, load_loop
-from oocgraph.engine.opened import Unopened
+from oocgraph.engine.blocks import EdgeError, Schedule, Work, load_loop, new_values
+from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
-from oocgraph.kernels.blocks import LOCKS, OVERFLOW, Values
+from oocgraph.kernels.blocks import OVERFLOW
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -156,7 +156,7 @@ def find_paths(
         delta, slack = _widths(store, column)
         loop, kind = _loop_of(store, column, wide=False)
         load_loop(loop, kind, store, column)
-        search = _Search(store, column, source, target, task.distance_limit, schedule, task.delta or delta, slack, threads, shown)
+        search = _Search(opened, store, column, source, target, task.distance_limit, schedule, task.delta or delta, slack, threads, shown)
         try:
             try:
                 found = opened.within(lambda budget: search.within(budget, wide=False))
@@ -187,6 +187,7 @@ class _Found(NamedTuple):
 
 
 class _Search(NamedTuple):
+    opened: OpenedGraph | Unopened
     store: CSRStore
     column: str
     source: int
@@ -204,12 +205,11 @@ class _Search(NamedTuple):
         loop, kind = _loop_of(store, self.column, wide=wide)
         vertex_bytes = store.num_vertices * (kind.itemsize + store.index_dtype.itemsize)
         budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
-        with BlockEngine(store, self.column, budget, threads=self.threads, beside={"distances and parents": vertex_bytes}) as engine:
+        with self.opened.blocks(store, self.column, budget, threads=self.threads, beside={"distances and parents": vertex_bytes}) as engine:
             most = np.inf if kind.kind == "f" else np.iinfo(kind).max
-            values = Values(
-                np.full(store.num_vertices, most, kind), np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype),
-                np.zeros(LOCKS, np.uint8), np.full(1, most, kind), self.target, 1 / self.delta,
-            )  # fmt: skip
+            distance = np.full(store.num_vertices, most, kind)
+            parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
+            values = new_values(distance, parent, most, target=self.target, scale=1 / self.delta)
             if self.distance_limit is not None:
                 values.bound[0] = min(most, self.distance_limit if kind.kind == "f" else np.floor(min(self.distance_limit, float(2**62))))
             device, pending = device_bytes_read(), []
@@ -218,7 +218,10 @@ class _Search(NamedTuple):
                 pending = [(self.source, 0)]
             if self.source == self.target:
                 values.bound[0] = 0
-            work = engine.run(loop, values, pending, schedule=self.schedule, slack=self.slack, progress=self.progress)
+            work = engine.run(
+                loop, values, pending, schedule=self.schedule, slack=self.slack, progress=self.progress,
+                loads_all=self.target < 0 and self.distance_limit is None,
+            )  # fmt: skip
             if self.target >= 0:
                 for start in range(0, store.num_vertices, 1 << 20):  # what was found on the way, perhaps not by a shortest path
                     distance, parent = (array[start : start + (1 << 20)] for array in (values.value, values.parent))

@@ -17,13 +17,14 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.engine.resident import sorted_lookup
 from oocgraph.kernels import blocks as kernels
-from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules, Values
+from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules
 from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.relax import LOCKS, Values
 from oocgraph.kernels.rows import no_files
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.rows import BLOCK_ROWS, offset_blocks
+from oocgraph.store.rows import BLOCK_ROWS, damaged_rows, offset_blocks
 from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -81,7 +82,7 @@ class EdgeError(Exception):
 
 
 class BlockEngine(Closing):
-    """The out-lists of a graph, in blocks. Use it in a ``with`` statement: it has open files.
+    """The lists of a graph, in blocks. Use it in a ``with`` statement: it has open files.
 
     Parameters
     ----------
@@ -89,6 +90,8 @@ class BlockEngine(Closing):
         The graph.
     column
         Edge column of the weights; None: all are one.
+    in_lists
+        Whether the in-lists of a directed graph follow its out-lists; these have no weights then.
     budget
         Charged with what is held, before anything is allocated.
     threads
@@ -102,12 +105,16 @@ class BlockEngine(Closing):
         What is held beside blocks, and a block for each thread, do not fit.
     """
 
-    def __init__(self, store: CSRStore, column: str | None, budget: Budget, *, threads: int, beside: Mapping[str, int]) -> None:
+    def __init__(
+        self, store: CSRStore, column: str | None, budget: Budget, *, threads: int, beside: Mapping[str, int], in_lists: bool = False,
+    ) -> None:  # fmt: skip
         self.store, self.threads = store, threads
+        self._groups = ("out", "in") if in_lists and store.attributes.directed else ("out",)
         self._arrays: list[StoredArray] = [store.array(f"out/{name}") for name in ("indices", *([column] if column else []))]
-        self.num_blocks = max(1, -(-self._arrays[0].length >> SHIFT))
+        self._first_blocks = _first_blocks(store, self._groups)
+        self.num_blocks = self._first_blocks[-1]
         self._num_slots = self._charge(budget, beside)
-        self.rows = _block_rows(store, self.num_blocks)
+        self.rows = _block_rows(store, self._groups, self._first_blocks)
         self._files: list[EdgeFiles] = []
         weight = np.ones(1, np.uint8) if column is None else self._room(self._arrays[1])
         self._held = Held(self._room(self._arrays[0]), weight)
@@ -126,20 +133,22 @@ class BlockEngine(Closing):
 
     def run(
         self, work: Callable[..., Any], values: Values, pending: list[tuple[int, int]], *, schedule: Schedule, slack: int,
-        progress: Progress = ignore_progress,
+        loads_all: bool = True, progress: Progress = ignore_progress,
     ) -> Work:  # fmt: skip
         """Work until nothing is pending.
 
         Parameters
         ----------
         work
-            What `oocgraph.kernels.relax.make_relaxing` returns.
+            What `oocgraph.kernels.blocks.make_work` returns.
         values
             Changed in place.
         pending
-            Vertices that are pending at the beginning, with their buckets.
+            Rows that are pending at the beginning, with their buckets.
         schedule, slack
             Which block is next; see `Schedule` and `oocgraph.kernels.blocks.Rules`.
+        loads_all
+            Whether most blocks are going to be needed: if all fit, they are read in order as soon as an eighth of them has been.
         progress
             Called with ("edges followed", how many, 0).
 
@@ -151,29 +160,39 @@ class BlockEngine(Closing):
             The store cannot be read, or a neighbour is no vertex.
         """
         began = time.perf_counter()
-        num_workers = self.threads + (0 if self._is_whole() else READERS)
-        agenda, rules = self._agenda(num_workers), self._rules(schedule, slack)
-        for vertex, bucket in pending:
-            kernels.make_pending(self.rows, agenda, vertex, np.int32(bucket))
+        num_workers = self.threads + READERS
+        agenda, rules = self._agenda(num_workers), self._rules(schedule, slack, loads_all)
+        for row, bucket in pending:
+            kernels.make_pending(self.rows, agenda, row, np.int32(bucket))
         counts = np.zeros((num_workers, 8), np.int64)
 
-        def loop(worker: int) -> None:
+        def loop(worker: int) -> int:
             block = slot = -1
-            try:
-                while True:
-                    code, block, slot = work(
-                        self.rows, self._held, self._block_files, values, agenda, rules, worker, block, slot, counts[worker]
-                    )
-                    if code != kernels.READ:
-                        return
-                    counts[worker, 4:6] += 1, self._read(block, slot)
-            except BaseException:
-                kernels.fail(agenda, kernels.INTERRUPTED, 0, 0)
-                raise
+            graph = self.rows, self._held, self._block_files
+            while True:
+                code, block, slot = work(*graph, values, agenda, rules, worker, block, slot, counts[worker])
+                if code != kernels.READ:
+                    return int(code)
+                counts[worker, 4:6] += 1, self._read(block, slot)
 
         with ThreadPoolExecutor(num_workers, thread_name_prefix="oocgraph-blocks") as pool:
+
+            def in_threads(one: Callable[[int], int], number: int) -> set[int]:
+                def guarded(worker: int) -> int:
+                    try:
+                        return one(worker)
+                    except BaseException:
+                        kernels.fail(agenda, kernels.INTERRUPTED, 0, 0)
+                        raise
+
+                return _wait([pool.submit(guarded, i) for i in range(number)], lambda: progress("edges followed", _sum(counts, 0), 0))
+
             try:
-                _wait([pool.submit(loop, worker) for worker in range(num_workers)], lambda: progress("edges followed", _sum(counts, 0), 0))
+                codes = in_threads(loop, self.threads if self._is_whole() else num_workers)
+                if kernels.LOAD in codes and not agenda.control[kernels.STOP]:
+                    self._load_rest(agenda, counts, in_threads)
+                    rules = rules._replace(loads_all=False)
+                    in_threads(loop, self.threads)
             except BaseException:
                 kernels.fail(agenda, kernels.INTERRUPTED, 0, 0)
                 self._forget()
@@ -183,45 +202,70 @@ class BlockEngine(Closing):
         followed, again, ran, _, read, num_bytes = (_sum(counts, i) for i in range(6))
         return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began)
 
+    def _load_rest(self, agenda: Agenda, counts: Array, in_threads: Callable[[Callable[[int], int], int], set[int]]) -> None:
+        """Read all blocks that are not held, in order."""
+        missing = np.flatnonzero(agenda.slot < 0)
+        first_slot, cuts = int(agenda.control[kernels.NUM_HELD]), np.linspace(0, missing.size, READERS + 1).astype(np.int64)
+
+        def load(worker: int) -> int:
+            blocks, slot = missing[cuts[worker] : cuts[worker + 1]], first_slot + int(cuts[worker])
+            if self._files:
+                kernels.read_blocks(self.rows, self._block_files, self._held, agenda, blocks, slot, counts[worker])
+                return 0
+            for i, block in enumerate(blocks.tolist()):
+                if agenda.control[kernels.STOP]:
+                    break
+                counts[worker, 4:6] += 1, self._read(block, slot + i)
+            return 0
+
+        in_threads(load, READERS)
+        if not agenda.control[kernels.STOP]:
+            kernels.enter_blocks(agenda, missing, first_slot)
+
     def _charge(self, budget: Budget, beside: Mapping[str, int]) -> int:
         """Reserve what is held; returns how many blocks that is."""
-        n, blocks = self.store.num_vertices, self.num_blocks
+        n, blocks = len(self._groups) * (self.store.num_vertices + 1) - 1, self.num_blocks
         slot_bytes = sum(array.dtype.itemsize << SHIFT for array in self._arrays) + 12
         least = min(blocks, self.threads + READERS + 1)
         with budget.all_or_none():
             for name, num_bytes in beside.items():
                 budget.reserve(name, num_bytes)
-            budget.reserve("rows", 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 48 * (BLOCK_ROWS + 1))
-            budget.reserve("what is pending", 2 * ((n + blocks) // 8 + 8) + 9 * blocks + kernels.LOCKS)
-            budget.reserve("checksums", sum(checksum_bytes(array) for array in self._arrays))
-            decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._arrays)
+            budget.reserve("rows", 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (BLOCK_ROWS + 1))
+            budget.reserve("what is pending", 2 * ((n + blocks) // 8 + 8) + 9 * blocks + LOCKS)
+            budget.reserve("checksums", sum(checksum_bytes(array) for array in self._all_arrays()))
+            decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._all_arrays())
             budget.reserve("blocks that are read", least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded)
             budget.reserve("threads and compiled code", SLACK_BYTES)
         more = max(0, min(blocks - least, budget.available_bytes // slot_bytes))
         budget.reserve("resident edges", more * slot_bytes)
         return least + more
 
+    def _all_arrays(self) -> list[StoredArray]:
+        return [*self._arrays, *([self.store.array("in/indices")] if self._groups[1:] else [])]
+
     def _room(self, array: StoredArray) -> Array:
         return aligned(self._num_slots << SHIFT, array.dtype.newbyteorder("="))
 
     def _open_files(self, budget: Budget) -> None:
         """Have kernels read plain local files themselves; past the page cache, where that cannot hold what is not held here."""
-        self._block_files = BlockFiles(no_files(0), no_files(0))
-        size = 1 << SHIFT
-        whole = [array.chunk_length % size == 0 == (array.dtype.itemsize << SHIFT) % PAGE_BYTES for array in self._arrays]
-        if all(whole) and all(isinstance(array, PlainArray) and array.dtype.isnative for array in self._arrays):
+        self._block_files = BlockFiles(no_files(0), no_files(0), no_files(0))
+        arrays, size = self._all_arrays(), 1 << SHIFT
+        whole = [array.chunk_length % size == 0 == (array.dtype.itemsize << SHIFT) % PAGE_BYTES for array in arrays]
+        if all(whole) and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
             unheld = (self.num_blocks - self._num_slots) * sum(array.dtype.itemsize << SHIFT for array in self._arrays)
             direct = unheld > page_cache_bytes(budget.limit_bytes)
-            for array in self._arrays:
+            for array in arrays:
                 assert isinstance(array, PlainArray)
                 self._files.append(EdgeFiles(array, stream_direct=direct))
             arguments = [files.stream_arguments for files in self._files]
-            self._block_files = BlockFiles(arguments[0], arguments[-1])
+            self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1])
 
     def _read(self, block: int, slot: int) -> int:
         """Read a block that kernels cannot read; returns its bytes."""
-        begin, num_bytes = block << SHIFT, 0
-        for array, room in zip(self._arrays, self._held, strict=False):
+        is_second = block >= self._first_blocks[1]
+        arrays = [self.store.array("in/indices")] if is_second else self._arrays
+        begin, num_bytes = (block - (self._first_blocks[1] if is_second else 0)) << SHIFT, 0
+        for array, room in zip(arrays, self._held, strict=False):
             part = room[slot << SHIFT : (slot << SHIFT) + min(1 << SHIFT, array.length - begin)]
             array.read_into(begin, part)
             num_bytes += part.nbytes
@@ -229,7 +273,7 @@ class BlockEngine(Closing):
 
     def _agenda(self, num_workers: int) -> Agenda:
         """Return an agenda on which nothing is pending yet."""
-        words, groups = (self.store.num_vertices + int(self.rows.inside[-1])) // 64 + 1, self.num_blocks // 64 + 1
+        words, groups = (self.rows.offset.size - 1 + int(self.rows.inside[-1])) // 64 + 1, self.num_blocks // 64 + 1
         control = np.zeros(kernels.CONTROL_WORDS, np.int64)
         control[kernels.LAST], control[kernels.NUM_HELD], control[kernels.CLOCK] = NONE, self._num_held, self._stamp.max(initial=0)
         return Agenda(
@@ -238,8 +282,9 @@ class BlockEngine(Closing):
             np.zeros(self.num_blocks, np.uint8), np.full(num_workers, NONE, np.int32), control,
         )  # fmt: skip
 
-    def _rules(self, schedule: Schedule, slack: int) -> Rules:
-        return Rules(slack, self.threads, READERS, schedule != "async", schedule == "rounds")
+    def _rules(self, schedule: Schedule, slack: int, loads_all: bool) -> Rules:
+        loads = loads_all and self._num_slots == self.num_blocks > self._num_held
+        return Rules(slack, self.threads, READERS, schedule != "async", schedule == "rounds", loads)
 
     def _forget(self) -> None:
         """Take no block to be held any more."""
@@ -257,7 +302,7 @@ class BlockEngine(Closing):
             return
         self._forget()
         if why == kernels.UNREADABLE:
-            raise self._files[other].error(place)
+            raise self._files[min(other, len(self._files) - 1)].error(place)
         raise EdgeError(why, place, other)
 
 
@@ -265,54 +310,81 @@ def load_loop(work: Any, value_dtype: np.dtype[Any], store: CSRStore, column: st
     """Bring a loop into memory, and what sets rows out in blocks, before memory is counted."""
     index, offset, words, small = np.empty(0, store.index_dtype), np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int32)
     weights = np.empty(0, np.uint8 if column is None else store.array(f"out/{column}").dtype.newbyteorder("="))
-    value, locks = np.empty(0, value_dtype), np.empty(0, np.uint8)
-    rows = BlockRows(np.empty(0, np.uint16), offset, offset, np.empty(0, np.uint32), 0, SHIFT)
+    value, locks, none = np.empty(0, value_dtype), np.empty(0, np.uint8), no_files(0)
+    rows = BlockRows(np.empty(0, np.uint16), offset, offset, np.empty(0, np.uint32), 0, SHIFT, 0, 0)
     agenda = Agenda(words, words, small, small, small, small, small, offset, locks, small, offset)
-    files, held, values = BlockFiles(no_files(0), no_files(0)), Held(index, weights), Values(value, index, locks, value, 0, 1.0)
+    files, held, values = BlockFiles(none, none, none), Held(index, weights), Values(value, index, locks, value, 0, 1.0, words, offset)
     load_kernels([
-        (work, (rows, held, files, values, agenda, Rules(0, 1, 1, False, False), 0, -1, -1, offset)),
-        (kernels.place_rows, (offset, 0, *rows[:4], SHIFT)),
-        (kernels.finish_rows, (0, *rows[1:4])),
+        (work, (rows, held, files, values, agenda, Rules(0, 1, 1, False, False, False), 0, -1, -1, offset)),
+        (kernels.place_rows, (offset, 0, rows, offset)),
+        (kernels.finish_rows, (rows, offset)),
         (kernels.make_pending, (rows, agenda, 0, np.int32(0))),
+        (kernels.read_blocks, (rows, files, held, agenda, offset, 0, offset)),
+        (kernels.enter_blocks, (agenda, offset, 0)),
         (kernels.fail, (agenda, 0, 0, 0)),
     ])  # fmt: skip
 
 
-def _wait(futures: list[Future[None]], report: Callable[[], None]) -> None:
-    """Wait for threads, and report meanwhile."""
-    left = set(futures)
+def new_values(
+    value: Array, parent: Array, bound: Any, *, target: int = -1, scale: float = 1.0, num_left: int = 0,
+) -> Values:  # fmt: skip
+    """Return values to work on; those left are all of `num_left` vertices."""
+    left = np.full(num_left // 64 + 1, ~np.uint64(0)) if num_left else np.empty(0, np.uint64)
+    if num_left:
+        left[-1] = (1 << (num_left & 63)) - 1
+    return Values(value, parent, np.zeros(LOCKS, np.uint8), np.full(1, bound, value.dtype), target, scale, left, np.zeros(1, np.int64))
+
+
+def _wait(futures: list[Future[int]], report: Callable[[], None]) -> set[int]:
+    """Wait for threads, and report meanwhile; returns what they return."""
+    left, codes = set(futures), set()
     while left:
         ended, left = wait(left, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-        for future in ended:
-            future.result()
+        codes |= {future.result() for future in ended}
         report()
+    return codes
 
 
 def _sum(counts: Array, i: int) -> int:
     return int(counts[:, i].sum())
 
 
-def _block_rows(store: CSRStore, num_blocks: int) -> BlockRows:
-    """Return where the out-lists are in blocks."""
-    n = store.num_vertices
-    offset, first = np.empty(n + 1, np.uint16), np.empty(num_blocks + 1, np.int64)
-    inside, table = np.zeros(num_blocks, np.int64), np.zeros(n // 64 + 2, np.uint32)
-    for row, begins in _row_begins(store):
-        kernels.place_rows(begins, row, offset, first, inside, table, SHIFT)
-    kernels.finish_rows(n, first, inside, table)
-    return BlockRows(offset, first, inside, table, store.array("out/indices").length, SHIFT)
+def _first_blocks(store: CSRStore, groups: tuple[str, ...]) -> list[int]:
+    """Return the first block of each group, and how many there are."""
+    sizes = [max(1, -(-store.array(f"{group}/indices").length >> SHIFT)) for group in groups]
+    return [0, *np.cumsum(sizes).tolist()]
 
 
-def _row_begins(store: CSRStore) -> Iterator[tuple[int, Array]]:
+def _block_rows(store: CSRStore, groups: tuple[str, ...], first_blocks: list[int]) -> BlockRows:
+    """Return where the lists are in blocks."""
+    n, num_blocks = store.num_vertices, first_blocks[-1]
+    num_rows = len(groups) * (n + 1) - 1
+    num_entries = (first_blocks[-2] << SHIFT) + store.array(f"{groups[-1]}/indices").length
+    rows = BlockRows(
+        np.empty(num_rows + 1, np.uint16), np.empty(num_blocks + 1, np.int64), np.zeros(num_blocks, np.int64),
+        np.zeros(num_rows // 64 + 2, np.uint32), num_entries, SHIFT, n + 1 if groups[1:] else num_rows, first_blocks[1],
+    )  # fmt: skip
+    at = np.zeros(2, np.int64)
+    for group, first_row, first_block in zip(groups, (0, n + 1), first_blocks, strict=False):
+        for row, begins in _row_begins(store, group):
+            if not kernels.place_rows(begins + (first_block << SHIFT), first_row + row, rows, at):
+                raise damaged_rows(store, group)
+        if at[1] != (first_block << SHIFT) + store.array(f"{group}/indices").length:
+            raise damaged_rows(store, group)
+    kernels.finish_rows(rows, at)
+    return rows
+
+
+def _row_begins(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
     """Iterate over where rows begin: the first row of a block, and (n,) int64; the last block has the end of all rows, too."""
-    if store.attributes.vertex_order == "degree" and store.pull_group == "out":  # known from the degrees
+    if store.attributes.vertex_order == "degree" and store.pull_group == group:  # known from the degrees
         lookup = sorted_lookup(store)
         for first in range(0, store.num_vertices + 1, BLOCK_ROWS):
             rows = np.arange(first, min(store.num_vertices + 1, first + BLOCK_ROWS))
             c = np.searchsorted(lookup.first, rows, side="right") - 1
             yield first, lookup.edge[c] + (rows - lookup.first[c]) * lookup.value[c]
         return
-    for first, begins in offset_blocks(store, "out"):
+    for first, begins in offset_blocks(store, group):
         is_last = first + begins.size - 1 == store.num_vertices
         yield first, begins if is_last else begins[:-1]
     if not store.num_vertices:

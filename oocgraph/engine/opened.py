@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oocgraph.closing import Closing
+from oocgraph.engine.blocks import BlockEngine
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.errors import BudgetError
@@ -58,6 +59,12 @@ class Unopened:
         """Return a stream of the graph's edges; arguments as for `EdgeStream`."""
         return EdgeStream(store, budget, **options)
 
+    @contextmanager
+    def blocks(self, store: CSRStore, column: str | None, budget: Budget, **options: Any) -> Iterator[BlockEngine]:
+        """Yield the graph's edges in blocks; arguments as for `BlockEngine`."""
+        with BlockEngine(store, column, budget, **options) as engine:
+            yield engine
+
 
 class OpenedGraph(Closing):
     """A graph in this process for any number of computations, which take turns. Use it in a ``with`` statement.
@@ -86,6 +93,7 @@ class OpenedGraph(Closing):
         self.store, self.resources = store, resources
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None], tuple[EdgeStream, int]] = {}
+        self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
         self._loaded: LocalRuntime | DeviceRuntime | None = open_in_process(store, resources, progress=progress)
         self._metrics = self._loaded.metrics
         self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
@@ -113,6 +121,7 @@ class OpenedGraph(Closing):
         with self._taking_turns():
             if self._loaded is None:
                 self._streams.clear()
+                self._close_engines()
                 self._loaded = open_in_process(self.store, self.resources)
             return self._loaded.search(sources, direction=direction, depth_limit=depth_limit, progress=progress)
 
@@ -141,7 +150,7 @@ class OpenedGraph(Closing):
             try:
                 return compute(self._budget())
             except BudgetError:
-                if self._loaded is None and not self._streams:
+                if self._loaded is None and not self._streams and not self._engines:
                     raise
                 logger.info("%s: what is loaded is given back, because a computation needs the memory", self.store.url)
                 self._give_back()
@@ -163,6 +172,22 @@ class OpenedGraph(Closing):
         return self._streams[key][0]
 
     @contextmanager
+    def blocks(
+        self, store: CSRStore, column: str | None, budget: Budget, *, threads: int, beside: Mapping[str, int], in_lists: bool = False,
+    ) -> Iterator[BlockEngine]:  # fmt: skip
+        """Yield the graph's edges in blocks, of which those in memory stay there for the next call; arguments as for `BlockEngine`."""
+        key = (in_lists and store.attributes.directed, column)
+        if key in self._engines and self._engines[key][0].threads == threads:
+            with budget.all_or_none():
+                for name, num_bytes in beside.items():
+                    budget.reserve(name, num_bytes)
+        else:
+            before = budget.reserved_bytes + sum(beside.values())
+            engine = BlockEngine(store, column, budget, threads=threads, beside=beside, in_lists=in_lists)
+            self._engines[key] = engine, budget.reserved_bytes - before
+        yield self._engines[key][0]
+
+    @contextmanager
     def _taking_turns(self) -> Iterator[None]:
         self._lifetime.check()  # before the lock, which a fork may never get
         with self._lifetime.searching:
@@ -172,10 +197,16 @@ class OpenedGraph(Closing):
     def _budget(self) -> Budget:
         """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
         loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
-        return Budget(self._limit_bytes, self._baseline_bytes + loaded + sum(num_bytes for _, num_bytes in self._streams.values()))
+        kept = sum(num_bytes for kept in (self._streams, self._engines) for _, num_bytes in kept.values())
+        return Budget(self._limit_bytes, self._baseline_bytes + loaded + kept)
 
     def _give_back(self) -> None:
         self._streams.clear()
+        self._close_engines()
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None
+
+    def _close_engines(self) -> None:
+        while self._engines:
+            self._engines.popitem()[1][0].close()

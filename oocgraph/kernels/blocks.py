@@ -18,26 +18,21 @@ single vertices is not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import (
-    AHEAD,
-    atomic_and,
     atomic_min,
-    atomic_or,
     compare_and_swap,
     exchange,
     load_acquire,
-    prefetch,
     sched_yield,
     store_release,
-    trailing_zeros,
     usleep,
 )
+from oocgraph.kernels.kept import kept
 from oocgraph.kernels.rows import read_pages
 from oocgraph.types import Array
 
@@ -51,16 +46,11 @@ neighbour that a message names; the slot that was given back last; the last buck
 
 CONTROL_WORDS = 96
 
-DONE, READ, FAILED = 0, 1, 2
-"""What work returns: all is done; a block is to be read; something is wrong (`Agenda.control` says what)."""
+DONE, READ, FAILED, LOAD = range(4)
+"""What work returns: all is done; a block is to be read; something is wrong (`Agenda.control` says what); all blocks are to be read."""
 
 INTERRUPTED, NOT_MONOTONE, OVERFLOW, UNREADABLE = 1, 2, 3, 4
 """Why work stops."""
-
-LOCKS = 1 << 16
-"""Locks of vertices: the lower bits of a vertex choose its own."""
-
-FREE, TAKEN = np.uint8(0), np.uint8(1)
 
 
 class BlockRows(NamedTuple):
@@ -77,6 +67,9 @@ class BlockRows(NamedTuple):
     table : (num_vertices // 64 + 2,) uint32
         Block in which each 64th row begins.
     num_entries, shift : int
+    second_row, second_block : int
+        First row and block of the in-lists, where those follow the out-lists; else the number of all. Between both there is a row that
+        stands for what the last block of the out-lists has not.
     """
 
     offset: Array
@@ -85,6 +78,8 @@ class BlockRows(NamedTuple):
     table: Array
     num_entries: int
     shift: int
+    second_row: int
+    second_block: int
 
 
 class Agenda(NamedTuple):
@@ -144,36 +139,13 @@ class BlockFiles(NamedTuple):
 
     Attributes
     ----------
-    targets, weights : ChunkFiles
+    targets, weights, second : ChunkFiles
+        Of the lists, their weights, and the in-lists that follow them.
     """
 
     targets: Any
     weights: Any
-
-
-class Values(NamedTuple):
-    """What is computed.
-
-    Attributes
-    ----------
-    value : (num_vertices,)
-    parent : (num_vertices,) index dtype
-        Neighbour that the value came from.
-    locks : (LOCKS,) uint8
-    bound : (1,) of the dtype of `value`
-        Values beyond it are not kept.
-    target : int
-        Vertex whose value becomes the bound; -1: none.
-    scale : float
-        Buckets in a step of priority.
-    """
-
-    value: Array
-    parent: Array
-    locks: Array
-    bound: Array
-    target: int
-    scale: float
+    second: Any
 
 
 class Rules(NamedTuple):
@@ -189,6 +161,8 @@ class Rules(NamedTuple):
         Synchronously: blocks in order, of the earliest bucket or of all, again and again.
     every_bucket : bool
         In sweeps of all that is pending, not of the earliest bucket.
+    loads_all : bool
+        All blocks are read at once when an eighth of them has been: there is room for them.
     """
 
     slack: int
@@ -196,18 +170,22 @@ class Rules(NamedTuple):
     most_reading: int
     in_sweeps: bool
     every_bucket: bool
+    loads_all: bool
 
 
 @nb.njit(nogil=True, cache=True)
-def place_rows(indptr: Any, first_row: Any, offset: Any, first: Any, inside: Any, table: Any, shift: Any) -> Any:
-    """Enter the rows that begin at ``indptr[:-1]`` (and the end of all, if these are the last ones); returns the next block to enter.
+def place_rows(indptr: Any, first_row: Any, rows: Any, at: Any) -> Any:
+    """Enter the rows that begin at `indptr`; returns whether each begins where the one in front of it does or later, and not behind all.
 
-    Rows come in order; ``first[0]`` is -1 before the first call, and ``inside[0]`` holds the next block to enter between calls (it is 0 in
-    the end, for no row is cut at the beginning).
+    Rows come in order, at last the end of all. `at`, (2,) int64, holds the next block to enter and where the last row begins.
     """
-    b = inside[0]
+    offset, first, inside, table, num_entries, shift = rows.offset, rows.first, rows.inside, rows.table, rows.num_entries, rows.shift
+    b, last = at
     for i in range(indptr.size):
         begin, v = indptr[i], first_row + i
+        if begin < last or begin > num_entries:
+            return False
+        last = begin
         offset[v] = begin & ((1 << shift) - 1)
         while b < first.size and (b << shift) <= begin:
             first[b] = v
@@ -216,19 +194,19 @@ def place_rows(indptr: Any, first_row: Any, offset: Any, first: Any, inside: Any
             b += 1
         if v & 63 == 0:
             table[v >> 6] = begin >> shift
-    inside[0] = b
-    return b
+    at[0], at[1] = b, last
+    return True
 
 
 @nb.njit(nogil=True, cache=True)
-def finish_rows(num_vertices: Any, first: Any, inside: Any, table: Any) -> None:
+def finish_rows(rows: Any, at: Any) -> None:
     """Close what `place_rows` has entered."""
-    for b in range(inside[0], first.size):
-        first[b] = num_vertices
-    inside[0] = 0
+    num_rows, first, inside, table = rows.offset.size - 1, rows.first, rows.inside, rows.table
+    for b in range(at[0], first.size):
+        first[b] = num_rows
     for b in range(1, inside.size):
         inside[b] += inside[b - 1]
-    table[(num_vertices + 63) >> 6] = first.size - 1
+    table[(num_rows + 63) >> 6] = first.size - 1
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -254,14 +232,14 @@ def row_range(rows: Any, v: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def make_pending(rows: Any, agenda: Any, v: Any, bucket: Any) -> None:
-    """Make all pieces of a vertex pending, before work begins."""
+    """Make all pieces of a row pending, while nobody works; a bucket of `NONE`: one earlier than each block has been."""
     begin, end = row_range(rows, v)
     for b in range(begin >> rows.shift, -(-end >> rows.shift) if end > begin else 0):
         piece = v + rows.inside[b]
         agenda.pending[piece >> 6] |= np.uint64(1) << np.uint64(piece & 63)
-        agenda.bucket[b] = min(agenda.bucket[b], bucket)
+        agenda.bucket[b] = agenda.bucket[b] - 1 if bucket == NONE else min(agenda.bucket[b], bucket)
         group = agenda.held_group if agenda.slot[b] >= 0 else agenda.other_group
-        group[b >> 6] = min(group[b >> 6], bucket)
+        group[b >> 6] = min(group[b >> 6], agenda.bucket[b])
 
 
 @nb.njit(nogil=True, cache=True)
@@ -346,7 +324,7 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
         held_bucket, held = NONE, -1
     if other_bucket > control[LAST]:
         other_bucket, other = NONE, -1
-    limit = np.int64(other_bucket) + rules.slack
+    limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
         return held, False
     if other >= 0 and control[READING] < rules.most_reading and held_bucket > limit and not _is_near(agenda, limit):
@@ -477,144 +455,73 @@ def _read_part(files: Any, part: Any, first: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def read_block(files: Any, held: Any, b: Any, slot: Any, shift: Any) -> Any:
-    """Read a block to a slot; returns bytes read, or an error of `read_pages`, and whether that is of the weights."""
-    part = slice(slot << shift, (slot + 1) << shift)
-    num_bytes = _read_part(files.targets, held.targets[part], b << shift)
+def read_block(rows: Any, files: Any, held: Any, b: Any, slot: Any) -> Any:
+    """Read a block to a slot; returns bytes read, or an error of `read_pages`, and which of the files that is of."""
+    part = slice(slot << rows.shift, (slot + 1) << rows.shift)
+    if b >= rows.second_block:
+        return _read_part(files.second, held.targets[part], (b - rows.second_block) << rows.shift), 2
+    num_bytes = _read_part(files.targets, held.targets[part], b << rows.shift)
     if num_bytes < 0 or held.weights.size == 1:
-        return num_bytes, False
-    more = _read_part(files.weights, held.weights[part], b << shift)
-    return (more if more < 0 else num_bytes + more), True
+        return num_bytes, 0
+    more = _read_part(files.weights, held.weights[part], b << rows.shift)
+    return (more if more < 0 else num_bytes + more), 1
 
 
 @nb.njit(nogil=True, cache=True)
-def _bucket(rank: Any, scale: Any) -> Any:
-    """Bucket of a priority, which may be any number."""
-    return np.int32(min(max(np.floor(rank * scale), -2147483648.0), 2147483646.0))
+def read_blocks(rows: Any, files: Any, held: Any, agenda: Any, blocks: Any, first_slot: Any, counts: Any) -> None:
+    """Read blocks to slots that follow one another, while nobody works."""
+    for i in range(blocks.size):
+        num_bytes, which = read_block(rows, files, held, blocks[i], first_slot + i)
+        if num_bytes < 0:
+            fail(agenda, UNREADABLE, num_bytes, which)
+            return
+        counts[4] += 1
+        counts[5] += num_bytes
 
 
-def make_work(relax: Any, priority: Any, *, maximise: bool, most: Any) -> Callable[..., Any]:
-    """Return what a thread runs until no value gets better, not yet compiled.
+@nb.njit(nogil=True, cache=True)
+def enter_blocks(agenda: Any, blocks: Any, first_slot: Any) -> None:
+    """Note that blocks were read to slots that follow one another, so that now all are held, while nobody works."""
+    for i in range(blocks.size):
+        agenda.slot[blocks[i]], agenda.block_in[first_slot + i] = first_slot + i, blocks[i]
+    agenda.control[NUM_HELD] += blocks.size
+    for g in range(agenda.held_group.size):
+        agenda.held_group[g] = min(agenda.held_group[g], agenda.other_group[g])
+        agenda.other_group[g] = NONE
 
-    A value is replaced only by a better one, under a lock of its vertex, together with the neighbour that it came from. Of neighbours
-    that give the same value the smallest is kept, so that the result does not depend on threads, memory or schedule; an edge that hands a
-    value on as it is does not change who a value came from, so that vertices never name each other in a circle.
+
+@nb.njit(nogil=True, cache=True)
+def is_quiet(agenda: Any) -> Any:
+    """Whether nobody works and nothing is pending, for who holds the lock."""
+    if agenda.control[RUNNING] + agenda.control[READING]:
+        return False
+    for b in range(agenda.bucket.size):  # noqa: SIM110 - numba compiles no generators in all()
+        if load_acquire(agenda.bucket, b) < NONE:
+            return False
+    return True
+
+
+def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
+    """Return what a thread runs until all is done, compiled.
 
     Parameters
     ----------
-    relax
-        Compiled. ``relax(value_u, weight, value_v)``: what the edge from u to v makes of the value of v; never better than that of u.
-    priority
-        Compiled. ``priority(value)``: what is worked on first, the smallest, or the largest if `maximise`.
-    maximise
-        Whether larger values are better.
-    most
-        Integer values above this one do not fit; None: there is no such value.
+    run_block
+        Not yet compiled. ``run_block(rows, held, values, agenda, b, limit, counts) -> again``: work on the pieces of block b that are
+        pending, up to the bucket `limit`; returns the earliest bucket that is left in it. `counts` gets the edges followed, and those of
+        pieces that were followed before.
+    next_round
+        Compiled. ``next_round(rows, agenda, values) -> bool``: what is pending when nothing is any more, and whether that is anything;
+        None: all is done then.
+    name
+        Name of the result in the module of `run_block`, if it is kept in the cache on disk.
 
     Returns
     -------
-    function
+    dispatcher
         ``work(rows, held, files, values, agenda, rules, worker, block, slot, counts) -> (code, block, slot)``. `block` has been read to
-        `slot`, or is -1. `counts`, (6,) int64, gets the edges followed, those of pieces that were followed before, blocks taken, waits,
-        blocks read, and their bytes.
+        `slot`, or is -1. `counts`, (6,) int64, gets what `run_block` counts, blocks worked on, waits, blocks read, and their bytes.
     """
-
-    def run_block(rows: Any, held: Any, values: Any, agenda: Any, b: Any, limit: Any, counts: Any) -> Any:
-        # no array goes to another function below: numba would count the references to it, for each edge
-        offset, row_first, inside, table, num_entries, shift = rows
-        pending, seen, buckets, held_group, other_group, slots, _, _, _, _, control = agenda
-        value, parent, locks, bound, target, scale = values
-        targets, weights = held
-        base, cut_before = np.int64(slots[b]) << shift, inside[b]
-        has_weights, last_target = weights.size > 1, targets.size - 1
-        size = min(num_entries - (b << shift), 1 << shift)
-        first, stop = row_first[b], min(row_first[b + 1], offset.size - 1)
-        p0, p1, again = first + cut_before, stop + cut_before, NONE
-        if b > 0 and cut_before > inside[b - 1]:
-            p0 -= 1
-        if p1 <= p0:
-            return again
-        for w in range(p0 >> 6, ((p1 - 1) >> 6) + 1):
-            word = load_acquire(pending, w)
-            if w == p0 >> 6:
-                word &= ~np.uint64(0) << np.uint64(p0 & 63)
-            if w == (p1 - 1) >> 6 and p1 & 63:
-                word &= (np.uint64(1) << np.uint64(p1 & 63)) - np.uint64(1)
-            while word:
-                bit = word & (~word + np.uint64(1))
-                word ^= bit
-                v = (w << 6) + np.int64(trailing_zeros(bit)) - cut_before
-                own = priority(load_acquire(value, v))
-                bucket = _bucket(-own if maximise else own, scale)
-                if bucket > limit:
-                    again = min(again, bucket)
-                    continue
-                atomic_and(pending, w, ~bit)
-                own = load_acquire(value, v)
-                begin = np.int64(offset[v]) if v >= first else 0
-                end = np.int64(offset[v + 1]) if v + 1 < stop else size
-                for e in range(base + begin, base + end):
-                    prefetch(value, np.uint64(targets[min(e + AHEAD, last_target)]))
-                    y = np.int64(targets[e])
-                    old = value[y]
-                    new = relax(own, weights[e if has_weights else 0], old)
-                    if not (new <= own if maximise else new >= own):
-                        fail(agenda, NOT_MONOTONE, v, y)
-                        return again
-                    if most is not None and new > most and old > most and bound[0] > most:
-                        fail(agenda, OVERFLOW, v, y)
-                        return again
-                    if not (new > old if maximise else new < old) and not (new == old and new != own and v < parent[y]):
-                        continue
-                    if new > bound[0] and not maximise:
-                        continue
-                    lock = y & (LOCKS - 1)
-                    while compare_and_swap(locks, lock, FREE, TAKEN) != FREE:
-                        sched_yield()
-                    old = value[y]
-                    better = new > old if maximise else new < old
-                    if better:
-                        store_release(value, y, new)
-                        parent[y] = v
-                    elif new == old and v < parent[y]:
-                        parent[y] = v
-                    exchange(locks, lock, FREE)  # before anybody looks whether y is pending
-                    if not better:
-                        continue
-                    rank = priority(new)
-                    bucket = _bucket(-rank if maximise else rank, scale)
-                    if y == target:
-                        bound[0] = min(bound[0], new)
-                        control[LAST] = min(control[LAST], bucket)
-                    low, high = np.int64(table[y >> 6]), np.int64(table[(y >> 6) + 1]) + 1
-                    while high - low > 1:  # its block: the last one whose first row is at most y
-                        middle = (low + high) >> 1
-                        if row_first[middle] <= y:
-                            low = middle
-                        else:
-                            high = middle
-                    goes_on = (low << shift) + offset[y] != num_entries and (row_first[low + 1] == y + 1 or offset[y + 1] != offset[y])
-                    while goes_on:  # for each of its pieces, if it has any
-                        piece = y + inside[low]
-                        mark = np.uint64(1) << np.uint64(piece & 63)
-                        if not load_acquire(pending, piece >> 6) & mark:
-                            atomic_or(pending, piece >> 6, mark)
-                        if bucket < load_acquire(buckets, low):
-                            atomic_min(buckets, low, bucket)
-                        if load_acquire(slots, low) >= 0:
-                            if bucket < load_acquire(held_group, low >> 6):
-                                atomic_min(held_group, low >> 6, bucket)
-                        elif bucket < load_acquire(other_group, low >> 6):
-                            atomic_min(other_group, low >> 6, bucket)
-                        low += 1
-                        goes_on = low < inside.size and row_first[low] == y + 1 and inside[low] > inside[low - 1]
-                counts[0] += end - begin
-                if load_acquire(seen, w) & bit:
-                    counts[1] += end - begin
-                else:
-                    atomic_or(seen, w, bit)
-        return again
-
     run = nb.njit(nogil=True)(run_block)
 
     def work(
@@ -629,8 +536,16 @@ def make_work(relax: Any, priority: Any, *, maximise: bool, most: Any) -> Callab
             if load_acquire(agenda.control, STOP):
                 return FAILED, np.int64(-1), np.int64(-1)
             if b < 0:
+                if rules.loads_all and agenda.control[NUM_HELD] * 8 > agenda.bucket.size:
+                    return LOAD, np.int64(-1), np.int64(-1)
                 b, bucket, reads_to, over = take(agenda, rules, worker)
                 if over:
+                    if next_round is not None:
+                        _acquire(agenda)
+                        goes_on = not is_quiet(agenda) or next_round(rows, agenda, values)
+                        _release(agenda)
+                        if goes_on:
+                            continue
                     return DONE, np.int64(-1), np.int64(-1)
                 if b < 0:
                     counts[3] += 1
@@ -643,9 +558,9 @@ def make_work(relax: Any, priority: Any, *, maximise: bool, most: Any) -> Callab
                 if reads_to >= 0 and not files.targets.fds.size:
                     return READ, np.int64(b), np.int64(reads_to)
                 if reads_to >= 0:
-                    num_bytes, of_weights = read_block(files, held, b, reads_to, rows.shift)
+                    num_bytes, which = read_block(rows, files, held, b, reads_to)
                     if num_bytes < 0:
-                        fail(agenda, UNREADABLE, num_bytes, of_weights)
+                        fail(agenda, UNREADABLE, num_bytes, which)
                         continue
                     counts[4] += 1
                     counts[5] += num_bytes
@@ -662,4 +577,4 @@ def make_work(relax: Any, priority: Any, *, maximise: bool, most: Any) -> Callab
             put_back(agenda, b, again, worker)
             b = np.int64(-1)
 
-    return work
+    return kept(work, run_block.__module__, name)

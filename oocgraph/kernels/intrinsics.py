@@ -71,13 +71,13 @@ def atomic_or(typing_context: Any, words: Any, index: Any, bits: Any) -> Any:
 
 @intrinsic
 def atomic_add(typing_context: Any, numbers: Any, index: Any, number: Any) -> Any:
-    """``numbers[index] += number`` in one step; returns the old number. `numbers` is a contiguous int64 array."""
+    """``numbers[index] += number`` in one step; returns the old number. `numbers` is a contiguous array of integers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         return builder.atomic_rmw("add", builder.gep(array.data, [args[1]]), args[2], "seq_cst")
 
-    return types.int64(numbers, types.int64, types.int64), codegen
+    return numbers.dtype(numbers, types.int64, numbers.dtype), codegen
 
 
 @intrinsic

@@ -14,7 +14,6 @@ arguments a function takes is a constant of the closure, and the calls that do n
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable
 from functools import cache
 from types import CellType, CodeType, FunctionType
@@ -23,12 +22,12 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numba.core import types
-from numba.core.caching import FunctionCache
 from numba.core.errors import NumbaError, TypingError, UnsupportedBytecodeError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from oocgraph.kernels.borrowed import borrowed, borrowed_to_read
+from oocgraph.kernels.kept import KeyedCache, stamps
 from oocgraph.kernels.prop import Prop
 
 
@@ -117,24 +116,12 @@ def make_loops(
     return loops
 
 
-class KeyedCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache on disk, for a closure that is told from others by a key."""
-
-    def __init__(self, function: Any, key: str) -> None:
-        super().__init__(function)
-        self._key = key
-
-    def _index_key(self, signature: Any, codegen: Any) -> Any:
-        return signature, codegen.magic_tuple(), self._key
-
-
 @cache
 def _stamps() -> str:
     """Return what tells the modules that are compiled into the loops from other versions of them."""
     from oocgraph.kernels import borrowed, prop, rows
 
-    stats = [os.stat(str(module.__file__)) for module in (borrowed, prop, rows)]
-    return " ".join(f"{stat.st_mtime_ns} {stat.st_size}" for stat in stats)
+    return stamps(str(module.__file__) for module in (borrowed, prop, rows))
 
 
 def compile_function(function: Any, *, _inside: tuple[Any, ...] = ()) -> Any:

@@ -1,36 +1,253 @@
-"""Loops of `oocgraph.kernels.blocks` for shortest paths, and for operators of a user."""
+"""What is done in a block of edges (`oocgraph.kernels.blocks`): values are handed on along them, or vertices peeled off.
+
+Shortest paths and operators of a user hand values on. A value is replaced only by a better one, under a lock of its vertex, together with
+the neighbour that it came from. Of neighbours that give the same value the smallest is kept, so that the result does not depend on threads,
+memory or schedule; an edge that hands a value on as it is does not change who a value came from, so that vertices never name each other in
+a circle.
+
+Core numbers peel: a vertex that is removed takes an edge from each of its neighbours, and one that is left with no more than the level
+is removed in turn. What is then left of its edges is its core number. Source: Kabir, Madduri, "Parallel k-core decomposition on multicore
+platforms", IPDPS Workshops 2017 (PKC). Differs in: removed vertices wait in blocks of edges, not in a queue of each thread.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels import blocks, intrinsics
-from oocgraph.kernels.blocks import make_work
-from oocgraph.kernels.policy import KeyedCache
+from oocgraph.kernels.blocks import LAST, NONE, NOT_MONOTONE, OVERFLOW, fail, make_pending, make_work
+from oocgraph.kernels.intrinsics import (
+    AHEAD,
+    atomic_add,
+    atomic_and,
+    atomic_min,
+    atomic_or,
+    compare_and_swap,
+    exchange,
+    load_acquire,
+    prefetch,
+    sched_yield,
+    store_release,
+    trailing_zeros,
+)
+from oocgraph.types import Array
+
+LOCKS = 1 << 16
+"""Locks of vertices: the lower bits of a vertex choose its own."""
+
+FREE, TAKEN = np.uint8(0), np.uint8(1)
 
 
-def make_relaxing(relax: Any, priority: Any, *, maximise: bool, most: Any, name: str | None) -> Callable[..., Any]:
-    """Return `oocgraph.kernels.blocks.make_work` compiled; kept in the cache on disk where it has a `name` in this module."""
-    work: Any = make_work(relax, priority, maximise=maximise, most=most)
-    if name is not None:
-        work.__module__, work.__name__, work.__qualname__ = __name__, name, name
-    compiled = nb.njit(nogil=True)(work)
-    if name is not None:
-        compiled._cache = KeyedCache(work, f"{name} {_stamps()}")
-    return compiled  # type: ignore[no-any-return]
+class Values(NamedTuple):
+    """What is computed.
+
+    Attributes
+    ----------
+    value : (num_vertices,)
+        Value of each vertex. Peeling: its edges to vertices that are left, signed; when it is removed, its core number.
+    parent : (num_vertices,) index dtype
+        Neighbour that the value came from. Peeling: how many were removed before.
+    locks : (LOCKS,) uint8
+        Not used in peeling.
+    bound : (1,) of the dtype of `value`
+        Values beyond it are not kept. Peeling: the level.
+    target : int
+        Vertex whose value becomes the bound; -1: none.
+    scale : float
+        Buckets in a step of priority.
+    left : (num_vertices // 64 + 1,) uint64
+        Peeling: bits of the vertices that may be left. Else empty.
+    num_removed : (1,) int64
+        Peeling: how many vertices are removed.
+    """
+
+    value: Array
+    parent: Array
+    locks: Array
+    bound: Array
+    target: int
+    scale: float
+    left: Array
+    num_removed: Array
 
 
-@cache
-def _stamps() -> str:
-    """Return what tells the modules that are compiled into the loops from other versions of them."""
-    stats = [os.stat(path) for path in (blocks.__file__, intrinsics.__file__, __file__)]
-    return " ".join(f"{stat.st_mtime_ns} {stat.st_size}" for stat in stats)
+@nb.njit(nogil=True, cache=True)
+def _bucket(rank: Any, scale: Any) -> Any:
+    """Bucket of a priority, which may be any number."""
+    return np.int32(min(max(np.floor(rank * scale), -2147483648.0), 2147483646.0))
+
+
+def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any) -> Any:
+    """Return what `oocgraph.kernels.blocks.make_work` takes for a block.
+
+    Parameters
+    ----------
+    relax
+        Compiled. ``relax(value_u, weight, value_v)``: what the edge from u to v makes of the value of v; never better than that of u. None:
+        vertices are peeled off.
+    priority
+        Compiled. ``priority(value)``: what is worked on first, the smallest, or the largest if `maximise`.
+    maximise
+        Whether larger values are better.
+    most
+        Integer values above this one do not fit; None: there is no such value.
+    """
+    peels = relax is None
+
+    def run_block(rows: Any, held: Any, values: Any, agenda: Any, b: Any, limit: Any, counts: Any) -> Any:
+        # no array goes to another function below: numba would count the references to it, for each edge
+        offset, row_first, inside, table, num_entries, shift, second_row, second_block = rows
+        pending, seen, buckets, held_group, other_group, slots, _, _, _, _, control = agenda
+        value, parent, locks, bound, target, scale, _, num_removed = values
+        targets, weights = held
+        base, cut_before = np.int64(slots[b]) << shift, inside[b]
+        has_weights, last_target = weights.size > 1, targets.size - 1
+        has_second = second_row < offset.size - 1
+        size = min(num_entries - (b << shift), 1 << shift)
+        first, stop = row_first[b], min(row_first[b + 1], offset.size - 1)
+        p0, p1, again = first + cut_before, stop + cut_before, NONE
+        if b > 0 and cut_before > inside[b - 1]:
+            p0 -= 1
+        if p1 <= p0:
+            return again
+        for w in range(p0 >> 6, ((p1 - 1) >> 6) + 1):
+            word = load_acquire(pending, w)
+            if w == p0 >> 6:
+                word &= ~np.uint64(0) << np.uint64(p0 & 63)
+            if w == (p1 - 1) >> 6 and p1 & 63:
+                word &= (np.uint64(1) << np.uint64(p1 & 63)) - np.uint64(1)
+            while word:
+                bit = word & (~word + np.uint64(1))
+                word ^= bit
+                r = (w << 6) + np.int64(trailing_zeros(bit)) - cut_before
+                v = r - second_row if b >= second_block else r
+                if not peels:
+                    own = priority(load_acquire(value, v))
+                    bucket = _bucket(-own if maximise else own, scale)
+                    if bucket > limit:
+                        again = min(again, bucket)
+                        continue
+                atomic_and(pending, w, ~bit)
+                own = bound[0] if peels else load_acquire(value, v)
+                begin = np.int64(offset[r]) if r >= first else 0
+                end = np.int64(offset[r + 1]) if r + 1 < stop else size
+                for e in range(base + begin, base + end):
+                    prefetch(value, np.uint64(targets[min(e + AHEAD, last_target)]))
+                    y = np.int64(targets[e])
+                    old = value[y]
+                    if peels:
+                        if old <= own:
+                            continue
+                        old = atomic_add(value, y, -1)
+                        if old <= own:  # another thread was first
+                            atomic_add(value, y, 1)
+                        if old != own + 1:
+                            continue
+                        parent[y] = atomic_add(num_removed, 0, 1)
+                        bucket = NONE
+                    else:
+                        new = relax(own, weights[e if has_weights else 0], old)
+                        if not (new <= own if maximise else new >= own):
+                            fail(agenda, NOT_MONOTONE, v, y)
+                            return again
+                        if most is not None and new > most and old > most and bound[0] > most:
+                            fail(agenda, OVERFLOW, v, y)
+                            return again
+                        if not (new > old if maximise else new < old) and not (new == old and new != own and v < parent[y]):
+                            continue
+                        if new > bound[0] and not maximise:
+                            continue
+                        lock = y & (LOCKS - 1)
+                        while compare_and_swap(locks, lock, FREE, TAKEN) != FREE:
+                            sched_yield()
+                        old = value[y]
+                        better = new > old if maximise else new < old
+                        if better:
+                            store_release(value, y, new)
+                            parent[y] = v
+                        elif new == old and v < parent[y]:
+                            parent[y] = v
+                        exchange(locks, lock, FREE)  # before anybody looks whether y is pending
+                        if not better:
+                            continue
+                        rank = priority(new)
+                        bucket = _bucket(-rank if maximise else rank, scale)
+                        if y == target:
+                            bound[0] = min(bound[0], new)
+                            control[LAST] = min(control[LAST], bucket)
+                    while True:
+                        low, high = np.int64(table[y >> 6]), np.int64(table[(y >> 6) + 1]) + 1
+                        while high - low > 1:  # its block: the last one whose first row is at most y
+                            middle = (low + high) >> 1
+                            if row_first[middle] <= y:
+                                low = middle
+                            else:
+                                high = middle
+                        goes_on = (low << shift) + offset[y] != num_entries and (row_first[low + 1] == y + 1 or offset[y + 1] != offset[y])
+                        while goes_on:  # for each of its pieces, if it has any
+                            piece = y + inside[low]
+                            mark = np.uint64(1) << np.uint64(piece & 63)
+                            if not load_acquire(pending, piece >> 6) & mark:
+                                atomic_or(pending, piece >> 6, mark)
+                            if peels:  # the more is pending in a block, the earlier is it; its group learns of every 16th
+                                bucket = atomic_add(buckets, low, -1)
+                                bucket = bucket - np.int32(1) if bucket & 15 == 15 else NONE
+                            elif bucket < load_acquire(buckets, low):
+                                atomic_min(buckets, low, bucket)
+                            if load_acquire(slots, low) >= 0:
+                                if bucket < load_acquire(held_group, low >> 6):
+                                    atomic_min(held_group, low >> 6, bucket)
+                            elif bucket < load_acquire(other_group, low >> 6):
+                                atomic_min(other_group, low >> 6, bucket)
+                            low += 1
+                            goes_on = low < inside.size and row_first[low] == y + 1 and inside[low] > inside[low - 1]
+                        if not has_second or y >= second_row:
+                            break
+                        y += second_row  # its in-list
+                counts[0] += end - begin
+                if load_acquire(seen, w) & bit:
+                    counts[1] += end - begin
+                else:
+                    atomic_or(seen, w, bit)
+        return again
+
+    run_block.__module__ = __name__
+    return run_block
+
+
+@nb.njit(nogil=True, cache=True)
+def next_level(rows: Any, agenda: Any, values: Any) -> Any:
+    """Go on to the next level at which a vertex is left, and remove those that have no more edges; returns whether there are any."""
+    value, left, level = values.value, values.left, np.int64(2**62)
+    for w in range(left.size):
+        word = left[w]
+        while word:
+            bit = word & (~word + np.uint64(1))
+            word ^= bit
+            own = np.int64(value[(w << 6) + np.int64(trailing_zeros(bit))])
+            if own <= values.bound[0]:
+                left[w] ^= bit
+            else:
+                level = min(level, own)
+    if level == 2**62:
+        return False
+    values.bound[0] = level
+    for w in range(left.size):
+        word = left[w]
+        while word:
+            bit = word & (~word + np.uint64(1))
+            word ^= bit
+            v = (w << 6) + np.int64(trailing_zeros(bit))
+            if value[v] == level:
+                left[w] ^= bit
+                values.parent[v] = values.num_removed[0]
+                values.num_removed[0] += 1
+                make_pending(rows, agenda, v, NONE)
+                if rows.second_row < rows.offset.size - 1:
+                    make_pending(rows, agenda, v + rows.second_row, NONE)
+    return True
 
 
 @nb.njit(nogil=True, cache=True)
@@ -48,11 +265,18 @@ def _itself(value: Any) -> Any:
     return value
 
 
-shortest_narrow = make_relaxing(_add_integers, _itself, maximise=False, most=np.int64(2**31 - 2), name="shortest_narrow")
+def _shortest(relax: Any, most: Any, name: str) -> Any:
+    return make_work(make_run_block(relax, _itself, maximise=False, most=most), None, name)
+
+
+shortest_narrow = _shortest(_add_integers, np.int64(2**31 - 2), "shortest_narrow")
 """Shortest paths with int32 distances."""
 
-shortest_wide = make_relaxing(_add_integers, _itself, maximise=False, most=np.int64(2**62), name="shortest_wide")
+shortest_wide = _shortest(_add_integers, np.int64(2**62), "shortest_wide")
 """Shortest paths with int64 distances."""
 
-shortest_float = make_relaxing(_add, _itself, maximise=False, most=None, name="shortest_float")
+shortest_float = _shortest(_add, None, "shortest_float")
 """Shortest paths with float64 distances."""
+
+peel = make_work(make_run_block(None, None, maximise=False, most=None), next_level, "peel")
+"""Core numbers."""

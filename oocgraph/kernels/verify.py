@@ -21,6 +21,10 @@ BEYOND_LIMIT = 5
 EDGE_SPAN = 6
 INDEX_RANGE = 7
 NOT_ASCENDING = 8
+RANK_RANGE = 9
+CORE_ORDER = 10
+CORE_TOO_LARGE = 11
+CORE_TOO_SMALL = 12
 
 
 @nb.njit(nogil=True, cache=True)
@@ -255,4 +259,46 @@ def check_roots(distance: Any, parent: Any, unreached: Any, none: Any, source: A
         while linked[v] == 3:
             linked[v] = 2
             v = np.int64(parent[v])
+    return VALID, -1
+
+
+@nb.njit(nogil=True, cache=True)
+def check_ranks(core_number: Any, rank: Any, by_rank: Any) -> Any:
+    """Check that ranks are all numbers once, and that core numbers ascend with them. `by_rank`, all -1, gets these in order.
+
+    Returns (rule, vertex).
+    """
+    for v in range(rank.size):
+        r = np.int64(rank[v])
+        if r < 0 or r >= rank.size or by_rank[r] >= 0 or core_number[v] < 0:
+            return RANK_RANGE, v
+        by_rank[r] = core_number[v]
+    for v in range(rank.size):
+        r = np.int64(rank[v])
+        if r > 0 and by_rank[r - 1] > by_rank[r]:
+            return CORE_ORDER, v
+    return VALID, -1
+
+
+@nb.njit(nogil=True, cache=True)
+def count_cores(
+    indptr: Any, first_row: int, first_edge: int, indices: Any, core_number: Any, rank: Any, counts: Any
+) -> None:  # fmt: skip
+    """Add up, for the rows of a block, the neighbours of no smaller core number, and those that were removed later: ``counts[0]``, [1]."""
+    for r in range(indptr.size - 1):
+        u = first_row + r
+        for k in range(max(indptr[r] - first_edge, 0), min(indptr[r + 1] - first_edge, indices.size)):
+            v = np.int64(indices[k])
+            counts[0, u] += core_number[v] >= core_number[u]
+            counts[1, u] += rank[v] > rank[u]
+
+
+@nb.njit(nogil=True, cache=True)
+def check_cores(core_number: Any, counts: Any) -> Any:
+    """Compare counts of neighbours with core numbers. Returns (rule, vertex)."""
+    for v in range(core_number.size):
+        if counts[0, v] < core_number[v]:
+            return CORE_TOO_LARGE, v
+        if counts[1, v] > core_number[v]:
+            return CORE_TOO_SMALL, v
     return VALID, -1
