@@ -20,6 +20,7 @@ from oocgraph.errors import (
     InputNotFoundError,
     MissingDependencyError,
     OocGraphError,
+    OperatorError,
     OutputError,
     OutputExistsError,
     PolicyError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.cores import core_numbers
+    from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
-    from oocgraph.results.paths import SSSPResult
+    from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -86,6 +88,9 @@ __all__ = [
     "InputNotFoundError",
     "MissingDependencyError",
     "OocGraphError",
+    "Operator",
+    "OperatorError",
+    "OperatorResult",
     "OutputError",
     "OutputExistsError",
     "PageRankResult",
@@ -119,6 +124,7 @@ __all__ = [
     "pagerank",
     "partition_graph",
     "plan_bfs",
+    "run",
     "spmv",
     "sssp",
     "verify_bfs",
@@ -136,6 +142,8 @@ _HOMES = {
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
     "ExportReport": "oocgraph.export.files",
+    "Operator": "oocgraph.algorithms.operators",
+    "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
     "PartialCOO": "oocgraph.sparse.partial",
     "PartialCSC": "oocgraph.sparse.partial",
@@ -162,6 +170,7 @@ _HOMES = {
     "pagerank": "oocgraph.algorithms.pagerank",
     "partition_graph": "oocgraph.algorithms.partition_graph",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
+    "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
     "verify_bfs": "oocgraph.verify",

@@ -63,6 +63,10 @@ class PolicyError(OocGraphError):
     """A partitioning policy cannot be compiled, raises, or answers with what is no partition; the message shows where."""
 
 
+class OperatorError(OocGraphError):
+    """An operator cannot be compiled, or makes values better along an edge; the message shows where."""
+
+
 class BudgetError(OocGraphError, MemoryError):
     """The memory budget is too small; the message gives the smallest one that works."""
 

@@ -125,6 +125,7 @@ CAPABILITIES = {
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(),
     "core_numbers": Capabilities(),
+    "run": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

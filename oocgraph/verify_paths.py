@@ -75,9 +75,9 @@ def verify_sssp(
     result.check_graph(store)
     ids = VertexIds(store)
     source = int(ids.vertices_of(result.source)[0])
-    if result.is_isolated != (source < 0):
+    if bool(result.isolated) != (source < 0):
         raise ValidationError(f"the source {result.source!r} has {'no' if source < 0 else 'an'} edge, and the result says otherwise")
-    distance, parent, indices = result.stored_distance, result.stored_parent, store.array("out/indices")
+    distance, parent, indices = result.stored_value, result.stored_parent, store.array("out/indices")
     if not distance.shape == parent.shape == (store.num_vertices,):
         raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_vertices} vertices")
     unreached = distance.dtype.type(np.inf if distance.dtype.kind == "f" else np.iinfo(distance.dtype).max)

@@ -196,7 +196,7 @@ def test_import_is_quick_and_light(code):
 def test_computing_in_process_imports_no_scheduler():
     """Of Dask only its configuration; the modules that speak to a cluster are imported when a client is given."""
     names = ", ".join(
-        f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "cores", "pagerank", "partition_graph", "spmv", "sssp")
+        f"oocgraph.algorithms.{name}" for name in ("bfs", "components", "cores", "operators", "pagerank", "partition_graph", "spmv", "sssp")
     )
     code = f"import sys, {names}; sys.exit('distributed' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -34,7 +34,8 @@ def test_parameters_are_few_and_keywords_after_the_second(name):
     found = list(parameters(name).values())
     assert len(found) <= MOST_PARAMETERS
     assert {one.kind for one in found} <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    assert all(one.kind == inspect.Parameter.KEYWORD_ONLY for one in found[2:])
+    required = 3 if name == "run" else 2  # a graph, an operator and where it begins
+    assert all(one.kind == inspect.Parameter.KEYWORD_ONLY for one in found[required:])
 
 
 def test_the_same_name_means_the_same_everywhere():
@@ -83,6 +84,7 @@ def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, t
     needed = {
         "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
+        "operator": None, "initial": {},
     }  # fmt: skip
     values = {
         "overwrite": "no", "transpose": 1, "keep_self_loops": "no", "directed": "yes", "seed": "a", "progress": "yes", "weight": ["w"],
@@ -92,7 +94,7 @@ def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, t
     for keyword in set(values) & set(parameters(name)):
         with pytest.raises(TypeError, match=rf"^{keyword} is .*; give "):
             FUNCTIONS[name](**{**given, keyword: values[keyword]})
-    with pytest.raises(TypeError, match=rf"^{name}\(\) is given 9 arguments by position, and takes [12]; give the others by name"):
+    with pytest.raises(TypeError, match=rf"^{name}\(\) is given 9 arguments by position, and takes [123]; give the others by name"):
         FUNCTIONS[name](*range(9))
     with pytest.raises(TypeError, match=rf"^{name}\(\) needs "):
         FUNCTIONS[name]()

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
+from oocgraph.algorithms.relaxing import checked_runtime
+from oocgraph.algorithms.runtimes import Runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.blocks import Schedule, Work, load_loop, new_values
@@ -101,9 +102,7 @@ def core_numbers(
     """
     asked = resources_of("core_numbers", resources, memory_budget=memory_budget, runtime=runtime)
     if runtime is not None:
-        check_runtime(runtime, graph)
-        if runtime.client is not None:
-            raise ArgumentError("core numbers are found in this process only, and the runtime is on a cluster; open one without client")
+        runtime = checked_runtime(runtime, graph, "core numbers are found")
         graph, asked = runtime.store, runtime.resources
     return find_cores(open_graph(graph), schedule, asked, progress=progress, runtime=runtime)
 
@@ -150,7 +149,8 @@ def find_cores(
                     for start, counts in degree_blocks(store, group):
                         degree[start : start + counts.size] += counts.astype(kind)
                 values, device = new_values(degree, rank, -1, num_left=n), device_bytes_read()
-                work = engine.run(relax.peel, values, [], schedule=SCHEDULES[schedule], slack=HELD_FIRST, progress=shown)
+                none = np.empty(0, np.int64), np.empty(0, np.int32)
+                work = engine.run(relax.peel, values, *none, schedule=SCHEDULES[schedule], slack=HELD_FIRST, progress=shown)
                 return _Found(degree, rank, engine.num_blocks, work, device_bytes_read() - device)
 
         found = opened.within(within)

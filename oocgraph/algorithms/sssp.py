@@ -13,37 +13,32 @@ not a vertex, so that a block that is in memory is used for as long as its prior
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
+from math import floor
 from time import perf_counter
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
+from oocgraph.algorithms.relaxing import Relaxed, Relaxing, checked_runtime, checked_schedule, widths
+from oocgraph.algorithms.runtimes import Runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import EdgeError, Schedule, Work, load_loop, new_values
-from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.engine.blocks import EdgeError, load_loop
+from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import OVERFLOW
-from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.paths import SSSPResult
-from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.scipy import weight_column
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array, Progress, ProgressOption, no_parent
-
-SAMPLED_WEIGHTS = 1 << 16
-"""Weights, of 16 places, that `delta` is chosen by."""
-
-WIDTHS = 32
-"""Buckets of the mean weight, on graphs with hubs or many edges. (Kronecker graph of scale 22, weights 1 .. 255, a quarter of the edges in
-memory: 1.3 to 1.5 times the edges are read with 32, 1.5 to 1.6 times with 16.)"""
+from oocgraph.types import ProgressOption
 
 
 @known_keywords
@@ -122,9 +117,7 @@ def sssp(
     """
     asked = resources_of("sssp", resources, memory_budget=memory_budget, runtime=runtime)
     if runtime is not None:
-        check_runtime(runtime, graph)
-        if runtime.client is not None:
-            raise ArgumentError("shortest paths run in this process only, and the runtime is on a cluster; open one without client")
+        runtime = checked_runtime(runtime, graph, "shortest paths are found")
         graph, asked = runtime.store, runtime.resources
     task = Task(source, weight, schedule, delta, target, distance_limit)
     return find_paths(open_graph(graph), task, asked, progress=progress, runtime=runtime)
@@ -145,103 +138,53 @@ def find_paths(
     store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> SSSPResult:  # fmt: skip
     """Find shortest paths; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
-    started, threads = perf_counter(), resources.num_threads
-    column = checked_task(store, task)
+    started, column = perf_counter(), checked_task(store, task)
     ids = VertexIds(store)
     source, target = (_number_of(ids, name, one) for name, one in (("source", task.source), ("target", task.target)))
     opened = Unopened(resources.limit_bytes, following_bytes) if runtime is None else opened_of(runtime, store, resources)
-    schedule: Schedule = "async" if task.schedule == "auto" else task.schedule  # type: ignore[assignment]
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
-        delta, slack = _widths(store, column)
-        loop, kind = _loop_of(store, column, wide=False)
-        load_loop(loop, kind, store, column)
-        search = _Search(opened, store, column, source, target, task.distance_limit, schedule, task.delta or delta, slack, threads, shown)
+        delta, slack = widths(store, column)
+        delta = task.delta or delta
+        relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
+        numbers = np.full(int(source >= 0), source)
+
+        def within(budget: Budget, loop: Any, unreached: Any) -> Relaxed:
+            zero = np.zeros(numbers.size, np.int32)
+            limit = 0 if source == target else task.distance_limit
+            bound = None if limit is None else limit if unreached.dtype.kind == "f" else min(int(unreached), floor(min(limit, 2.0**62)))
+            return relaxing.within(budget, loop, unreached, numbers, zero, zero, bound=bound, target=target)
+
         try:
-            try:
-                found = opened.within(lambda budget: search.within(budget, wide=False))
-            except EdgeError as error:
-                if error.why != OVERFLOW or kind.kind == "f":
-                    raise
-                load_loop(*_loop_of(store, column, wide=True), store, column)
-                found = opened.within(lambda budget: search.within(budget, wide=True))
+            for loop, unreached in _loops_of(store, column):
+                load_loop(loop, unreached.dtype, store, column)
+                try:
+                    found = opened.within(partial(within, loop=loop, unreached=unreached))
+                    break
+                except EdgeError as error:
+                    if error.why != OVERFLOW or unreached.dtype == np.int64:
+                        raise
         except EdgeError as error:
             raise _refusal(store, column, error) from None
+        fields = relaxing.fields_of(found, unreached, started, sampler, resources)
     return SSSPResult(
-        stored_distance=found.distance, stored_parent=found.parent, source=task.source, is_isolated=source < 0, weight=column,
-        schedule=schedule, delta=search.delta, slack=slack, target=task.target, distance_limit=task.distance_limit,
-        num_relaxed=found.work.num_followed, num_again=found.work.num_again, num_blocks=found.num_blocks,
-        num_blocks_read=found.work.num_read, seconds=found.work.seconds, bytes_requested=found.work.bytes_read,
-        bytes_read=max(found.work.bytes_read, found.device_bytes), ids=ids, edge_bytes=store.array("out/indices").length
-        * (store.index_dtype.itemsize + store.array(f"out/{column}").dtype.itemsize),
-        load_seconds=perf_counter() - started - found.work.seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=resources.limit_bytes,
+        **fields, ids=ids, source=task.source, isolated={} if source >= 0 else {task.source: 0}, delta=delta, target=task.target,
+        distance_limit=task.distance_limit,
     )  # fmt: skip
 
 
-class _Found(NamedTuple):
-    distance: Array
-    parent: Array
-    num_blocks: int
-    work: Work
-    device_bytes: int
-
-
-class _Search(NamedTuple):
-    opened: OpenedGraph | Unopened
-    store: CSRStore
-    column: str
-    source: int
-    target: int
-    distance_limit: float | None
-    schedule: Schedule
-    delta: float
-    slack: int
-    threads: int
-    progress: Progress
-
-    def within(self, budget: Budget, *, wide: bool) -> _Found:
-        """Search within a budget, with distances of 31 bits, or of 62."""
-        store = self.store
-        loop, kind = _loop_of(store, self.column, wide=wide)
-        vertex_bytes = store.num_vertices * (kind.itemsize + store.index_dtype.itemsize)
-        budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
-        with self.opened.blocks(store, self.column, budget, threads=self.threads, beside={"distances and parents": vertex_bytes}) as engine:
-            most = np.inf if kind.kind == "f" else np.iinfo(kind).max
-            distance = np.full(store.num_vertices, most, kind)
-            parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
-            values = new_values(distance, parent, most, target=self.target, scale=1 / self.delta)
-            if self.distance_limit is not None:
-                values.bound[0] = min(most, self.distance_limit if kind.kind == "f" else np.floor(min(self.distance_limit, float(2**62))))
-            device, pending = device_bytes_read(), []
-            if self.source >= 0:
-                values.value[self.source], values.parent[self.source] = 0, self.source
-                pending = [(self.source, 0)]
-            if self.source == self.target:
-                values.bound[0] = 0
-            work = engine.run(
-                loop, values, pending, schedule=self.schedule, slack=self.slack, progress=self.progress,
-                loads_all=self.target < 0 and self.distance_limit is None,
-            )  # fmt: skip
-            if self.target >= 0:
-                for start in range(0, store.num_vertices, 1 << 20):  # what was found on the way, perhaps not by a shortest path
-                    distance, parent = (array[start : start + (1 << 20)] for array in (values.value, values.parent))
-                    parent[distance > values.bound[0]] = no_parent(store.index_dtype)
-                    distance[distance > values.bound[0]] = most
-            return _Found(values.value, values.parent, engine.num_blocks, work, device_bytes_read() - device)
-
-
-def _loop_of(store: CSRStore, column: str, *, wide: bool) -> tuple[Callable[..., Any], np.dtype[Any]]:
-    """Return the loop for the weights of a column, and the dtype of distances."""
+def _loops_of(store: CSRStore, column: str) -> Iterator[tuple[Any, Any]]:
+    """Yield loops for the weights of a column, and the distance of vertices that are not reached: of 31 bits, then of 62; or floats."""
     if store.array(f"out/{column}").dtype.kind == "f":
-        return relax.shortest_float, np.dtype(np.float64)
-    return (relax.shortest_wide, np.dtype(np.int64)) if wide else (relax.shortest_narrow, np.dtype(np.int32))
+        yield relax.shortest_float, np.float64(np.inf)
+    else:
+        yield relax.shortest_narrow, np.int32(2**31 - 1)
+        yield relax.shortest_wide, np.int64(2**63 - 1)
 
 
 def checked_task(store: CSRStore, task: Task) -> str:
     """Refuse arguments that make no sense; return the column of the weights."""
-    schedules = ("auto", *get_args(Schedule))
-    if task.schedule not in schedules:
-        raise ArgumentError(f"schedule is {task.schedule!r}; it must be one of {', '.join(schedules)}")
+    checked_schedule(task.schedule)
     for name, value, least in (("delta", task.delta, "above 0"), ("distance_limit", task.distance_limit, "0 or more")):
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if value is not None and not (is_number and (value > 0 or (value == 0 and name == "distance_limit"))):
@@ -255,26 +198,12 @@ def checked_task(store: CSRStore, task: Task) -> str:
 
 
 def _number_of(ids: VertexIds, name: str, given: Any) -> int:
-    """Return the store number of a vertex; -1: it has no edges, or is not given."""
+    """Return the store number of a vertex; -1: it has no edges; -2: it is not given."""
     if given is None and name == "target":
-        return -1
+        return -2
     if isinstance(given, list | tuple | set | dict) or getattr(given, "ndim", 0) != 0:
         raise ArgumentError(f"{name} is {given!r}; give one vertex")
     return int(ids.vertices_of(given)[0])
-
-
-def _widths(store: CSRStore, column: str) -> tuple[float, int]:
-    """Choose the width of a bucket and the slack: by the weights, and by whether there are hubs or many edges."""
-    array = store.array(f"out/{column}")
-    step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
-    places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
-    sample = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])
-    mean, most = float(sample.mean()) if sample.size else 1.0, float(sample.max(initial=0.0))
-    degree, _ = store.degrees if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
-    mean_degree = array.length / max(1, store.num_vertices)
-    if mean_degree > 16 or int(degree.max(initial=0)) > 8 * mean_degree:
-        return (mean / WIDTHS or 1.0), 8
-    return (2 * most or 1.0), 2
 
 
 def _refusal(store: CSRStore, column: str, error: EdgeError) -> ArgumentError:

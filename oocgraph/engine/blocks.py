@@ -132,7 +132,7 @@ class BlockEngine(Closing):
         return self._held.weights.dtype
 
     def run(
-        self, work: Callable[..., Any], values: Values, pending: list[tuple[int, int]], *, schedule: Schedule, slack: int,
+        self, work: Callable[..., Any], values: Values, rows: Array, buckets: Array, *, schedule: Schedule, slack: int,
         loads_all: bool = True, progress: Progress = ignore_progress,
     ) -> Work:  # fmt: skip
         """Work until nothing is pending.
@@ -143,7 +143,7 @@ class BlockEngine(Closing):
             What `oocgraph.kernels.blocks.make_work` returns.
         values
             Changed in place.
-        pending
+        rows, buckets : (n,) int64, int32
             Rows that are pending at the beginning, with their buckets.
         schedule, slack
             Which block is next; see `Schedule` and `oocgraph.kernels.blocks.Rules`.
@@ -162,8 +162,7 @@ class BlockEngine(Closing):
         began = time.perf_counter()
         num_workers = self.threads + READERS
         agenda, rules = self._agenda(num_workers), self._rules(schedule, slack, loads_all)
-        for row, bucket in pending:
-            kernels.make_pending(self.rows, agenda, row, np.int32(bucket))
+        kernels.make_all_pending(self.rows, agenda, rows, buckets)
         counts = np.zeros((num_workers, 8), np.int64)
 
         def loop(worker: int) -> int:
@@ -318,7 +317,7 @@ def load_loop(work: Any, value_dtype: np.dtype[Any], store: CSRStore, column: st
         (work, (rows, held, files, values, agenda, Rules(0, 1, 1, False, False, False), 0, -1, -1, offset)),
         (kernels.place_rows, (offset, 0, rows, offset)),
         (kernels.finish_rows, (rows, offset)),
-        (kernels.make_pending, (rows, agenda, 0, np.int32(0))),
+        (kernels.make_all_pending, (rows, agenda, offset, small)),
         (kernels.read_blocks, (rows, files, held, agenda, offset, 0, offset)),
         (kernels.enter_blocks, (agenda, offset, 0)),
         (kernels.fail, (agenda, 0, 0, 0)),

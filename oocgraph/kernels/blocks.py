@@ -243,6 +243,13 @@ def make_pending(rows: Any, agenda: Any, v: Any, bucket: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
+def make_all_pending(rows: Any, agenda: Any, which: Any, buckets: Any) -> None:
+    """Make all pieces of some rows pending, before work begins."""
+    for i in range(which.size):
+        make_pending(rows, agenda, which[i], buckets[i])
+
+
+@nb.njit(nogil=True, cache=True)
 def _group_min(agenda: Any, group: Any, held: Any) -> Any:
     """Earliest bucket of the blocks of a group that nobody is busy with, and its block."""
     low, pick = NONE, -1

@@ -46,8 +46,9 @@ def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
 def _load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
     wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
     wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
-    # numba tells by this alone whether a signature is cached: its public way to ask is to compile
-    cold = [(kernel.py_func, signature) for kernel, signature in wanted if kernel._cache.load_overload(signature, kernel.targetctx) is None]
+    # numba tells by this alone whether a signature is cached: its public way to ask is to compile; without a cache that is all there is
+    kept = [(kernel, signature) for kernel, signature in wanted if kernel._cache.cache_path is not None]
+    cold = [(kernel.py_func, signature) for kernel, signature in kept if kernel._cache.load_overload(signature, kernel.targetctx) is None]
     if cold:
         question = pickle.dumps([(one.__module__, one.__name__, signature) for one, signature in cold])
         compile_elsewhere("oocgraph.kernels.load", question=question)

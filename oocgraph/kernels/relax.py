@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
+from numba.core import types
 
 from oocgraph.kernels.blocks import LAST, NONE, NOT_MONOTONE, OVERFLOW, fail, make_pending, make_work
 from oocgraph.kernels.intrinsics import (
@@ -32,6 +33,7 @@ from oocgraph.kernels.intrinsics import (
     store_release,
     trailing_zeros,
 )
+from oocgraph.kernels.policy import compile_function, is_compile_error
 from oocgraph.types import Array
 
 LOCKS = 1 << 16
@@ -280,3 +282,62 @@ shortest_float = _shortest(_add, None, "shortest_float")
 
 peel = make_work(make_run_block(None, None, maximise=False, most=None), next_level, "peel")
 """Core numbers."""
+
+
+class CompiledOperator(NamedTuple):
+    """What `compile_operator` returns.
+
+    Attributes
+    ----------
+    loop
+        What `make_work` returns.
+    buckets_of
+        ``buckets_of(values, scale)``: the buckets of values.
+    kind : numpy.dtype
+        Of values: that which was asked for, or float64 where `relax` returns such.
+    function, error : str or None
+        The function that cannot be compiled, and what numba says of it.
+    """
+
+    loop: Any
+    buckets_of: Any
+    kind: Any
+    function: str
+    error: str | None
+
+
+def compile_operator(relax: Any, priority: Any, kind: Any, weight: Any, *, maximise: bool) -> CompiledOperator:
+    """Compile the functions of an operator, for values and weights of these dtypes, and make their loop, which is not compiled yet."""
+    relax, priority = compile_function(relax), _itself if priority is None else compile_function(priority)
+    function = "relax"
+    try:
+        while True:
+            value = nb.from_dtype(kind)
+            signature = (value, nb.from_dtype(weight), value)
+            relax.compile(signature)
+            returned = relax.overloads[signature].signature.return_type
+            if not isinstance(returned, types.Integer | types.Boolean | types.Float):
+                return CompiledOperator(None, None, kind, function, f"it returns {returned}, not a number")
+            if isinstance(returned, types.Float) and kind.kind != "f":
+                kind = np.dtype(np.float64)
+                continue
+            break
+        function = "priority"
+        priority.compile((value,))
+        returned = priority.overloads[value,].signature.return_type
+        if priority is not _itself and not isinstance(returned, types.Integer | types.Boolean):
+            return CompiledOperator(None, None, kind, function, f"it returns {returned}, not an integer")
+        loop = make_work(make_run_block(relax, priority, maximise=maximise, most=None), None, None)
+    except Exception as error:
+        if not is_compile_error(error):
+            raise
+        return CompiledOperator(None, None, kind, function, str(error))
+
+    def buckets_of(values: Any, scale: Any) -> Any:
+        buckets = np.empty(values.size, np.int32)
+        for i in range(values.size):
+            rank = priority(values[i])
+            buckets[i] = _bucket(-rank if maximise else rank, scale)
+        return buckets
+
+    return CompiledOperator(loop, nb.njit(nogil=True)(buckets_of), kind, "", None)

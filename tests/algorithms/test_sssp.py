@@ -267,7 +267,7 @@ class TestVerification:
     @pytest.mark.parametrize("change", ["longer", "shorter", "parent", "unreached", "source", "circle"])
     def test_what_is_wrong_is_found(self, case, change):
         store, result = case
-        distance, parent = result.stored_distance.copy(), result.stored_parent.copy()
+        distance, parent = result.stored_value.copy(), result.stored_parent.copy()
         far = int(np.argmax(np.where(distance < 2**31 - 1, distance, -1)))
         source = int(np.flatnonzero(distance == 0)[0])
         if change == "longer":
@@ -283,7 +283,7 @@ class TestVerification:
         else:
             distance[:] = 0
             parent[source] = far
-        wrong = oocgraph.SSSPResult(**{**vars_of(result), "stored_distance": distance, "stored_parent": parent})
+        wrong = oocgraph.SSSPResult(**{**vars_of(result), "stored_value": distance, "stored_parent": parent})
         with pytest.raises(oocgraph.ValidationError):
             verify_sssp(store, wrong)
 

@@ -1,0 +1,168 @@
+"""Values handed on along edges, out of core: what shortest paths and operators of a user share.
+
+In: a graph, where values begin, a loop that hands them on (`oocgraph.kernels.relax`). Out: `Relaxed`, the values of all vertices and where
+each came from. Blocks of edges are worked on by priority, those in memory first (`oocgraph.engine.blocks`).
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from oocgraph.algorithms.runtimes import Runtime, check_runtime
+from oocgraph.engine.blocks import Schedule, Work, new_values
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError
+from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.resources import Resources
+from oocgraph.results.writer import writing_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, Progress, no_parent
+
+SAMPLED_WEIGHTS = 1 << 16
+"""Weights, of 16 places, that the width of a bucket is chosen by."""
+
+WIDTHS = 32
+"""Buckets of the mean weight, on graphs with hubs or many edges. (Kronecker graph of scale 22, weights 1 .. 255, a quarter of the edges in
+memory: 1.3 to 1.5 times the edges are read with 32, 1.5 to 1.6 times with 16.)"""
+
+
+class Relaxed(NamedTuple):
+    """What has come of it.
+
+    Attributes
+    ----------
+    value, parent : (num_vertices,)
+    num_blocks : int
+    work : Work
+    device_bytes : int
+        Read from devices by this process meanwhile.
+    """
+
+    value: Array
+    parent: Array
+    num_blocks: int
+    work: Work
+    device_bytes: int
+
+
+class Relaxing(NamedTuple):
+    """How values are handed on.
+
+    Attributes
+    ----------
+    opened : OpenedGraph or Unopened
+    store : CSRStore
+    column : str or None
+        Edge column of the weights; None: all are one.
+    schedule : Schedule
+    slack : int
+        See `oocgraph.kernels.blocks.Rules`.
+    scale : float
+        Buckets in a step of priority.
+    threads : int
+    progress : Progress
+    """
+
+    opened: OpenedGraph | Unopened
+    store: CSRStore
+    column: str | None
+    schedule: Schedule
+    slack: int
+    scale: float
+    threads: int
+    progress: Progress
+
+    def within(
+        self, budget: Budget, loop: Any, unreached: Any, numbers: Array, initial: Array, buckets: Array, *,
+        bound: Any = None, target: int = -1,
+    ) -> Relaxed:  # fmt: skip
+        """Hand values on within a budget until none gets better.
+
+        Parameters
+        ----------
+        budget
+            Charged first.
+        loop
+            What `oocgraph.kernels.blocks.make_work` returns.
+        unreached
+            A value of the dtype that is computed with: of vertices that no value has come to.
+        numbers, initial, buckets : (n,) int64, values, int32
+            Store numbers of the vertices that values begin at, the values, and their buckets.
+        bound
+            Values beyond it are not kept; None: any are.
+        target
+            Store number of a vertex: values beyond its own are not kept; -1: none.
+        """
+        store, kind = self.store, unreached.dtype
+        vertex_bytes = store.num_vertices * (kind.itemsize + store.index_dtype.itemsize)
+        budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
+        beside = {"values and parents": vertex_bytes, "initial values": 32 * numbers.size}
+        with self.opened.blocks(store, self.column, budget, threads=self.threads, beside=beside) as engine:
+            value = np.full(store.num_vertices, unreached, kind)
+            parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
+            values = new_values(value, parent, unreached if bound is None else bound, target=target, scale=self.scale)
+            value[numbers], parent[numbers] = initial, numbers
+            device = device_bytes_read()
+            work = engine.run(
+                loop, values, numbers, buckets, schedule=self.schedule, slack=self.slack, progress=self.progress,
+                loads_all=bound is None and target < 0,
+            )  # fmt: skip
+            if target >= 0:
+                for start in range(0, store.num_vertices, 1 << 20):  # what was found on the way, perhaps not by a shortest path
+                    values_here, parents = (array[start : start + (1 << 20)] for array in (value, parent))
+                    parents[values_here > values.bound[0]] = no_parent(store.index_dtype)
+                    values_here[values_here > values.bound[0]] = unreached
+            return Relaxed(value, parent, engine.num_blocks, work, device_bytes_read() - device)
+
+    def fields_of(self, found: Relaxed, unreached: Any, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
+        """Return arguments of `oocgraph.results.paths.PathsResult`."""
+        work, store = found.work, self.store
+        itemsize = store.index_dtype.itemsize + (store.array(f"out/{self.column}").dtype.itemsize if self.column else 0)
+        return {
+            "stored_value": found.value, "stored_parent": found.parent, "unreached": unreached, "weight": self.column,
+            "schedule": self.schedule, "slack": self.slack, "num_relaxed": work.num_followed, "num_again": work.num_again,
+            "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "bytes_requested": work.bytes_read,
+            "bytes_read": max(work.bytes_read, found.device_bytes), "edge_bytes": store.array("out/indices").length * itemsize,
+            "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
+            "memory_budget": resources.limit_bytes,
+        }  # fmt: skip
+
+
+def checked_schedule(schedule: Any) -> Schedule:
+    """Return the schedule that is meant."""
+    schedules = ("auto", *get_args(Schedule))
+    if schedule not in schedules:
+        raise ArgumentError(f"schedule is {schedule!r}; it must be one of {', '.join(schedules)}")
+    return "async" if schedule == "auto" else schedule
+
+
+def checked_runtime(runtime: Runtime, graph: Any, what: str) -> Runtime:
+    """Return a runtime that is in this process."""
+    check_runtime(runtime, graph)
+    if runtime.client is not None:
+        raise ArgumentError(f"{what} in this process only, and the runtime is on a cluster; open one without client")
+    return runtime
+
+
+def has_many_edges(store: CSRStore) -> bool:
+    """Whether a graph has hubs or many edges a vertex: whether most of it is near, as against roads."""
+    mean_degree = store.array("out/indices").length / max(1, store.num_vertices)
+    degree, _ = store.degrees if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
+    return mean_degree > 16 or int(degree.max(initial=0)) > 8 * mean_degree
+
+
+def widths(store: CSRStore, column: str | None) -> tuple[float, int]:
+    """Choose the width of a bucket and the slack: by the weights, and by whether there are hubs or many edges."""
+    many = has_many_edges(store)
+    if column is None:
+        return 1.0, 8 if many else 2
+    array = store.array(f"out/{column}")
+    step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
+    places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
+    sample = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])
+    if many:
+        return (float(sample.mean()) / WIDTHS if sample.any() else 1.0), 8
+    return 2 * float(sample.max(initial=0.0)) or 1.0, 2
