@@ -19,7 +19,8 @@ Progress = Callable[[str, int, int], None]
 ProgressOption = Progress | bool | None
 """What a public function takes as `progress`: a function to call, True for a bar, False or None for silence."""
 
-VertexOrder = Literal["degree", "original"]
+VertexOrder = Literal["degree", "locality", "original"]
+AskedOrder = Literal["auto", "degree", "locality", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
 Direction = Literal["auto", "push", "pull", "half", "alpha-beta"]
 Codec = Literal["none", "blosc", "zstd"]

@@ -23,7 +23,6 @@ import numpy as np
 from oocgraph.arguments import known_keywords
 from oocgraph.config import parse_bytes, settings
 from oocgraph.engine.in_process import open_in_process
-from oocgraph.engine.levels import search
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, format_bytes
 from oocgraph.partition.policies import DIMENSIONS, Dimension, grid_columns
@@ -263,5 +262,5 @@ def _source(store: CSRStore, source: Any) -> tuple[Any, int]:
 def _levels(store: CSRStore, vertex: int, following_bytes: int, progress: Progress) -> tuple[Array, int, int]:
     """Search: levels in store order, vertices reached, depth."""
     with open_in_process(store, Resources(device="cpu"), following_bytes=following_bytes, progress=progress) as runtime:
-        found = search(runtime, np.array([vertex]), progress=progress)
+        found = runtime.search(np.array([vertex]), progress=progress)
         return np.array(found.level), found.num_reached, found.depth

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, note, output_options, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import emit, note, output_options, progress_bars, tell_cold_kernels, vertex_order_option
 
 
 @click.command()
@@ -25,7 +25,7 @@ from oocgraph.commands.common import emit, note, output_options, progress_bars, 
     help="What becomes of repeated edges; drop means min when weighted, and min, max, sum and first mean drop when not.  [default: drop]",
 )
 @click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
-@click.option("--vertex-order", type=click.Choice(["degree", "original"]), default="degree", show_default=True, help="Order in the store.")
+@vertex_order_option
 @click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), default="none", show_default=True, help="Compression.")
 @output_options
 def build(source: str, out: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
@@ -45,9 +45,11 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
 
 def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
     """Build a store with progress bars; return the graph's attributes and the build's metrics as JSON fields."""
+    from oocgraph.config import settings
     from oocgraph.ingest.build import build_with_report
     from oocgraph.ingest.build_job import BuildOptions
 
+    chosen = BuildOptions(**{**options, "vertex_order": options.get("vertex_order") or settings().vertex_order})
     with progress_bars() as progress:
-        graph, report = build_with_report(source, out, BuildOptions(**options), progress)
+        graph, report = build_with_report(source, out, chosen, progress)
     return {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}

@@ -111,6 +111,15 @@ def output_options(command: Command) -> Command:
     return memory_option(threads_option(overwrite_option(json_option(command))))
 
 
+def vertex_order_option(command: Command) -> Command:
+    """Add ``--vertex-order``."""
+    return click.option(
+        "--vertex-order", type=click.Choice(["auto", "degree", "locality", "original"]),
+        help="Order in the store: degree, highest first; locality, neighbours together, for graphs without hubs; original, by id; auto: "
+        "locality where degrees are low and alike, else degree.  [default: the setting oocgraph.vertex-order]",
+    )(command)  # fmt: skip
+
+
 def check_size(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """Refuse a text that is no size (a callback of click)."""
     if value is not None:

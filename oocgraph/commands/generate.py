@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import Command, emit, output_options, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import Command, emit, output_options, progress_bars, tell_cold_kernels, vertex_order_option
 
 if TYPE_CHECKING:
     from oocgraph.ingest.generators.generated import GeneratedEdges
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _destination_options(command: Command) -> Command:
     edges = click.option("--edges", metavar="FILE", help="Write the raw edge list (.parquet or .npy) instead of a store.")
     weights = click.option("--weights", metavar="LOW:HIGH", callback=_range, help="Give edges integer weights, such as 1:255.")
-    return click.argument("out", metavar="[OUT.zarr]", required=False)(weights(edges(output_options(command))))
+    return click.argument("out", metavar="[OUT.zarr]", required=False)(weights(edges(vertex_order_option(output_options(command)))))
 
 
 def _range(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
@@ -73,8 +73,9 @@ def grid(rows: int, columns: int, keep: float, shuffle: bool, seed: int, weights
 
 
 def _write(
-    source: GeneratedEdges, *, out: str | None, edges: str | None, memory: str | None, threads: int | None, overwrite: bool, as_json: bool
-) -> None:
+    source: GeneratedEdges, *, out: str | None, edges: str | None, memory: str | None, threads: int | None, vertex_order: str | None,
+    overwrite: bool, as_json: bool,
+) -> None:  # fmt: skip
     if (out is None) == (edges is None):
         raise click.UsageError("give either OUT.zarr or --edges FILE")
     if edges is not None:
@@ -83,7 +84,7 @@ def _write(
     from oocgraph.commands.build import build_store
 
     tell_cold_kernels("generate", "build")
-    fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite)
+    fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite, vertex_order=vertex_order)
     emit(fields, as_json=as_json, title=f"{out}: {source.description}")
 
 

@@ -24,7 +24,7 @@ from oocgraph.kernels.rows import no_files
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.rows import BLOCK_ROWS, damaged_rows, offset_blocks
+from oocgraph.store.rows import damaged_rows, offset_blocks
 from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -34,6 +34,9 @@ entries took 1.1 and 1.3 times as long."""
 
 READERS = 8
 """Threads beyond those that compute, which read meanwhile; 4 and 16 took as long (Kronecker graph of scale 22, a quarter of it held)."""
+
+PLACED_ROWS = 1 << 16
+"""Rows whose beginnings are read at once."""
 
 POLL_SECONDS = 0.1
 """How often progress is reported."""
@@ -229,7 +232,7 @@ class BlockEngine(Closing):
         with budget.all_or_none():
             for name, num_bytes in beside.items():
                 budget.reserve(name, num_bytes)
-            budget.reserve("rows", 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (BLOCK_ROWS + 1))
+            budget.reserve("rows", 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (PLACED_ROWS + 1))
             budget.reserve("what is pending", 2 * ((n + blocks) // 8 + 8) + 9 * blocks + LOCKS)
             budget.reserve("checksums", sum(checksum_bytes(array) for array in self._all_arrays()))
             decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._all_arrays())
@@ -310,7 +313,7 @@ def load_loop(work: Any, value_dtype: np.dtype[Any], store: CSRStore, column: st
     index, offset, words, small = np.empty(0, store.index_dtype), np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int32)
     weights = np.empty(0, np.uint8 if column is None else store.array(f"out/{column}").dtype.newbyteorder("="))
     value, locks, none = np.empty(0, value_dtype), np.empty(0, np.uint8), no_files(0)
-    rows = BlockRows(np.empty(0, np.uint16), offset, offset, np.empty(0, np.uint32), 0, SHIFT, 0, 0)
+    rows = kernels.empty_rows(SHIFT)
     agenda = Agenda(words, words, small, small, small, small, small, offset, locks, small, offset)
     files, held, values = BlockFiles(none, none, none), Held(index, weights), Values(value, index, locks, value, 0, 1.0, words, offset)
     load_kernels([
@@ -378,12 +381,12 @@ def _row_begins(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
     """Iterate over where rows begin: the first row of a block, and (n,) int64; the last block has the end of all rows, too."""
     if store.attributes.vertex_order == "degree" and store.pull_group == group:  # known from the degrees
         lookup = sorted_lookup(store)
-        for first in range(0, store.num_vertices + 1, BLOCK_ROWS):
-            rows = np.arange(first, min(store.num_vertices + 1, first + BLOCK_ROWS))
+        for first in range(0, store.num_vertices + 1, PLACED_ROWS):
+            rows = np.arange(first, min(store.num_vertices + 1, first + PLACED_ROWS))
             c = np.searchsorted(lookup.first, rows, side="right") - 1
             yield first, lookup.edge[c] + (rows - lookup.first[c]) * lookup.value[c]
         return
-    for first, begins in offset_blocks(store, group):
+    for first, begins in offset_blocks(store, group, PLACED_ROWS):
         is_last = first + begins.size - 1 == store.num_vertices
         yield first, begins if is_last else begins[:-1]
     if not store.num_vertices:

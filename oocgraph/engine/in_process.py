@@ -12,6 +12,7 @@ from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 
 if TYPE_CHECKING:
+    from oocgraph.engine.block_runtime import BlockRuntime
     from oocgraph.engine.device import DeviceRuntime
     from oocgraph.engine.local import LocalRuntime
 
@@ -20,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 def open_in_process(
     store: CSRStore, resources: Resources, *, device: Device | None = None, **options: Any
-) -> LocalRuntime | DeviceRuntime:  # fmt: skip
-    """Load a graph for many searches, on the device that the resources name.
+) -> LocalRuntime | BlockRuntime | DeviceRuntime:  # fmt: skip
+    """Load a graph for many searches, on the device that the resources name; in locality order, and larger than memory, by blocks.
 
     Parameters
     ----------
@@ -60,4 +61,8 @@ def open_in_process(
         raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
     from oocgraph.engine.local import LocalRuntime
 
+    if store.attributes.vertex_order == "locality" and not LocalRuntime.holds_all(store, **options):
+        from oocgraph.engine.block_runtime import BlockRuntime
+
+        return BlockRuntime.open(store, **options)
     return LocalRuntime.open(store, **options)

@@ -18,6 +18,7 @@ from oocgraph.engine.cpu_engine import BUFFER_BYTES, Engine
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
 from oocgraph.engine.whole import WholeGraph
+from oocgraph.errors import BudgetError
 from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.plan.direction import Choice
@@ -27,7 +28,7 @@ from oocgraph.results.search import Iteration
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.subgraph.extract import slice_cuts
-from oocgraph.types import Array, ProgressOption
+from oocgraph.types import Array, ProgressOption, ignore_progress
 
 
 class LocalRuntime(WholeGraph, Engine):
@@ -101,6 +102,24 @@ class LocalRuntime(WholeGraph, Engine):
             max_planes=max_planes,
             knobs=knobs,
         )
+
+    @classmethod
+    def holds_all(
+        cls, store: CSRStore, *, memory_budget: str | int | None = None, threads: int | None = None, io_threads: int | None = None,
+        max_planes: int | None = None, **_: Any,
+    ) -> bool:  # fmt: skip
+        """Whether a budget holds all edges, as of now; arguments as of `open`."""
+        knobs = settings()
+        load_libraries(store)
+        warm.load_search_kernels(store.attributes.index_dtype, ignore_progress)
+        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
+        loading = Loading(threads or knobs.threads, io_threads or knobs.io_threads, BUFFER_BYTES, max_planes)
+        plan = ShardPlan(store, None, 0, loading)
+        try:
+            residency = plan.residency(available_bytes=budget.available_bytes, limit_bytes=budget.limit_bytes)
+        except BudgetError:
+            return False
+        return residency.num_resident == plan.sizes().num_edges
 
     @property
     def memory_budget(self) -> int:

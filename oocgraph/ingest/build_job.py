@@ -21,7 +21,7 @@ from oocgraph.ingest.payload import Payload
 from oocgraph.ingest.sources.source import Request
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, Progress, VertexOrder
+from oocgraph.types import AskedOrder, Codec, Duplicates, Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -77,7 +77,7 @@ class BuildOptions(Request):
     directed: bool | None = None
     duplicates: Duplicates | None = None
     keep_self_loops: bool = False
-    vertex_order: VertexOrder = "degree"
+    vertex_order: AskedOrder = "degree"
     memory_budget: str | int | None = None
     codec: Codec = "none"
     overwrite: bool = False
@@ -86,7 +86,7 @@ class BuildOptions(Request):
     def __post_init__(self) -> None:
         Request.__post_init__(self)
         check_threads(self.threads)
-        for name, kind in (("duplicates", Duplicates), ("vertex_order", VertexOrder), ("codec", Codec)):
+        for name, kind in (("duplicates", Duplicates), ("vertex_order", AskedOrder), ("codec", Codec)):
             chosen, known = getattr(self, name), get_args(kind)
             if chosen not in known and (chosen is not None or name != "duplicates"):
                 raise ArgumentError(f"{name} is {chosen!r}; it must be one of {', '.join(known)}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from oocgraph.ingest.dedupe import clean_edges
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.ids import Ids, range_ids
 from oocgraph.ingest.payload import DuplicateRows
-from oocgraph.ingest.ranks import degree_classes, ranked_blocks
+from oocgraph.ingest.ranks import chosen_order, degree_classes, ranked_blocks
 from oocgraph.ingest.read_edges import ColumnReader, key_bits, read_edges
 from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
 from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
 from oocgraph.store.layout import GraphAttributes, plane_group
-from oocgraph.types import Array, index_dtype
+from oocgraph.types import Array, VertexOrder, index_dtype
 
 SYNC = "sync"
 """Phase in which the store, which is complete, is forced to disk: its time is the disk's."""
@@ -48,6 +48,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
         num_edges = clean.num_edges
     with job.phase("number vertices"):
         classes = degree_classes(clean)
+        job = replace(job, options=replace(job.options, vertex_order=chosen_order(clean, classes, job)))
         num_vertices, by_degree = classes.num_vertices, job.options.vertex_order == "degree"
         kind = (IntegerIds if edges.id_kind == "int64" else TextIds)(job, num_vertices)
         blocks = ranked_blocks(clean, classes, job, all_used=ids.all_used, extra=_extra(edges, ids))
@@ -74,7 +75,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
             directed=job.directed,
             weighted=job.payload.weight is not None,
             duplicates=job.payload.duplicates,
-            vertex_order=job.options.vertex_order,
+            vertex_order=cast(VertexOrder, job.options.vertex_order),
             index_dtype=index_dtype(num_vertices).name,
             id_kind=edges.id_kind,
             implied_ids=ids.implied,

@@ -15,12 +15,16 @@ import numpy as np
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.kernels.build import assign_ranks
+from oocgraph.ingest.locality import has_room, rank_by_locality
+from oocgraph.kernels.build import NO_RANK, assign_ranks
 from oocgraph.store.layout import MAX_PLANES, num_planes_for
-from oocgraph.types import Array
+from oocgraph.types import Array, AskedOrder
 
 SMALL_DEGREES = 1 << 16
 """Degrees below this find their class in a table (512 KiB), others by bisection."""
+
+MOST_MEAN_DEGREE, MOST_UNEVEN = 16, 8
+"""Mean degree, and largest degree by the mean, to which ``auto`` orders vertices by locality."""
 
 BLOCK = 1 << 18
 """Vertices handled at a time."""
@@ -116,6 +120,16 @@ def degree_classes(clean: CleanEdges) -> DegreeClasses:
     return DegreeClasses(value, np.append(0, np.cumsum(counts)), np.append(0, np.cumsum(counts * value)))
 
 
+def chosen_order(clean: CleanEdges, classes: DegreeClasses, job: Job) -> AskedOrder:
+    """Return the order that is asked for; of ``auto``, locality where degrees are low and alike and there is room, else degree."""
+    asked = job.options.vertex_order
+    if asked != "auto":
+        return asked
+    mean = classes.num_entries / max(1, classes.num_vertices)
+    is_even = classes.num_vertices > 0 and mean <= MOST_MEAN_DEGREE and int(classes.value[0]) <= MOST_UNEVEN * mean
+    return "locality" if is_even and has_room(clean.degree.length, job) else "degree"
+
+
 def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_used: bool, extra: Array) -> Iterator[RankBlock]:
     """Replace degrees by ranks, block by block, in ascending order of ids.
 
@@ -129,14 +143,18 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_us
     next_rank = classes.first_vertex[:-1][::-1].copy()
     if job.options.vertex_order == "original":
         class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
-    loops = _Ascending(clean.loops)
-    for start, degree, used in _blocks(clean):
+    loops, is_ranked = _Ascending(clean.loops), job.options.vertex_order == "locality"
+    if is_ranked:
+        rank_by_locality(clean, job)
+    for start, degree, has_edge in _blocks(clean):
+        used = degree != NO_RANK if is_ranked else has_edge
         present = np.ones(used.size, bool) if all_used else used.copy()
         present[loops.below(start + used.size) - start] = True
         present[extra[slice(*np.searchsorted(extra, [start, start + used.size]))] - start] = True
         rank = degree if clean.degree.resident is not None else np.empty_like(degree)
-        assign_ranks(degree, used, class_of_small, large, num_small, next_rank, rank)
-        clean.degree.write(start, rank)
+        if not is_ranked:
+            assign_ranks(degree, used, class_of_small, large, num_small, next_rank, rank)
+            clean.degree.write(start, rank)
         yield RankBlock(start, rank, used, present)
 
 

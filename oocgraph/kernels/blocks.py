@@ -173,6 +173,11 @@ class Rules(NamedTuple):
     loads_all: bool
 
 
+def empty_rows(shift: int = 0) -> BlockRows:
+    """Return where no rows are: for the types."""
+    return BlockRows(np.empty(0, np.uint16), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint32), 0, shift, 0, 0)
+
+
 @nb.njit(nogil=True, cache=True)
 def place_rows(indptr: Any, first_row: Any, rows: Any, at: Any) -> Any:
     """Enter the rows that begin at `indptr`; returns whether each begins where the one in front of it does or later, and not behind all.
@@ -228,6 +233,27 @@ def row_range(rows: Any, v: Any) -> Any:
     if v + 1 == rows.offset.size - 1:
         return begin, rows.num_entries
     return begin, (_block_of(v + 1, rows.first, rows.table) << rows.shift) + rows.offset[v + 1]
+
+
+@nb.njit(nogil=True, cache=True)
+def count_reached(rows: Any, value: Any, unreached: Any) -> Any:
+    """Count the vertices that have a value, and their entries, and find the largest; the others get -1."""
+    num_reached, num_entries, largest, b = 0, 0, 0, 0
+    offset, first, shift = rows.offset, rows.first, rows.shift
+    for v in range(value.size):
+        while b + 1 < first.size and first[b + 1] <= v:  # the block that the row begins in
+            b += 1
+        if value[v] == unreached:
+            value[v] = -1
+            continue
+        last = b
+        while last + 1 < first.size and first[last + 1] <= v + 1:
+            last += 1
+        end = rows.num_entries if v + 2 == offset.size else (last << shift) + offset[v + 1]
+        num_reached += 1
+        num_entries += end - ((b << shift) + offset[v])
+        largest = max(largest, np.int64(value[v]))
+    return num_reached, num_entries, largest
 
 
 @nb.njit(nogil=True, cache=True)

@@ -263,6 +263,11 @@ def _add_integers(value: Any, weight: Any, old: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def _next(value: Any, weight: Any, old: Any) -> Any:
+    return value + 1
+
+
+@nb.njit(nogil=True, cache=True)
 def _itself(value: Any) -> Any:
     return value
 
@@ -279,6 +284,9 @@ shortest_wide = _shortest(_add_integers, np.int64(2**62), "shortest_wide")
 
 shortest_float = _shortest(_add, None, "shortest_float")
 """Shortest paths with float64 distances."""
+
+levels = _shortest(_next, None, "levels")
+"""Levels of a breadth-first search, int32."""
 
 peel = make_work(make_run_block(None, None, maximise=False, most=None), next_level, "peel")
 """Core numbers."""
