@@ -19,9 +19,11 @@ from oocgraph.bench.peers import Peer, open_peers
 from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.config import settings
+from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import OocGraphError
 from oocgraph.memory import PeakSampler
+from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.input_order import input_positions
 from oocgraph.types import PAGE_BYTES, Array, Direction, Progress
@@ -123,7 +125,9 @@ def _search_all(
 
     The runtime and its memory are gone when this function returns.
     """
-    with kind.open(store, progress=progress, **limits) as runtime:
+    is_usual = kind is LocalRuntime
+    opened: Any = open_in_process(store, Resources(**limits, device="cpu"), progress=progress) if is_usual else kind.open(store, **limits)
+    with opened as runtime:
 
         def search(number: int) -> None:
             result = bfs(store, sources[number], runtime=runtime, direction=direction)

@@ -91,6 +91,46 @@ def graphblas_bfs(matrix: Any, *, threads: int, **_: Any) -> Library:
     return Library(search, lambda levels: int(levels.nvals))
 
 
+def scipy_sssp(matrix: Any, **_: Any) -> Library:
+    """SciPy's ``dijkstra``: one thread."""
+    from scipy.sparse.csgraph import dijkstra
+
+    matrix = matrix.astype(np.float64)
+    return Library(lambda source: dijkstra(matrix, indices=source), lambda distance: int(np.isfinite(distance).sum()))
+
+
+def networkit_sssp(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``Dijkstra``, distances only: one thread."""
+    import networkit
+
+    networkit.setNumberOfThreads(threads)
+    ends = _edges(matrix, directed=directed)
+    weights = np.asarray(matrix[ends[0], ends[1]], np.float64).ravel()
+    graph = networkit.GraphFromCoo(
+        (weights, tuple(one.astype(np.int64) for one in ends)), n=matrix.shape[0], weighted=True, directed=directed
+    )
+
+    def search(source: int) -> Any:
+        run = networkit.distance.Dijkstra(graph, source, storePaths=False)
+        run.run()
+        return run
+
+    unreached = np.finfo(np.float64).max
+    return Library(search, lambda run: int((np.asarray(run.getDistances(asarray=True)) < unreached).sum()))
+
+
+def networkit_core(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``CoreDecomposition``."""
+    import networkit
+
+    if directed:
+        raise OocGraphError("--peer networkit finds core numbers of undirected graphs, and this graph is directed")
+    networkit.setNumberOfThreads(threads)
+    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=False))
+    graph = networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=False)
+    return Library(lambda _number: networkit.centrality.CoreDecomposition(graph).run())
+
+
 def scipy_components(matrix: Any, *, directed: bool, **_: Any) -> Library:
     """SciPy's ``connected_components``: one thread."""
     from scipy.sparse.csgraph import connected_components
@@ -157,6 +197,8 @@ def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
 LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
     "bfs": {"scipy": scipy_bfs, "networkit": networkit_bfs, "igraph": igraph_bfs, "graphblas": graphblas_bfs},
     "components": {"scipy": scipy_components},
+    "core": {"networkit": networkit_core},
+    "sssp": {"scipy": scipy_sssp, "networkit": networkit_sssp},
     "pagerank": {"scipy": scipy_pagerank, "networkx": networkx_pagerank},
     "partition": {"pymetis": pymetis_partition},
 }

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from oocgraph.bench.child import Child
 from oocgraph.bench.libraries import LIBRARIES
@@ -84,11 +84,17 @@ class GapbsProgram:
         Behind the graph's file; ``{}`` stands for the number of the run.
     counted
         Matches the number of vertices reached, or of components, as its group; without a group, each iteration.
+    choices
+        Further arguments, of which each makes a peer of its own.
+    suffix
+        Of the graph's file.
     """
 
     name: str
     arguments: str
     counted: re.Pattern[str]
+    choices: tuple[str, ...] = ("",)
+    suffix: str = ".sg"
 
     def count(self, output: str) -> int | None:
         """Return what a run counts; None if it says nothing of it."""
@@ -101,6 +107,13 @@ class GapbsProgram:
 GAPBS_PROGRAMS = {
     "bfs": GapbsProgram("bfs", "-r {} -n 3 -a", re.compile(r"^BFS Tree has ([0-9]+) nodes", re.MULTILINE)),
     "components": GapbsProgram("cc", "-n 3 -a", re.compile(r"^There are ([0-9]+) components", re.MULTILINE)),
+    "sssp": GapbsProgram(
+        "sssp",
+        "-r {} -n 3 -a",
+        re.compile(r"^SSSP Tree reaches ([0-9]+) nodes", re.MULTILINE),
+        tuple(f"-d {delta}" for delta in (1, 2, 8, 32, 128)),
+        ".wsg",
+    ),
     "pagerank": GapbsProgram("pr", "-n 1 -i {} -t 0 -l", re.compile(r"^\s*[0-9]+\s+[0-9.eE+-]+\s*$", re.MULTILINE)),
 }
 """Programs by algorithm. What has no iterations is made three times, and the median counts; of iterations each one's number and change are
@@ -112,9 +125,9 @@ _TRIAL = re.compile(r"^Trial Time:\s+([0-9.eE+-]+)", re.MULTILINE)
 class GapbsPeer:
     """A program of GAPBS, started for each run on a ``.sg`` file; its time is the median of the trials that it reports."""
 
-    def __init__(self, algorithm: str, path: Path, graph_file: Path, threads: int, *, name: str | None = None) -> None:
+    def __init__(self, algorithm: str, path: Path, graph_file: Path, threads: int, *, name: str | None = None, more: str = "") -> None:
         self.name, self.peak_bytes = name or f"gapbs:{path}", 0
-        self._program, self._start = GAPBS_PROGRAMS[algorithm], [str(path), "-f", str(graph_file)]
+        self._program, self._start = GAPBS_PROGRAMS[algorithm], [str(path), "-f", str(graph_file), *more.split()]
         self._environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
 
     def run(self, number: int) -> PeerRun:
@@ -140,19 +153,23 @@ class GapbsPeer:
 
 
 @contextmanager
-def open_peers(algorithm: str, spec: str | None, store: CSRStore, *, threads: int, folder: Path) -> Iterator[list[Peer]]:
+def open_peers(
+    algorithm: str, spec: str | None, store: CSRStore, *, threads: int, folder: Path, optional: bool = False
+) -> Iterator[list[Peer]]:
     """Yield the peers that `spec` names, with the graph loaded; of GAPBS a second one on the degree-ordered graph, if the store is that.
 
     Parameters
     ----------
     algorithm
-        ``bfs``, ``components``, ``pagerank`` or ``partition``.
+        ``bfs``, ``components``, ``core``, ``pagerank``, ``partition`` or ``sssp``.
     spec
         A name in `LIBRARIES`, ``gapbs:PATH``, or None.
     threads
         Threads that the peer may use, if it uses several.
     folder
         Where exported graphs go; the caller removes it.
+    optional
+        Whether there is no peer where it does not have this algorithm.
 
     Raises
     ------
@@ -160,7 +177,8 @@ def open_peers(algorithm: str, spec: str | None, store: CSRStore, *, threads: in
         No such peer, or it cannot load the graph.
     """
     program = GAPBS_PROGRAMS.get(algorithm)
-    if spec is None:
+    has_it = spec in LIBRARIES[algorithm] or (program is not None and str(spec).startswith("gapbs:"))
+    if spec is None or (optional and not has_it and (spec.startswith("gapbs:") or any(spec in known for known in LIBRARIES.values()))):
         yield []
     elif spec in LIBRARIES[algorithm]:
         with LibraryPeer(algorithm, spec, store, threads) as peer:
@@ -181,6 +199,12 @@ def _gapbs_peers(algorithm: str, path: Path, store: CSRStore, threads: int, fold
     """Export the graph, in input order and in degree order if it has one; return a peer on each."""
     from oocgraph.export.files import export_graph
 
+    suffix, choices = GAPBS_PROGRAMS[algorithm].suffix, GAPBS_PROGRAMS[algorithm].choices
+    if choices[1:]:  # on the faster of both orders alone
+        order: Literal["input", "store"] = "store" if store.attributes.vertex_order == "degree" else "input"
+        file = folder / f"{order}{suffix}"
+        export_graph(store, file, order=order, resources=Resources(threads=threads))
+        return [GapbsPeer(algorithm, path, file, threads, name=f"gapbs:{path} {choice}", more=choice) for choice in choices]
     export_graph(store, folder / "input.sg", resources=Resources(threads=threads))
     peers: list[Peer] = [GapbsPeer(algorithm, path, folder / "input.sg", threads)]
     if store.attributes.vertex_order == "degree":

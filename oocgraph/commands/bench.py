@@ -22,6 +22,7 @@ from oocgraph.commands.bench_options import (
 from oocgraph.commands.bench_pagerank import bench_pagerank
 from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_plan import bench_plan
+from oocgraph.commands.bench_schedule import bench_schedule
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.clusters import Place, place_options
 from oocgraph.commands.common import check_size, json_option, memory_option, progress_bars, threads_option
@@ -40,6 +41,7 @@ bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_partition)
 bench.add_command(bench_plan)
+bench.add_command(bench_schedule)
 
 
 @bench.command("bfs")

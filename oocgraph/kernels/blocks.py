@@ -32,7 +32,7 @@ from oocgraph.kernels.intrinsics import (
     store_release,
     usleep,
 )
-from oocgraph.kernels.kept import kept
+from oocgraph.kernels.kept import kept, named
 from oocgraph.kernels.rows import read_pages
 from oocgraph.types import Array
 
@@ -555,7 +555,7 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
         ``work(rows, held, files, values, agenda, rules, worker, block, slot, counts) -> (code, block, slot)``. `block` has been read to
         `slot`, or is -1. `counts`, (6,) int64, gets what `run_block` counts, blocks worked on, waits, blocks read, and their bytes.
     """
-    run = nb.njit(nogil=True)(run_block)
+    run = nb.njit(nogil=True)(named(run_block, run_block.__module__, name and f"{name}_block"))
 
     def work(
         rows: Any, held: Any, files: Any, values: Any, agenda: Any, rules: Any, worker: Any, block: Any, slot: Any, counts: Any,

@@ -23,10 +23,20 @@ class KeyedCache(FunctionCache):  # type: ignore[misc]
         return signature, codegen.magic_tuple(), self._key
 
 
-def kept(function: Any, module: str, name: str | None) -> Any:
-    """Return a closure compiled; kept on disk where it has a name in a module, until one of the package's kernels changes."""
+def named(function: Any, module: str, name: str | None) -> Any:
+    """Give a closure a name of its own, if it has one.
+
+    Compiled code finds functions by their names and the types of their arguments. Of two closures that were compiled in other processes
+    under one name, and are loaded from the cache on disk, one would be called for both.
+    """
     if name is not None:
         function.__module__, function.__name__, function.__qualname__ = module, name, name
+    return function
+
+
+def kept(function: Any, module: str, name: str | None) -> Any:
+    """Return a closure compiled; kept on disk where it has a name in a module, until one of the package's kernels changes."""
+    named(function, module, name)
     compiled = nb.njit(nogil=True)(function)
     if name is not None:
         folder = Path(__file__).parent

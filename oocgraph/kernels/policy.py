@@ -27,7 +27,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from oocgraph.kernels.borrowed import borrowed, borrowed_to_read
-from oocgraph.kernels.kept import KeyedCache, stamps
+from oocgraph.kernels.kept import KeyedCache, named, stamps
 from oocgraph.kernels.prop import Prop
 
 
@@ -109,11 +109,13 @@ def make_loops(
 
     if not compiled:
         return assign_masters, edge_owners
-    loops = nb.njit(nogil=True)(assign_masters), nb.njit(nogil=True)(edge_owners)
-    for loop, key, number in zip(loops, keys, (num_master_arguments, num_owner_arguments), strict=True):
+    loops = []
+    for function, key, number in zip((assign_masters, edge_owners), keys, (num_master_arguments, num_owner_arguments), strict=True):
+        loop = nb.njit(nogil=True)(named(function, __name__, key and f"{function.__name__}_{key[:16]}_{number}"))
         if key is not None:
             loop._cache = KeyedCache(loop.py_func, f"{key} {number} {_stamps()}")
-    return loops
+        loops.append(loop)
+    return loops[0], loops[1]
 
 
 @cache

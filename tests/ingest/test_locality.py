@@ -133,6 +133,14 @@ class TestSearchesByBlocks:
                 assert "by blocks of edges" in found.iterations[0].reason
 
     @pytest.mark.usefixtures("by_blocks")
+    def test_loops_of_the_same_types_are_not_taken_for_each_other(self, streets):
+        """Weights of one byte, and none: two loops that may come from the cache on disk, compiled by other processes."""
+        source = int(streets[0].ids_of(0)[0])
+        for _ in range(2):
+            oocgraph.verify_bfs(streets[0], oocgraph.bfs(streets[0], source))
+            oocgraph.verify_sssp(streets[0], oocgraph.sssp(streets[0], source))
+
+    @pytest.mark.usefixtures("by_blocks")
     def test_directed_graphs_opened_graphs_and_directions(self, tmp_path):
         rng = np.random.default_rng(2)
         edges = tuple(rng.integers(0, 2000, (2, 5000)))
