@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime, check_runtime
-from oocgraph.engine.blocks import Schedule, Work, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, Schedule, Work, new_values
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
@@ -156,13 +156,12 @@ def has_many_edges(store: CSRStore) -> bool:
 
 def widths(store: CSRStore, column: str | None) -> tuple[float, int]:
     """Choose the width of a bucket and the slack: by the weights, and by whether there are hubs or many edges."""
-    many = has_many_edges(store)
     if column is None:
-        return 1.0, 8 if many else 2
+        return 1.0, LEVEL_SLACK
     array = store.array(f"out/{column}")
     step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
     places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
     sample = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])
-    if many:
+    if has_many_edges(store):
         return (float(sample.mean()) / WIDTHS if sample.any() else 1.0), 8
     return 2 * float(sample.max(initial=0.0)) or 1.0, 2

@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.engine.blocks import BlockEngine, load_loop, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, BlockEngine, load_loop, new_values
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import ArgumentError
@@ -28,10 +28,6 @@ from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.libraries import load_libraries
 from oocgraph.types import UNREACHED, Array, Direction, Progress, ProgressOption, ignore_progress, no_parent
-
-SLACK = 8
-"""Levels by which a block in memory may be later than one that has to be read: 1.1 to 1.2 times the edges are read of a grid of 2000 x 2000
-with a quarter of them in memory."""
 
 NOT_REACHED = np.int32(2**31 - 1)
 
@@ -110,7 +106,7 @@ class BlockRuntime(WholeGraph, Closing):
         level[sources], parent[sources] = 0, sources
         values, buckets = new_values(level, parent, NOT_REACHED if depth_limit is None else depth_limit), np.zeros(sources.size, np.int32)
         work = self._engine.run(
-            relax.levels, values, sources, buckets, schedule="async", slack=SLACK, progress=progress, loads_all=False
+            relax.levels, values, sources, buckets, schedule="async", slack=LEVEL_SLACK, progress=progress, loads_all=False
         )  # fmt: skip
         num_reached, num_entries, depth = kernels.count_reached(self._engine.rows, level, NOT_REACHED)
         loops = store.count_self_loops(lambda vertices: level[vertices] != UNREACHED)

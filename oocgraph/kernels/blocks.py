@@ -46,6 +46,9 @@ neighbour that a message names; the slot that was given back last; the last buck
 
 CONTROL_WORDS = 96
 
+MOST_WAIT = 500
+"""Microseconds for which a thread sleeps that finds nothing to do, at the most: there are more threads than cores."""
+
 DONE, READ, FAILED, LOAD = range(4)
 """What work returns: all is done; a block is to be read; something is wrong (`Agenda.control` says what); all blocks are to be read."""
 
@@ -101,8 +104,6 @@ class Agenda(NamedTuple):
         When the block of a slot was taken last.
     busy : (num_blocks,) uint8
         Whether somebody reads a block or works on it.
-    at : (num_workers,) int32
-        Bucket at which each worker is, or `NONE`.
     control : (CONTROL_WORDS,) int64
         See `LOCK`.
     """
@@ -116,7 +117,6 @@ class Agenda(NamedTuple):
     block_in: Array
     stamp: Array
     busy: Array
-    at: Array
     control: Array
 
 
@@ -342,12 +342,6 @@ def _evict(agenda: Any, bucket: Any, oldest: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _is_near(agenda: Any, bucket: Any) -> Any:
-    """Whether somebody works at this bucket or earlier: what comes of that may be in memory."""
-    return agenda.at.min() <= bucket
-
-
-@nb.njit(nogil=True, cache=True)
 def _take_earliest(agenda: Any, rules: Any) -> Any:
     """Choose a block by priority: its number (-1: none now), and whether it has to be read."""
     control = agenda.control
@@ -360,7 +354,7 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
     limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
         return held, False
-    if other >= 0 and control[READING] < rules.most_reading and held_bucket > limit and not _is_near(agenda, limit):
+    if other >= 0 and control[READING] < rules.most_reading and held_bucket > limit:
         return other, True
     if held >= 0 and control[RUNNING] < rules.most_running:
         return held, False
@@ -404,7 +398,7 @@ def _release(agenda: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def take(agenda: Any, rules: Any, worker: Any) -> Any:
+def take(agenda: Any, rules: Any) -> Any:
     """Choose what a worker does next: a block and its bucket, the slot to read it to (-1: it is held), and whether all is done."""
     control = agenda.control
     _acquire(agenda)
@@ -428,7 +422,6 @@ def take(agenda: Any, rules: Any, worker: Any) -> Any:
             bucket = exchange(agenda.bucket, b, NONE)
             control[CLOCK] += 1
             agenda.stamp[agenda.slot[b]] = control[CLOCK]
-            agenda.at[worker] = bucket
     else:
         over = control[READING] + control[RUNNING] == 0
     _release(agenda)
@@ -436,7 +429,7 @@ def take(agenda: Any, rules: Any, worker: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def publish(agenda: Any, rules: Any, b: Any, slot: Any, worker: Any) -> Any:
+def publish(agenda: Any, rules: Any, b: Any, slot: Any) -> Any:
     """Note that a block was read, and have its reader work on it, if that may be; returns whether, and its bucket."""
     control = agenda.control
     _acquire(agenda)
@@ -448,7 +441,6 @@ def publish(agenda: Any, rules: Any, b: Any, slot: Any, worker: Any) -> Any:
     if goes_on:
         bucket = exchange(agenda.bucket, b, NONE)
         control[RUNNING] += 1
-        agenda.at[worker] = bucket
     else:
         agenda.busy[b] = 0
         atomic_min(agenda.held_group, b >> 6, bucket)
@@ -457,11 +449,10 @@ def publish(agenda: Any, rules: Any, b: Any, slot: Any, worker: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def put_back(agenda: Any, b: Any, again: Any, worker: Any) -> None:
+def put_back(agenda: Any, b: Any, again: Any) -> None:
     """Note that a block was worked on, and the earliest bucket that was left in it."""
     _acquire(agenda)
     agenda.busy[b] = 0
-    agenda.at[worker] = NONE
     agenda.control[RUNNING] -= 1
     if again < NONE:
         atomic_min(agenda.bucket, b, again)
@@ -552,17 +543,17 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
     Returns
     -------
     dispatcher
-        ``work(rows, held, files, values, agenda, rules, worker, block, slot, counts) -> (code, block, slot)``. `block` has been read to
+        ``work(rows, held, files, values, agenda, rules, block, slot, counts) -> (code, block, slot)``. `block` has been read to
         `slot`, or is -1. `counts`, (6,) int64, gets what `run_block` counts, blocks worked on, waits, blocks read, and their bytes.
     """
     run = nb.njit(nogil=True)(named(run_block, run_block.__module__, name and f"{name}_block"))
 
     def work(
-        rows: Any, held: Any, files: Any, values: Any, agenda: Any, rules: Any, worker: Any, block: Any, slot: Any, counts: Any,
+        rows: Any, held: Any, files: Any, values: Any, agenda: Any, rules: Any, block: Any, slot: Any, counts: Any,
     ) -> Any:  # fmt: skip
         b, bucket, waits = np.int64(-1), NONE, 0
         if block >= 0:
-            goes_on, bucket = publish(agenda, rules, block, slot, worker)
+            goes_on, bucket = publish(agenda, rules, block, slot)
             if goes_on:
                 b = np.int64(block)
         while True:
@@ -571,7 +562,7 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
             if b < 0:
                 if rules.loads_all and agenda.control[NUM_HELD] * 8 > agenda.bucket.size:
                     return LOAD, np.int64(-1), np.int64(-1)
-                b, bucket, reads_to, over = take(agenda, rules, worker)
+                b, bucket, reads_to, over = take(agenda, rules)
                 if over:
                     if next_round is not None:
                         _acquire(agenda)
@@ -583,10 +574,10 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
                 if b < 0:
                     counts[3] += 1
                     waits += 1
-                    if waits < 16:
+                    if waits < 4:
                         sched_yield()
                     else:
-                        usleep(np.uint32(50))
+                        usleep(np.uint32(min(MOST_WAIT, 50 * waits)))
                     continue
                 if reads_to >= 0 and not files.targets.fds.size:
                     return READ, np.int64(b), np.int64(reads_to)
@@ -597,7 +588,7 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
                         continue
                     counts[4] += 1
                     counts[5] += num_bytes
-                    goes_on, bucket = publish(agenda, rules, b, reads_to, worker)
+                    goes_on, bucket = publish(agenda, rules, b, reads_to)
                     if not goes_on:
                         b = np.int64(-1)
                         continue
@@ -607,7 +598,7 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
                 limit = np.int64(NONE) if rules.every_bucket else agenda.control[SWEEP]
             again = run(rows, held, values, agenda, b, limit, counts)
             counts[2] += 1
-            put_back(agenda, b, again, worker)
+            put_back(agenda, b, again)
             b = np.int64(-1)
 
     return kept(work, run_block.__module__, name)

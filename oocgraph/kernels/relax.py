@@ -101,7 +101,7 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any) -> A
     def run_block(rows: Any, held: Any, values: Any, agenda: Any, b: Any, limit: Any, counts: Any) -> Any:
         # no array goes to another function below: numba would count the references to it, for each edge
         offset, row_first, inside, table, num_entries, shift, second_row, second_block = rows
-        pending, seen, buckets, held_group, other_group, slots, _, _, _, _, control = agenda
+        pending, seen, buckets, held_group, other_group, slots, _, _, _, control = agenda
         value, parent, locks, bound, target, scale, _, num_removed = values
         targets, weights = held
         base, cut_before = np.int64(slots[b]) << shift, inside[b]
@@ -205,7 +205,7 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any) -> A
                                 atomic_min(other_group, low >> 6, bucket)
                             low += 1
                             goes_on = low < inside.size and row_first[low] == y + 1 and inside[low] > inside[low - 1]
-                        if not has_second or y >= second_row:
+                        if not peels or not has_second or y >= second_row:
                             break
                         y += second_row  # its in-list
                 counts[0] += end - begin
