@@ -99,6 +99,7 @@ class Draws:
         graphs.mkdir()
         build_store(KroneckerEdges(scale, edge_factor=16, seed=3), str(graphs / "kron"))
         build_store(GridEdges(side, side), str(graphs / "road"))
+        build_store(GridEdges(side, side, keep=0.9, weights=(1, 255)), str(graphs / "streets"), vertex_order="locality")
         columns = {"weight_column": "weight", "edge_columns": ["length", "kind"]}
         every_knob.build(self.folder / "columns.parquet", graphs / "columns", directed=True, **columns)
         build_csr(self.folder / "names.parquet", graphs / "names", directed=False)
@@ -119,7 +120,7 @@ class Draws:
         """Return the next `Draw`."""
         self.num_drawn += 1
         kinds = [self._build, self._generate, self._bfs, self._bfs, self._pagerank, self._spmv, self._export, self._partition, self._check]
-        kind = self._one([*kinds, self._components, self._plan, self._bench])
+        kind = self._one([*kinds, self._components, self._sssp, self._core, self._plan, self._bench])
         arguments, output = kind(self._one(list(self.graphs)), self.folder / f"out-{self.num_drawn}")
         return Draw(tuple(map(str, arguments)), self._one(WAYS), output)
 
@@ -140,7 +141,11 @@ class Draws:
             *self._maybe("--edge-column", "kind"),
         ]
         options = columns if name == "columns.parquet" else []
-        options += [self._one(["--directed", "--undirected"]), *self._maybe("--vertex-order", "original", share=0.2), *self._threads()]
+        options += [
+            self._one(["--directed", "--undirected"]),
+            *self._maybe("--vertex-order", self._one(["original", "locality", "auto"]), share=0.3),
+            *self._threads(),
+        ]
         options += self._maybe("--duplicates", "keep", share=0.3) + self._maybe("--codec", self._one(["blosc", "zstd"]), share=0.3)
         return ["build", self.folder / name, out, *options], out
 
@@ -177,6 +182,20 @@ class Draws:
         options = [*self._maybe("--validate"), *self._maybe("--check-pages"), *self._threads()]
         written = self.rng.random() < 0.7
         return ["components", self.graphs[graph], *options, *(["--out", out] if written else [])], out if written else None
+
+    def _sssp(self, _graph, out):
+        graph, out = self._one(["columns", "streets"]), out.with_suffix(self._one(TABLES))
+        options = [*self._maybe("--validate"), *self._maybe("--check-pages"), *self._threads()]
+        options += self._maybe("--schedule", self._one(["buckets", "rounds"]), share=0.3) + self._maybe("--distance-limit", 50, share=0.2)
+        options += ["--weight", self._one(["weight", "length"])] if graph == "columns" else []
+        written = ["--out", out] if self.rng.random() < 0.7 else []
+        return ["sssp", self.graphs[graph], "--source", self._one(self.sources[graph]), *options, *written], out if written else None
+
+    def _core(self, graph, out):
+        out = out.with_suffix(self._one(TABLES))
+        options = [*self._maybe("--validate"), *self._maybe("--schedule", "rounds", share=0.3), *self._threads()]
+        written = ["--out", out] if self.rng.random() < 0.7 else []
+        return ["core", self.graphs[graph], *options, *written], out if written else None
 
     def _spmv(self, graph, _out):
         return ["spmv", self.graphs[graph], *self._maybe("--transpose"), *self._threads()], None

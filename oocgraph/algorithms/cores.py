@@ -156,7 +156,8 @@ def find_cores(
         found = opened.within(within)
     return CoreResult(
         stored_core_number=found.core_number, stored_rank=found.rank, schedule=SCHEDULES[schedule], num_blocks=found.num_blocks,
-        num_blocks_read=found.work.num_read, seconds=found.work.seconds, bytes_requested=found.work.bytes_read,
+        num_blocks_read=found.work.num_read, seconds=found.work.seconds, idle_seconds=found.work.idle_seconds,
+        bytes_requested=found.work.bytes_read,
         bytes_read=max(found.work.bytes_read, found.device_bytes), ids=VertexIds(store), edge_bytes=store.edge_bytes,
         load_seconds=perf_counter() - started - found.work.seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=resources.limit_bytes,
     )  # fmt: skip

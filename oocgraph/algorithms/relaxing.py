@@ -124,7 +124,8 @@ class Relaxing(NamedTuple):
         return {
             "stored_value": found.value, "stored_parent": found.parent, "unreached": unreached, "weight": self.column,
             "schedule": self.schedule, "slack": self.slack, "num_relaxed": work.num_followed, "num_again": work.num_again,
-            "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "bytes_requested": work.bytes_read,
+            "num_blocks": found.num_blocks, "num_blocks_read": work.num_read, "seconds": work.seconds, "idle_seconds": work.idle_seconds,
+            "bytes_requested": work.bytes_read,
             "bytes_read": max(work.bytes_read, found.device_bytes), "edge_bytes": store.array("out/indices").length * itemsize,
             "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
             "memory_budget": resources.limit_bytes,

@@ -62,6 +62,8 @@ class Work(NamedTuple):
         Blocks read, each as often as it was, and their bytes.
     seconds
         Wall time.
+    idle_seconds
+        Time for which threads had nothing to do, by the number of threads, those included that wait for something to read.
     """
 
     num_followed: int
@@ -70,6 +72,7 @@ class Work(NamedTuple):
     num_read: int
     bytes_read: int
     seconds: float
+    idle_seconds: float
 
 
 class EdgeError(Exception):
@@ -205,8 +208,8 @@ class BlockEngine(Closing):
                 raise
         self._num_held = int(agenda.control[kernels.NUM_HELD])
         self._raise(agenda)
-        followed, again, ran, _, read, num_bytes = (_sum(counts, i) for i in range(6))
-        return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began)
+        followed, again, ran, idle, read, num_bytes = (_sum(counts, i) for i in range(6))
+        return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began, idle / 1e6 / num_workers)
 
     def _load_rest(self, agenda: Agenda, counts: Array, in_threads: Callable[[Callable[[int], int], int], set[int]]) -> None:
         """Read all blocks that are not held, in order."""

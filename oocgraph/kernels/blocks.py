@@ -544,7 +544,8 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
     -------
     dispatcher
         ``work(rows, held, files, values, agenda, rules, block, slot, counts) -> (code, block, slot)``. `block` has been read to
-        `slot`, or is -1. `counts`, (6,) int64, gets what `run_block` counts, blocks worked on, waits, blocks read, and their bytes.
+        `slot`, or is -1. `counts`, (6,) int64, gets what `run_block` counts, blocks worked on, microseconds slept, blocks
+        read, and their bytes.
     """
     run = nb.njit(nogil=True)(named(run_block, run_block.__module__, name and f"{name}_block"))
 
@@ -572,12 +573,13 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
                             continue
                     return DONE, np.int64(-1), np.int64(-1)
                 if b < 0:
-                    counts[3] += 1
                     waits += 1
                     if waits < 4:
                         sched_yield()
                     else:
-                        usleep(np.uint32(min(MOST_WAIT, 50 * waits)))
+                        pause = min(MOST_WAIT, 50 * waits)
+                        usleep(np.uint32(pause))
+                        counts[3] += pause
                     continue
                 if reads_to >= 0 and not files.targets.fds.size:
                     return READ, np.int64(b), np.int64(reads_to)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
@@ -165,6 +168,23 @@ class VertexResult:
             ) from error
         arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
         return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+
+    def _plot_counts(self, values: Array, name: str, figure: Figure | None) -> Figure:
+        """Draw how many vertices have which value.
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        try:
+            from oocgraph.results.plot import plot_counts
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
+                f"result.{next(iter(self.columns))} is an array"
+            ) from error
+        return plot_counts(values, name=name, title=repr(self).strip("<>"), figure=figure)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""

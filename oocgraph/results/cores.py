@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from oocgraph.results.base import VertexResult
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
 from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -33,8 +36,9 @@ class CoreResult(VertexResult):
         Of the run: see `oocgraph.core_numbers`.
     num_blocks_read, num_blocks
         Blocks of edges read, each as often as it was, and how many the graph has.
-    seconds, bytes_requested, bytes_read
-        Time of finding them, loading apart; bytes asked of the store's files; the larger of these and the device bytes of the process.
+    seconds, idle_seconds, bytes_requested, bytes_read
+        Time of finding them, loading apart; the part of it for which a thread had nothing to do, on average, those included that read;
+        bytes asked of the store's files; the larger of these and the device bytes of the process.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
@@ -42,7 +46,7 @@ class CoreResult(VertexResult):
     algorithm = "cores"
     columns = {"core_number": "int64"}  # noqa: RUF012 - declared as a ClassVar by the base class
     metrics = (
-        "degeneracy", "seconds", "schedule", "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes",
+        "degeneracy", "seconds", "idle_seconds", "schedule", "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes",
         "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
 
@@ -52,6 +56,7 @@ class CoreResult(VertexResult):
     num_blocks: int
     num_blocks_read: int
     seconds: float
+    idle_seconds: float
     bytes_requested: int
     bytes_read: int
 
@@ -85,6 +90,25 @@ class CoreResult(VertexResult):
             An id does not occur in the graph's input.
         """
         return self._look_up("core_number", ids)
+
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw how many vertices have which core number.
+
+        Parameters
+        ----------
+        figure
+            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        return self._plot_counts(self.stored_core_number, "core number", figure)
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
 from oocgraph.types import UNREACHED, Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -44,16 +47,17 @@ class PathsResult(VertexResult):
         Edges followed, and those of them whose vertex had been followed before with a worse value: a strict order would not do that.
     num_blocks_read, num_blocks
         Blocks of edges read, each as often as it was, and how many the graph has.
-    seconds, bytes_requested, bytes_read
-        Time of the search, loading apart; bytes asked of the store's files; the larger of these and the device bytes of the process.
+    seconds, idle_seconds, bytes_requested, bytes_read
+        Time of the search, loading apart; the part of it for which a thread had nothing to do, on average, those included that read; bytes
+        asked of the store's files; the larger of these and the device bytes of the process.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
 
     value_column: ClassVar[str]
     metrics: ClassVar[tuple[str, ...]] = (
-        "num_reached", "seconds", "schedule", "slack", "num_relaxed", "num_again", "num_blocks", "num_blocks_read", "bytes_read",
-        "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
+        "num_reached", "seconds", "idle_seconds", "schedule", "slack", "num_relaxed", "num_again", "num_blocks", "num_blocks_read",
+        "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
 
     stored_value: Array
@@ -68,6 +72,7 @@ class PathsResult(VertexResult):
     num_blocks: int = 0
     num_blocks_read: int = 0
     seconds: float = 0.0
+    idle_seconds: float = 0.0
     bytes_requested: int = 0
     bytes_read: int = 0
 
@@ -128,6 +133,25 @@ class PathsResult(VertexResult):
             numbers.append(before)
         return self.ids.ids_of(numbers[::-1])
 
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw how many vertices have which value.
+
+        Parameters
+        ----------
+        figure
+            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            matplotlib is not installed.
+        """
+        return self._plot_counts(self.stored_value[self.stored_value != self.unreached], self.value_column, figure)
+
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
         linked = numbers >= 0
@@ -168,8 +192,8 @@ class SSSPResult(PathsResult):
     algorithm = "sssp"
     value_column = "distance"
     metrics = (
-        "source", "num_reached", "eccentricity", "seconds", "schedule", "delta", "slack", "num_relaxed", "num_again", "num_blocks",
-        "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
+        "source", "num_reached", "eccentricity", "seconds", "idle_seconds", "schedule", "delta", "slack", "num_relaxed", "num_again",
+        "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
 
     weight: str

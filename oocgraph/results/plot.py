@@ -1,9 +1,9 @@
-"""The picture of a search: time and bytes of each level, by worker. The only module that imports matplotlib.
+"""Pictures of results: of a search time and bytes of each level, by worker; of others how many vertices have which value.
 
-In: the iterations of a search, with parts (on a cluster) or without (in process: one series). Out: a matplotlib figure with
-one panel for each measure. Workers run at the same time, so their seconds stand side by side; bytes add up, so they are
-stacked. Up to `MAX_BARS` levels each have bars of their own; more are drawn as steps over at most `MAX_BINS` bins of
-consecutive levels, each bin the sum of its levels.
+The only module that imports matplotlib. In: the iterations of a search, with parts (on a cluster) or without (in process: one series);
+or values. Out: a matplotlib figure with one panel for each measure. Workers run at the same time, so their seconds stand side by side;
+bytes add up, so they are stacked. Up to `MAX_BARS` levels each have bars of their own; more are drawn as steps over at most `MAX_BINS` bins
+of consecutive levels, each bin the sum of its levels.
 """
 
 from __future__ import annotations
@@ -97,6 +97,23 @@ def plot_levels(iterations: Sequence[Iteration], *, title: str, figure: Figure |
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12 if series.edges[-1] > 100 else 20))
     panels[-1].set_xlim(series.edges[0], series.edges[-1])
     _add_legend(picture, panels[0])
+    return picture
+
+
+def plot_counts(values: Array, *, name: str, title: str, figure: Figure | None = None) -> Figure:
+    """Draw how many vertices have which value; see `oocgraph.results.base.VertexResult.plot`."""
+    picture = Picture(figsize=(10, 2.8), layout="constrained") if figure is None else figure
+    picture.suptitle(title, fontsize="medium")
+    panel = picture.subplots()
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    is_whole = values.dtype.kind in "iu"
+    step = max(1, -(-int(high - low + 1) // MAX_BINS)) if is_whole else 0
+    edges = np.arange(low - 0.5, high + step + 0.5, step) if is_whole else np.linspace(low, high or 1.0, MAX_BINS + 1)
+    panel.stairs(np.histogram(values, edges)[0], edges, fill=True, color=_DISTINCT[0])
+    panel.set_xlabel(name)
+    panel.set_ylabel("vertices")
+    panel.set_xlim(edges[0], edges[-1])
+    panel.yaxis.set_major_formatter(EngFormatter())
     return picture
 
 

@@ -46,7 +46,7 @@ def test_an_opened_graph_keeps_blocks_and_gives_them_back(tmp_path):
     store = oocgraph.generate_kronecker(12, tmp_path / "g", weights=(1, 9))
     source = int(store.read("vertices/id")[0])
     alone = core_numbers(store)
-    with oocgraph.open_runtime(store, memory_budget="400M") as runtime:
+    with oocgraph.open_runtime(store, memory_budget="900M") as runtime:
         first, again = core_numbers(store, runtime=runtime), core_numbers(store, runtime=runtime)
         assert (first.num_blocks_read, again.num_blocks_read) == (first.num_blocks, 0)
         np.testing.assert_array_equal(again.core_number, alone.core_number)
@@ -96,6 +96,17 @@ def test_what_is_wrong_is_found(tmp_path, change):
     wrong = {field.name: getattr(result, field.name) for field in fields(result)}
     with pytest.raises(ValidationError, match=r"core number|rank"):
         verify_cores(store, oocgraph.CoreResult(**{**wrong, "stored_core_number": core_number, "stored_rank": rank}))
+
+
+def test_core_numbers_are_drawn(tmp_path):
+    store = oocgraph.generate_kronecker(8, tmp_path / "g", weights=(1, 9))
+    result = core_numbers(store)
+    panel = result.plot().axes[0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("core number", "vertices")
+    assert sum(panel.patches[0].get_data().values) == store.num_vertices
+    paths = oocgraph.sssp(store, int(store.ids_of(0)[0]))
+    assert sum(paths.plot().axes[0].patches[0].get_data().values) == paths.num_reached
+    assert paths.plot().axes[0].get_xlabel() == "distance"
 
 
 def test_levels_go_on_while_blocks_are_read_again(tmp_path, monkeypatch):
