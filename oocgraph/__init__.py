@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from oocgraph.store.partitions import Partitions, open_partitions
     from oocgraph.verify import Validation, verify_bfs
     from oocgraph.verify_connectivity import verify_components
-    from oocgraph.verify_cores import verify_cores
     from oocgraph.verify_paths import verify_sssp
+    from oocgraph.verify_peeling import verify_cores
 
 __version__ = "0.1.0"
 
@@ -175,7 +175,7 @@ _HOMES = {
     "sssp": "oocgraph.algorithms.sssp",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
-    "verify_cores": "oocgraph.verify_cores",
+    "verify_cores": "oocgraph.verify_peeling",
     "verify_sssp": "oocgraph.verify_paths",
 }
 

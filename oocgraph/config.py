@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Settings:
         Compute threads; never None here: the cores this process may use when nothing is configured.
     io_threads
         Host threads that read scattered pages.
+    chunk_items
+        Vertices that threads hand each other at once, 8 to 64.
+    pin_threads
+        ``auto``: where a machine has several groups of cores that share a cache, threads that work on a list of vertices are bound to
+        cores, and values first touched in the group that will use them; ``never``.
     device
         Where searches run: ``auto`` (a GPU if one can be used), ``cpu`` or ``cuda``.
     device_memory_budget
@@ -71,6 +76,8 @@ class Settings:
     memory_budget: str | int | None
     threads: int
     io_threads: int
+    chunk_items: int
+    pin_threads: Literal["auto", "never"]
     device: DeviceKind
     device_memory_budget: str | int | None
     alpha: float
@@ -112,6 +119,8 @@ def settings() -> Settings:
         memory_budget=_size("memory-budget", stored["memory_budget"]),
         threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
         io_threads=_positive("io-threads", stored["io_threads"], int),
+        chunk_items=_chunk_items(stored["chunk_items"]),
+        pin_threads=_one_of("pin-threads", stored["pin_threads"], ("auto", "never")),
         device=_one_of("device", stored["device"], get_args(DeviceKind)),
         device_memory_budget=_size("device-memory-budget", stored["device_memory_budget"]),
         alpha=_positive("alpha", stored["alpha"], float),
@@ -212,6 +221,12 @@ def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
         raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
     return kind(value)
+
+
+def _chunk_items(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 8 <= value <= 64:
+        raise ArgumentError(f"oocgraph.chunk-items is {value!r}; it must be an integer from 8 to 64")
+    return value
 
 
 def _one_of(key: str, value: Any, known: tuple[str, ...]) -> Any:

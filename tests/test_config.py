@@ -74,7 +74,7 @@ def test_environment_overrides_a_default():
         ({"oocgraph.result-folder": 3}, "result-folder is 3"),
         ({"oocgraph.result-folder": ""}, "result-folder is ''"),
         ({"oocgraph.dashboard-address": 8787}, "dashboard-address is 8787"),
-        ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha, beta, checkpoint-every, codec"),
+        ({"oocgraph.alhpa": 3}, "oocgraph.alhpa is not a setting; known are alpha, beta, checkpoint-every, chunk-items"),
     ],
 )
 def test_wrong_setting_is_refused_by_name(changes, words):

@@ -27,7 +27,7 @@ LAYERS = [
     {"external_sort"},
     {"partition", "sparse", "ingest", "export"},
     {"results"},
-    {"verify", "verify_connectivity", "verify_cores", "verify_paths", "exchange", "subgraph", "plan"},
+    {"verify", "verify_connectivity", "verify_paths", "verify_peeling", "exchange", "subgraph", "plan"},
     {"engine"},
     {"parts", "products"},
     {"cluster"},
@@ -162,7 +162,7 @@ def test_the_verifier_of_components_shares_no_code_with_what_it_judges():
     assert not {"algorithms.components", "engine.forest", "kernels.components"} & reachable("verify_connectivity")
 
 
-@pytest.mark.parametrize("verifier", ["verify_paths", "verify_cores"])
+@pytest.mark.parametrize("verifier", ["verify_paths", "verify_peeling"])
 def test_verifiers_of_what_is_worked_on_in_blocks_share_no_code_with_it(verifier):
     """Neither the algorithm nor its kernels are reachable from it."""
     assert not {"algorithms.sssp", "algorithms.cores", "engine.blocks", "kernels.blocks", "kernels.relax"} & reachable(verifier)
@@ -200,6 +200,11 @@ def test_computing_in_process_imports_no_scheduler():
     )
     code = f"import sys, {names}; sys.exit('distributed' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_public_name_is_that_of_a_module():
+    """Importing the module would put it in the place of the name."""
+    assert not {f"oocgraph.{name}" for name in oocgraph._HOMES} & {f"oocgraph.{name.removeprefix('oocgraph.')}" for name in MODULES}
 
 
 def test_every_public_name_has_a_home():

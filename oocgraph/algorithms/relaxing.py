@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime, check_runtime
-from oocgraph.engine.blocks import LEVEL_SLACK, Schedule, Work, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, Schedule, Work, has_many_edges, new_values
 from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.engine.packages import filled
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.resources import Resources
@@ -86,7 +87,7 @@ class Relaxing(NamedTuple):
         budget
             Charged first.
         loop
-            What `oocgraph.kernels.blocks.make_work` returns.
+            A `oocgraph.kernels.relax.Loop`.
         unreached
             A value of the dtype that is computed with: of vertices that no value has come to.
         numbers, initial, buckets : (n,) int64, values, int32
@@ -101,8 +102,8 @@ class Relaxing(NamedTuple):
         budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
         beside = {"values and parents": vertex_bytes, "initial values": 32 * numbers.size}
         with self.opened.blocks(store, self.column, budget, threads=self.threads, beside=beside) as engine:
-            value = np.full(store.num_vertices, unreached, kind)
-            parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
+            value = filled(store.num_vertices, unreached, kind, engine.places)
+            parent = filled(store.num_vertices, no_parent(store.index_dtype), store.index_dtype, engine.places)
             values = new_values(value, parent, unreached if bound is None else bound, target=target, scale=self.scale)
             value[numbers], parent[numbers] = initial, numbers
             device = device_bytes_read()
@@ -146,13 +147,6 @@ def checked_runtime(runtime: Runtime, graph: Any, what: str) -> Runtime:
     if runtime.client is not None:
         raise ArgumentError(f"{what} in this process only, and the runtime is on a cluster; open one without client")
     return runtime
-
-
-def has_many_edges(store: CSRStore) -> bool:
-    """Whether a graph has hubs or many edges a vertex: whether most of it is near, as against roads."""
-    mean_degree = store.array("out/indices").length / max(1, store.num_vertices)
-    degree, _ = store.degrees if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
-    return mean_degree > 16 or int(degree.max(initial=0)) > 8 * mean_degree
 
 
 def widths(store: CSRStore, column: str | None) -> tuple[float, int]:

@@ -23,6 +23,7 @@ from oocgraph.algorithms.sssp import sssp
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import Peer, PeerRun, open_peers
 from oocgraph.bench.sources import draw_sources
+from oocgraph.bench.worklist import measure_worklist
 from oocgraph.config import settings
 from oocgraph.errors import BudgetError, OocGraphError, ValidationError
 from oocgraph.resources import Resources
@@ -31,8 +32,8 @@ from oocgraph.store.input_order import input_positions
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Progress
 from oocgraph.verify import verify_bfs
-from oocgraph.verify_cores import verify_cores
 from oocgraph.verify_paths import verify_sssp
+from oocgraph.verify_peeling import verify_cores
 
 LEAST = re.compile(r"memory_budget to at least (\d+)M")
 
@@ -40,6 +41,9 @@ IN_MEMORY = "memory"
 """Name of the runs that have all edges in memory."""
 
 ALGORITHMS = ("sssp", "core", "bfs")
+
+WORK_LIST = "worklist"
+"""Name of what `measure_worklist` measures, among algorithms."""
 
 
 def bench_schedule(
@@ -66,7 +70,8 @@ def bench_schedule(
     progress
         Called with runs done.
     algorithms
-        Of `ALGORITHMS`; by default all that the graph is for: paths where it has weights, searches where it is in locality order.
+        Of `ALGORITHMS`, or `WORK_LIST`; by default that and all that the graph is for: paths where it has weights, searches where it is in
+        locality order.
     schedules
         Of shortest paths in the tight runs.
     share
@@ -89,10 +94,12 @@ def bench_schedule(
     about = store.attributes
     fits = {"sssp": about.weighted, "core": not about.num_self_loops, "bfs": about.vertex_order == "locality"}
     metrics: dict[str, Any] = {"graph": store.url, "num_sources": len(sources), "seed": seed, "threads": threads, "share": share}
+    if not algorithms or WORK_LIST in algorithms:
+        metrics |= measure_worklist(threads)
     invalid: list[str] = []
     input_rows = input_positions(store)[vertices] if peer else vertices
     rows = vertices if about.vertex_order == "degree" else input_rows  # of GAPBS, whose file is in the store's order then
-    for name in algorithms or [one for one in ALGORITHMS if fits[one]]:
+    for name in [one for one in algorithms if one != WORK_LIST] if algorithms else [one for one in ALGORITHMS if fits[one]]:
         runs = _runs_of(name, store, schedules)
         with (
             _subjects(runs, store, sources, share=share, threads=threads) as (subjects, budgets),

@@ -14,7 +14,10 @@ from oocgraph.commands.common import json_option, progress_bars, threads_option
 @graph_argument
 @num_sources_option()
 @seed_option
-@click.option("--algorithm", "algorithms", multiple=True, type=click.Choice(["sssp", "core", "bfs"]), help="By default all that fit GRAPH.")
+@click.option(
+    "--algorithm", "algorithms", multiple=True, type=click.Choice(["sssp", "core", "bfs", "worklist"]),
+    help="By default all that fit GRAPH, and work lists.",
+)  # fmt: skip
 @click.option(
     "--schedule", "schedules", multiple=True, type=click.Choice(["async", "buckets", "rounds"]), default=["async", "buckets"],
     show_default=True, help="Of shortest paths; may be repeated.",

@@ -48,7 +48,7 @@ def core(
     from oocgraph.algorithms.cores import check_task, find_cores
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
-    from oocgraph.verify_cores import verification_bytes, verify_cores
+    from oocgraph.verify_peeling import verification_bytes, verify_cores
 
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)

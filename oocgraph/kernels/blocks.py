@@ -531,9 +531,9 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
     Parameters
     ----------
     run_block
-        Not yet compiled. ``run_block(rows, held, values, agenda, b, limit, counts) -> again``: work on the pieces of block b that are
-        pending, up to the bucket `limit`; returns the earliest bucket that is left in it. `counts` gets the edges followed, and those of
-        pieces that were followed before.
+        Not yet compiled. ``run_block(rows, held, values, agenda, b, limit, w, t, counts) -> again``: work on the pieces of block b that
+        are pending, up to the bucket `limit`; returns the earliest bucket that is left in it. `counts` gets the edges followed, and those
+        of pieces that were followed before. w and t are 0.
     next_round
         Compiled. ``next_round(rows, agenda, values) -> bool``: what is pending when nothing is any more, and whether that is anything;
         None: all is done then.
@@ -598,9 +598,39 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
             limit = np.int64(bucket) + rules.slack
             if rules.in_sweeps:
                 limit = np.int64(NONE) if rules.every_bucket else agenda.control[SWEEP]
-            again = run(rows, held, values, agenda, b, limit, counts)
+            again = run(rows, held, values, agenda, b, limit, np.int64(0), np.int64(0), counts)
             counts[2] += 1
             put_back(agenda, b, again)
             b = np.int64(-1)
 
     return kept(work, run_block.__module__, name)
+
+
+def make_work_by_vertex(run_all: Any, to_list: Any, name: str | None) -> Any:
+    """Return what a thread runs until a work list is empty, where all blocks are held, compiled.
+
+    Parameters
+    ----------
+    run_all
+        As `run_block` of `make_work`, for all that is on the work list at the address w (`oocgraph.kernels.worklist`), with its thread t.
+        What it finds no room for there is pending in blocks afterwards.
+    to_list
+        Not yet compiled. ``to_list(rows, agenda, values, w)``: put on the list what is pending in blocks.
+    name
+        As of `make_work`.
+
+    Returns
+    -------
+    dispatcher
+        ``work(rows, held, values, agenda, w, t, counts)``. With t of -1 it does what `to_list` does.
+    """
+    run = nb.njit(nogil=True)(named(run_all, run_all.__module__, name and f"{name}_all"))
+    fill = nb.njit(nogil=True)(named(to_list, run_all.__module__, name and f"{name}_list"))
+
+    def work(rows: Any, held: Any, values: Any, agenda: Any, w: Any, t: Any, counts: Any) -> None:
+        if t < 0:
+            fill(rows, agenda, values, w)
+        else:
+            run(rows, held, values, agenda, np.int64(0), np.int64(0), w, t, counts)
+
+    return kept(work, run_all.__module__, name)

@@ -152,6 +152,66 @@ def store_release(typing_context: Any, numbers: Any, index: Any, number: Any) ->
     return types.void(numbers, types.int64, numbers.dtype), codegen
 
 
+def _word(builder: Any, args: Any) -> Any:
+    """Return the place of an int64, counted from an address."""
+    return builder.gep(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), [args[1]])
+
+
+@intrinsic
+def word_at(typing_context: Any, address: Any, index: Any) -> Any:
+    """Return the int64 that is so many words behind an address.
+
+    Numbers are passed to functions for nothing, while numba counts references to each array that is.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_word(builder, args))
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def set_word(typing_context: Any, address: Any, index: Any, number: Any) -> Any:
+    """Set the int64 that is so many words behind an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _word(builder, args))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def acquire_word(typing_context: Any, address: Any, index: Any) -> Any:
+    """As `load_acquire`, of the int64 that is so many words behind an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_word(builder, args), "acquire", 8)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+@intrinsic
+def release_word(typing_context: Any, address: Any, index: Any, number: Any) -> Any:
+    """As `store_release`, of the int64 that is so many words behind an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], _word(builder, args), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
+@intrinsic
+def swap_word(typing_context: Any, address: Any, index: Any, expected: Any, wanted: Any) -> Any:
+    """As `compare_and_swap`, of the int64 that is so many words behind an address."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.extract_value(builder.cmpxchg(_word(builder, args), args[2], args[3], "seq_cst", "seq_cst"), 0)
+
+    return types.int64(types.int64, types.int64, types.int64, types.int64), codegen
+
+
 def _as_word(builder: Any, place: Any, bits: int) -> tuple[Any, Any]:
     """Return a place as one of an integer, where it is of a floating-point number, and the integer's type."""
     if isinstance(place.type.pointee, ir.IntType):

@@ -22,6 +22,9 @@ from oocgraph.errors import ArgumentError
 NODES = Path("/sys/devices/system/node")
 """Where Linux describes NUMA nodes."""
 
+PROCESSORS = Path("/sys/devices/system/cpu")
+"""Where Linux describes processors and their caches."""
+
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
@@ -86,6 +89,19 @@ def machine_topology(folder: Path = NODES) -> tuple[NumaNode, ...]:
     if not any(found.values()):
         found = {0: sorted(usable)}
     return topology({number: workers for number, workers in found.items() if workers})
+
+
+def cache_groups(folder: Path = PROCESSORS, nodes: Path = NODES) -> tuple[NumaNode, ...]:
+    """Return the groups of processors that share a last-level cache, of those that this process may use; else the NUMA nodes."""
+    groups: set[tuple[int, ...]] = set()
+    found = machine_topology(nodes)
+    for core in sorted(core for node in found for core in node.workers):
+        try:
+            listed = _cpu_list((folder / f"cpu{core}" / "cache" / "index3" / "shared_cpu_list").read_text())
+        except (OSError, ValueError):
+            return found
+        groups.add(tuple(sorted(set(listed) & {core for node in found for core in node.workers})))
+    return topology(dict(enumerate(sorted(groups))))
 
 
 def own_node(folder: Path = NODES) -> int | None:

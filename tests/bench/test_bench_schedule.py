@@ -39,6 +39,15 @@ def test_searches_of_a_graph_in_locality_order(tmp_path):
     assert "sssp_async_median_seconds" not in found
 
 
+def test_work_lists_are_measured(tmp_path):
+    oocgraph.generate_kronecker(8, tmp_path / "g")
+    found = report_of(tmp_path / "g", "--algorithm", "worklist", "--threads", 2)
+    assert found["worklist_items"] == (1 << 20) - 1
+    assert 0 <= found["worklist_inversion_share"] <= 1
+    assert found["worklist_push_and_pop_ns"] > 0
+    assert "core_async_median_seconds" not in found
+
+
 def test_a_result_that_differs_is_reported(tmp_path, monkeypatch):
     oocgraph.generate_kronecker(8, tmp_path / "g")
     monkeypatch.setattr(schedule, "_invalid", lambda *_: ["core, rounds, run 0: another result than in memory"])
