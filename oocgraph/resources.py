@@ -123,7 +123,7 @@ CAPABILITIES = {
     "spmv": Capabilities(gpu=True, cluster=True),
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
-    "sssp": Capabilities(),
+    "sssp": Capabilities(cluster=True, divides=True),
     "core_numbers": Capabilities(),
     "run": Capabilities(),
     "partition_graph": Capabilities(cluster=True),

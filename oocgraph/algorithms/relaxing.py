@@ -112,10 +112,7 @@ class Relaxing(NamedTuple):
                 loads_all=bound is None and target < 0,
             )  # fmt: skip
             if target >= 0:
-                for start in range(0, store.num_vertices, 1 << 20):  # what was found on the way, perhaps not by a shortest path
-                    values_here, parents = (array[start : start + (1 << 20)] for array in (value, parent))
-                    parents[values_here > values.bound[0]] = no_parent(store.index_dtype)
-                    values_here[values_here > values.bound[0]] = unreached
+                forget_beyond(values.bound[0], value, parent, unreached)
             return Relaxed(value, parent, engine.num_blocks, work, device_bytes_read() - device)
 
     def fields_of(self, found: Relaxed, unreached: Any, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
@@ -131,6 +128,22 @@ class Relaxing(NamedTuple):
             "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
             "memory_budget": resources.limit_bytes,
         }  # fmt: skip
+
+
+def forget_beyond(bound: Any, value: Array, parent: Array, unreached: Any) -> None:
+    """Forget vertices beyond a bound: they were found on the way, perhaps not by a shortest path."""
+    for start in range(0, value.size, 1 << 20):
+        values, parents = (array[start : start + (1 << 20)] for array in (value, parent))
+        parents[values > bound] = no_parent(parent.dtype)
+        values[values > bound] = unreached
+
+
+def charge_paths(store: CSRStore, budget: Budget, num_bytes: int) -> None:
+    """Reserve the paths that workers have found; they are written when nothing else is held."""
+    budget.alternatively("the result, when it is written,", num_bytes + SLACK_BYTES + writing_bytes(store))
+    with budget.all_or_none():
+        budget.reserve("values and parents", num_bytes)
+        budget.reserve("threads and compiled code", SLACK_BYTES)
 
 
 def checked_schedule(schedule: Any) -> Schedule:

@@ -13,16 +13,16 @@ not a vertex, so that a block that is in memory is used for as long as its prior
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from math import floor
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.relaxing import Relaxed, Relaxing, checked_runtime, checked_schedule, widths
-from oocgraph.algorithms.runtimes import Runtime, opened_of
+from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, forget_beyond, widths
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.blocks import EdgeError, load_loop
@@ -40,6 +40,12 @@ from oocgraph.store.scipy import weight_column
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import ProgressOption
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+NUM_TABLES = 2
+"""Distances and parents of all vertices that this process holds, where workers find them, while they come."""
+
 
 @known_keywords
 def sssp(
@@ -54,6 +60,7 @@ def sssp(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> SSSPResult:
     """Find the shortest paths from a vertex to all others.
@@ -68,7 +75,8 @@ def sssp(
         Edge column of the weights, numbers of 0 or more; by default the graph's.
     schedule
         ``auto`` and ``async``: by priority, block by block. ``buckets``: in sweeps over the earliest bucket (delta-stepping). ``rounds``:
-        in sweeps over all that is pending (Bellman-Ford). The distances and parents are the same.
+        in sweeps over all that is pending (Bellman-Ford). The distances and parents are the same. A cluster has ``async`` alone: each
+        worker by priority, all of them in steps of some buckets.
     delta
         Width of a bucket, as a distance; by default chosen by the weights and the degrees.
     target
@@ -76,11 +84,14 @@ def sssp(
     distance_limit
         Only vertices up to this distance are found.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources. Of one on a cluster the workers are used, not what they
+        have loaded.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one.
     progress
         Called with ("edges followed", how many, 0); True draws a bar.
 
@@ -96,13 +107,16 @@ def sssp(
         `source` or `target` does not occur in the graph's input.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
     Notes
     -----
     Host memory: about 10.3 bytes a vertex (14.3 where distances are floats or do not fit into 31 bits), and as many blocks of 64 KiB of
-    neighbours and their weights as the budget has room for, at least one for each of 8 threads that read and of those that compute.
+    neighbours and their weights as the budget has room for, at least one for each of 8 threads that read and of those that compute. On a
+    worker of a cluster that is about 90 bytes a vertex.
 
     Examples
     --------
@@ -115,10 +129,10 @@ def sssp(
     ...     result.distance.tolist(), result.path(3).tolist()
     ([0, 4, 7], [1, 2, 3])
     """
-    asked = resources_of("sssp", resources, memory_budget=memory_budget, runtime=runtime)
+    asked = resources_of("sssp", resources, memory_budget=memory_budget, client=client, runtime=runtime)
     if runtime is not None:
-        runtime = checked_runtime(runtime, graph, "shortest paths are found")
-        graph, asked = runtime.store, runtime.resources
+        check_runtime(runtime, graph)
+        graph, asked = runtime.store, replace(runtime.resources, client=runtime.client)
     task = Task(source, weight, schedule, delta, target, distance_limit)
     return find_paths(open_graph(graph), task, asked, progress=progress, runtime=runtime)
 
@@ -138,53 +152,77 @@ def find_paths(
     store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> SSSPResult:  # fmt: skip
     """Find shortest paths; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
-    started, column = perf_counter(), checked_task(store, task)
+    started, column = perf_counter(), checked_task(store, task, is_on_cluster=bool(resources.client))
     ids = VertexIds(store)
     source, target = (_number_of(ids, name, one) for name, one in (("source", task.source), ("target", task.target)))
-    opened = Unopened(resources.limit_bytes, following_bytes) if runtime is None else opened_of(runtime, store, resources)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
-        delta = task.delta or delta
+        delta, limit = task.delta or delta, 0 if source == target else task.distance_limit
+        here = replace(resources, memory_budget=None) if resources.client else resources  # of this process, where workers' paths come to
+        is_opened = runtime is not None and not resources.client
+        opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
         relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
-        numbers = np.full(int(source >= 0), source)
-
-        def within(budget: Budget, loop: Any, unreached: Any) -> Relaxed:
-            zero = np.zeros(numbers.size, np.int32)
-            limit = 0 if source == target else task.distance_limit
-            bound = None if limit is None else limit if unreached.dtype.kind == "f" else min(int(unreached), floor(min(limit, 2.0**62)))
-            return relaxing.within(budget, loop, unreached, numbers, zero, zero, bound=bound, target=target)
-
+        compute = partial(_on_cluster, resources) if resources.client else _in_process
         try:
-            for loop, unreached in _loops_of(store, column):
-                load_loop(loop, unreached.dtype, store, column)
+            for kind in ("float",) if store.array(f"out/{column}").dtype.kind == "f" else ("narrow", "wide"):
                 try:
-                    found = opened.within(partial(within, loop=loop, unreached=unreached))
+                    unreached, found = compute(relaxing, kind, source, target, limit)
                     break
                 except EdgeError as error:
-                    if error.why != OVERFLOW or unreached.dtype == np.int64:
+                    if error.why != OVERFLOW or kind != "narrow":
                         raise
         except EdgeError as error:
             raise _refusal(store, column, error) from None
-        fields = relaxing.fields_of(found, unreached, started, sampler, resources)
+        fields = relaxing.fields_of(found, unreached, started, sampler, here)
     return SSSPResult(
         **fields, ids=ids, source=task.source, isolated={} if source >= 0 else {task.source: 0}, delta=delta, target=task.target,
         distance_limit=task.distance_limit,
     )  # fmt: skip
 
 
-def _loops_of(store: CSRStore, column: str) -> Iterator[tuple[Any, Any]]:
-    """Yield loops for the weights of a column, and the distance of vertices that are not reached: of 31 bits, then of 62; or floats."""
-    if store.array(f"out/{column}").dtype.kind == "f":
-        yield relax.shortest_float, np.float64(np.inf)
-    else:
-        yield relax.shortest_narrow, np.int32(2**31 - 1)
-        yield relax.shortest_wide, np.int64(2**63 - 1)
+def _bound(limit: float | None, unreached: Any) -> Any:
+    """Return a limit as a distance of the dtype that is computed with; None: there is none."""
+    if limit is None or unreached.dtype.kind == "f":
+        return limit
+    return min(int(unreached), floor(min(limit, 2.0**62)))
 
 
-def checked_task(store: CSRStore, task: Task) -> str:
+def _in_process(relaxing: Relaxing, kind: str, source: int, target: int, limit: float | None) -> tuple[Any, Relaxed]:
+    """Find paths in this process, with distances of one kind; returns that of vertices that are not reached, and what was found."""
+    loop, unreached = relax.SHORTEST[kind]
+    load_loop(loop, unreached.dtype, relaxing.store, relaxing.column)
+    numbers = np.full(int(source >= 0), source)
+    zero, bound = np.zeros(numbers.size, np.int32), _bound(limit, unreached)
+    found = relaxing.opened.within(lambda budget: relaxing.within(budget, loop, unreached, numbers, zero, zero, bound=bound, target=target))
+    return unreached, found
+
+
+def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int, target: int, limit: float | None) -> tuple[Any, Relaxed]:
+    """As `_in_process`, on workers; imports nothing of Dask before."""
+    from oocgraph.algorithms.sssp_on_cluster import paths_on_cluster
+
+    unreached, store = relax.SHORTEST[kind][1], relaxing.store
+
+    def within(budget: Budget) -> Relaxed:
+        charge_paths(store, budget, NUM_TABLES * store.num_vertices * (unreached.dtype.itemsize + store.index_dtype.itemsize))
+        found = paths_on_cluster(
+            store, resources, relaxing.progress, column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack,
+            source=source, target=target, bound=_bound(limit, unreached),
+        )  # fmt: skip
+        if target >= 0:
+            forget_beyond(found.value[target], found.value, found.parent, unreached)
+        return found
+
+    return unreached, relaxing.opened.within(within)
+
+
+def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) -> str:
     """Refuse arguments that make no sense; return the column of the weights."""
-    checked_schedule(task.schedule)
+    if checked_schedule(task.schedule) != "async" and is_on_cluster:
+        raise ArgumentError(
+            f"schedule is {task.schedule!r}; a cluster has async alone: leave it out, or run in this process"
+        )
     for name, value, least in (("delta", task.delta, "above 0"), ("distance_limit", task.distance_limit, "0 or more")):
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if value is not None and not (is_number and (value > 0 or (value == 0 and name == "distance_limit"))):

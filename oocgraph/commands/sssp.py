@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
 
+from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -38,15 +40,18 @@ if TYPE_CHECKING:
 @click.option("--delta", type=float, help="Width of a bucket, as a distance.  [default: by weights and degrees]")
 @resources_options
 @check_pages_option
+@client_options
 @click.option("--out", metavar="FILE", help="Write vertices, distances and parents: .zarr, .parquet or .csv.")
 @overwrite_option
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def sssp(
     graph: str, *, source: str, target: str | None, distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
-    resources: Resources, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
+    resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the shortest paths from a vertex of the graph store GRAPH to all others; of a directed graph, along the edges.
+
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
     Metrics: num_relaxed counts the edges followed, num_again those of vertices that had been followed before with a larger distance;
     num_blocks_read the blocks of edges read, of num_blocks. bytes_read is the larger of the bytes requested and the device bytes of this
@@ -57,19 +62,23 @@ def sssp(
     from oocgraph.store.graph import open_graph
     from oocgraph.verify_paths import verification_bytes, verify_sssp
 
+    place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     task = Task(source, weight, schedule, delta, target, distance_limit)
-    column = checked_task(store, task)
+    column = checked_task(store, task, is_on_cluster=place.is_cluster)
     tell_cold_kernels("blocks")
-    with PeakSampler() as sampler, progress_bars() as progress:
+    with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store, column) if validate else 0
-        result = find_paths(store, task, resources, progress=progress, following_bytes=following)
+        result = find_paths(store, task, replace(resources, client=client), progress=progress, following_bytes=following)
         began = perf_counter()
         if validate:
-            verify_sssp(store, result, memory_budget=resources.memory_budget)
+            verify_sssp(store, result, memory_budget=resources.memory_budget if client is None else None)
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)
     seconds = {"result_seconds": perf_counter() - validated} | ({"validation_seconds": validated - began} if validate else {})
-    emit({**result.summary(), **seconds, "peak_host_bytes": sampler.peak_bytes}, as_json=as_json, title=repr(result))
+    fields = {**result.summary(), **seconds}
+    fields.pop("peak_host_bytes")
+    fields[peak_name(client)] = sampler.peak_bytes
+    emit(fields, as_json=as_json, title=repr(result))

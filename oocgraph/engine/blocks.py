@@ -48,6 +48,8 @@ LEVEL_SLACK = 16
 """Slack of levels. Of a grid of 2000 x 2000 in locality order, with a tenth of it held, 4.0, 2.8, 2.2 and 2.1 times the edges are read
 with 8, 16, 32 and 128, and 6, 15, 28 and 57 % of the work is done again."""
 
+LATER = "other shares"
+
 POLL_SECONDS = 0.1
 """How often progress is reported."""
 
@@ -108,6 +110,10 @@ class BlockEngine(Closing):
         Edge column of the weights; None: all are one.
     in_lists
         Whether the in-lists of a directed graph follow its out-lists; these have no weights then.
+    share
+        Which of how many equal shares of the blocks it has, as if there were no others; of each, one block at least.
+    sharers
+        Engines that are still to be made with the same budget, this one among them: it takes its share of what is left.
     budget
         Charged with what is held, before anything is allocated.
     threads
@@ -123,16 +129,19 @@ class BlockEngine(Closing):
 
     def __init__(
         self, store: CSRStore, column: str | None, budget: Budget, *, threads: int, beside: Mapping[str, int], in_lists: bool = False,
+        share: tuple[int, int] = (0, 1), sharers: int = 1,
     ) -> None:  # fmt: skip
         self.store, self.threads = store, threads
         self._groups = ("out", "in") if in_lists and store.attributes.directed else ("out",)
         self._arrays: list[StoredArray] = [store.array(f"out/{name}") for name in ("indices", *([column] if column else []))]
-        self._first_blocks = _first_blocks(store, self._groups)
+        self._entries = [_share_of(store.array(f"{group}/indices").length, *share) for group in self._groups]
+        self._first_blocks: list[int] = [0, *np.cumsum([max(1, -(-len(entries) >> SHIFT)) for entries in self._entries]).tolist()]
         self.num_blocks = self._first_blocks[-1]
         self.places, self._chunk_items = place_threads(threads), settings().chunk_items
         self._list: Array = np.empty(0, np.int64)
-        self._num_slots = self._charge(budget, beside)
-        self.rows = _block_rows(store, self._groups, self._first_blocks)
+        self._left: Agenda | None = None
+        self._num_slots = self._charge(budget, beside, sharers)
+        self.rows = _block_rows(store, self._groups, self._entries, self._first_blocks)
         self._files: list[EdgeFiles] = []
         weight = np.ones(1, np.uint8) if column is None else self._room(self._arrays[1])
         self._held = Held(self._room(self._arrays[0]), weight)
@@ -151,7 +160,7 @@ class BlockEngine(Closing):
 
     def run(
         self, loop: Loop, values: Values, rows: Array, buckets: Array, *, schedule: Schedule, slack: int,
-        loads_all: bool = True, progress: Progress = ignore_progress,
+        loads_all: bool = True, last: int = int(NONE), progress: Progress = ignore_progress,
     ) -> Work:  # fmt: skip
         """Work until nothing is pending.
 
@@ -166,6 +175,8 @@ class BlockEngine(Closing):
             Which block is next; see `Schedule` and `oocgraph.kernels.blocks.Rules`.
         loads_all
             Whether most blocks are going to be needed: if all fit, they are read in order as soon as an eighth of them has been.
+        last
+            Last bucket that is worked on; what is later stays pending, see `pending_rows`.
         progress
             Called with ("edges followed", how many, 0).
 
@@ -178,7 +189,8 @@ class BlockEngine(Closing):
         """
         began = time.perf_counter()
         num_workers = self.threads + READERS
-        agenda, rules = self._agenda(), self._rules(schedule, slack, loads_all)
+        self._left = None
+        agenda, rules = self._agenda(last), self._rules(schedule, slack, loads_all)
         kernels.make_all_pending(self.rows, agenda, rows, buckets)
         counts = np.zeros((num_workers, 8), np.int64)
 
@@ -204,7 +216,7 @@ class BlockEngine(Closing):
                 return _wait([pool.submit(guarded, i) for i in range(number)], lambda: progress("edges followed", _sum(counts, 0), 0))
 
             def in_memory() -> None:
-                if schedule == "async" and loop.by_vertex is not None and self._list.size:
+                if schedule == "async" and loop.by_vertex is not None and self._list.size and last == NONE:
                     address = self._empty_list()
                     graph = self.rows, self._held, values, agenda, address
                     loop.by_vertex(*graph, -1, counts[0])
@@ -230,6 +242,7 @@ class BlockEngine(Closing):
                 raise
         self._num_held = int(agenda.control[kernels.NUM_HELD])
         self._raise(agenda)
+        self._left = agenda
         followed, again, ran, idle, read, num_bytes = (_sum(counts, i) for i in range(6))
         return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began, idle / 1e6 / num_workers)
 
@@ -253,21 +266,26 @@ class BlockEngine(Closing):
         if not agenda.control[kernels.STOP]:
             kernels.enter_blocks(agenda, missing, first_slot)
 
-    def _charge(self, budget: Budget, beside: Mapping[str, int]) -> int:
+    def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""
         n, blocks = len(self._groups) * (self.store.num_vertices + 1) - 1, self.num_blocks
         slot_bytes = sum(array.dtype.itemsize << SHIFT for array in self._arrays) + 12
         least = min(blocks, self.threads + READERS + 1)
+        decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._all_arrays())
+        charges = {
+            **beside,
+            "rows": 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (PLACED_ROWS + 1),
+            "what is pending": 2 * ((n + blocks) // 8 + 8) + 9 * blocks,
+            "checksums": sum(checksum_bytes(array) for array in self._all_arrays()),
+            "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded,
+            "threads and compiled code": SLACK_BYTES,
+        }
         with budget.all_or_none():
-            for name, num_bytes in beside.items():
+            for name, num_bytes in charges.items():
                 budget.reserve(name, num_bytes)
-            budget.reserve("rows", 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (PLACED_ROWS + 1))
-            budget.reserve("what is pending", 2 * ((n + blocks) // 8 + 8) + 9 * blocks)
-            budget.reserve("checksums", sum(checksum_bytes(array) for array in self._all_arrays()))
-            decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._all_arrays())
-            budget.reserve("blocks that are read", least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded)
-            budget.reserve("threads and compiled code", SLACK_BYTES)
-        more = max(0, min(blocks - least, budget.available_bytes // slot_bytes))
+            budget.reserve(LATER, (sharers - 1) * sum(charges.values()))  # they are as large as this one
+        more = max(0, min(blocks - least, budget.available_bytes // sharers // slot_bytes))
+        budget.release(LATER)
         budget.reserve("resident edges", more * slot_bytes)
         list_bytes = 8 * self._list_words()
         if least + more == blocks and not has_many_edges(self.store) and list_bytes <= budget.available_bytes:
@@ -308,24 +326,34 @@ class BlockEngine(Closing):
                 assert isinstance(array, PlainArray)
                 self._files.append(EdgeFiles(array, stream_direct=direct))
             arguments = [files.stream_arguments for files in self._files]
-            self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1])
+            begin, second_begin = self._entries[0].start, self._entries[-1].start
+            self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1], begin, second_begin)
 
     def _read(self, block: int, slot: int) -> int:
         """Read a block that kernels cannot read; returns its bytes."""
         is_second = block >= self._first_blocks[1]
         arrays = [self.store.array("in/indices")] if is_second else self._arrays
-        begin, num_bytes = (block - (self._first_blocks[1] if is_second else 0)) << SHIFT, 0
+        entries = self._entries[int(is_second)]
+        begin, num_bytes = entries.start + ((block - self._first_blocks[int(is_second)]) << SHIFT), 0
         for array, room in zip(arrays, self._held, strict=False):
             part = room[slot << SHIFT : (slot << SHIFT) + min(1 << SHIFT, array.length - begin)]
             array.read_into(begin, part)
             num_bytes += part.nbytes
         return num_bytes
 
-    def _agenda(self) -> Agenda:
+    def pending_rows(self) -> Array:
+        """Return the rows of which something is pending since the last run, ascending: (n,) int64."""
+        if self._left is None:
+            return np.empty(0, np.int64)
+        found = np.empty(kernels.pending_rows(self.rows, self._left, np.empty(0, np.int64)), np.int64)
+        kernels.pending_rows(self.rows, self._left, found)
+        return found
+
+    def _agenda(self, last: int) -> Agenda:
         """Return an agenda on which nothing is pending yet."""
         words, groups = (self.rows.offset.size - 1 + int(self.rows.inside[-1])) // 64 + 1, self.num_blocks // 64 + 1
         control = np.zeros(kernels.CONTROL_WORDS, np.int64)
-        control[kernels.LAST], control[kernels.NUM_HELD], control[kernels.CLOCK] = NONE, self._num_held, self._stamp.max(initial=0)
+        control[kernels.LAST], control[kernels.NUM_HELD], control[kernels.CLOCK] = last, self._num_held, self._stamp.max(initial=0)
         return Agenda(
             np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.full(self.num_blocks, NONE, np.int32),
             np.full(groups, NONE, np.int32), np.full(groups, NONE, np.int32), self._slot, self._block_in, self._stamp,
@@ -381,6 +409,7 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
         (kernels.read_blocks, (rows, files, held, agenda, offset, 0, offset)),
         (kernels.enter_blocks, (agenda, offset, 0)),
         (kernels.fail, (agenda, 0, 0, 0)),
+        (kernels.pending_rows, (rows, agenda, offset)),
     ])  # fmt: skip
 
 
@@ -409,27 +438,35 @@ def _sum(counts: Array, i: int) -> int:
     return int(counts[:, i].sum())
 
 
-def _first_blocks(store: CSRStore, groups: tuple[str, ...]) -> list[int]:
-    """Return the first block of each group, and how many there are."""
-    sizes = [max(1, -(-store.array(f"{group}/indices").length >> SHIFT)) for group in groups]
-    return [0, *np.cumsum(sizes).tolist()]
+def _share_of(num_entries: int, number: int, num_shares: int) -> range:
+    """Return the entries of a share: whole blocks."""
+    blocks = max(1, -(-num_entries >> SHIFT))
+    return range((blocks * number // num_shares) << SHIFT, min(num_entries, (blocks * (number + 1) // num_shares) << SHIFT))
 
 
-def _block_rows(store: CSRStore, groups: tuple[str, ...], first_blocks: list[int]) -> BlockRows:
-    """Return where the lists are in blocks."""
+def num_shares(store: CSRStore, wanted: int) -> int:
+    """Return into how many shares the blocks of a graph may be divided, at most as many as are wanted."""
+    return max(1, min(wanted, store.array("out/indices").length >> SHIFT))
+
+
+def _block_rows(store: CSRStore, groups: tuple[str, ...], shares: list[range], first_blocks: list[int]) -> BlockRows:
+    """Return where the lists are in blocks; what is not in the share is in none."""
     n, num_blocks = store.num_vertices, first_blocks[-1]
     num_rows = len(groups) * (n + 1) - 1
-    num_entries = (first_blocks[-2] << SHIFT) + store.array(f"{groups[-1]}/indices").length
+    num_entries = (first_blocks[-2] << SHIFT) + len(shares[-1])
     rows = BlockRows(
         np.empty(num_rows + 1, np.uint16), np.empty(num_blocks + 1, np.int64), np.zeros(num_blocks, np.int64),
         np.zeros(num_rows // 64 + 2, np.uint32), num_entries, SHIFT, n + 1 if groups[1:] else num_rows, first_blocks[1],
     )  # fmt: skip
     at = np.zeros(2, np.int64)
-    for group, first_row, first_block in zip(groups, (0, n + 1), first_blocks, strict=False):
+    for group, entries, first_row, first_block in zip(groups, shares, (0, n + 1), first_blocks, strict=False):
+        length, last = store.array(f"{group}/indices").length, 0
         for row, begins in _row_begins(store, group):
-            if not kernels.place_rows(begins + (first_block << SHIFT), first_row + row, rows, at):
+            last = int(begins[-1]) if begins.size else last
+            inside = begins if len(entries) == length else np.clip(begins, entries.start, entries.stop) - entries.start
+            if not kernels.place_rows(inside + (first_block << SHIFT), first_row + row, rows, at):
                 raise damaged_rows(store, group)
-        if at[1] != (first_block << SHIFT) + store.array(f"{group}/indices").length:
+        if last != length:
             raise damaged_rows(store, group)
     kernels.finish_rows(rows, at)
     return rows

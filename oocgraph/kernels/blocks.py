@@ -141,11 +141,15 @@ class BlockFiles(NamedTuple):
     ----------
     targets, weights, second : ChunkFiles
         Of the lists, their weights, and the in-lists that follow them.
+    begin, second_begin : int
+        Entry of the files that the first block of the lists, and of the in-lists, begins with.
     """
 
     targets: Any
     weights: Any
     second: Any
+    begin: int = 0
+    second_begin: int = 0
 
 
 class Rules(NamedTuple):
@@ -273,6 +277,24 @@ def make_all_pending(rows: Any, agenda: Any, which: Any, buckets: Any) -> None:
     """Make all pieces of some rows pending, before work begins."""
     for i in range(which.size):
         make_pending(rows, agenda, which[i], buckets[i])
+
+
+@nb.njit(nogil=True, cache=True)
+def pending_rows(rows: Any, agenda: Any, found: Any) -> Any:
+    """Count the rows of which something is pending, while nobody works; `found`, (n,) int64, gets the first n of them."""
+    count, last = 0, -1
+    for b in range(agenda.bucket.size):
+        if agenda.bucket[b] == NONE:
+            continue
+        goes_on = b > 0 and rows.inside[b] > rows.inside[b - 1]
+        for r in range(rows.first[b] - goes_on, min(rows.first[b + 1], rows.offset.size - 1)):
+            piece = r + rows.inside[b]
+            if agenda.pending[piece >> 6] >> np.uint64(piece & 63) & np.uint64(1) and r != last:
+                last = r
+                if count < found.size:
+                    found[count] = r
+                count += 1
+    return count
 
 
 @nb.njit(nogil=True, cache=True)
@@ -483,11 +505,12 @@ def read_block(rows: Any, files: Any, held: Any, b: Any, slot: Any) -> Any:
     """Read a block to a slot; returns bytes read, or an error of `read_pages`, and which of the files that is of."""
     part = slice(slot << rows.shift, (slot + 1) << rows.shift)
     if b >= rows.second_block:
-        return _read_part(files.second, held.targets[part], (b - rows.second_block) << rows.shift), 2
-    num_bytes = _read_part(files.targets, held.targets[part], b << rows.shift)
+        return _read_part(files.second, held.targets[part], files.second_begin + ((b - rows.second_block) << rows.shift)), 2
+    first = files.begin + (b << rows.shift)
+    num_bytes = _read_part(files.targets, held.targets[part], first)
     if num_bytes < 0 or held.weights.size == 1:
         return num_bytes, 0
-    more = _read_part(files.weights, held.weights[part], b << rows.shift)
+    more = _read_part(files.weights, held.weights[part], first)
     return (more if more < 0 else num_bytes + more), 1
 
 

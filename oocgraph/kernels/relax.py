@@ -321,6 +321,10 @@ def next_level(rows: Any, agenda: Any, values: Any) -> Any:
     return True
 
 
+MOST_WIDE = np.int64(2**62)
+"""The largest distance."""
+
+
 @nb.njit(nogil=True, cache=True)
 def _add(value: Any, weight: Any, old: Any) -> Any:
     return value + weight
@@ -328,7 +332,9 @@ def _add(value: Any, weight: Any, old: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def _add_integers(value: Any, weight: Any, old: Any) -> Any:
-    return np.int64(value) + np.int64(weight)
+    # a sum that overflows must not be made: the compiler takes it that none does, and a comparison afterwards for one of the weight with 0
+    length, left = np.int64(weight), MOST_WIDE - np.int64(value)
+    return np.int64(value) + length if length <= left else MOST_WIDE + 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -373,7 +379,7 @@ shortest_narrow = _shortest(_add_integers, np.int64(2**31 - 2), "shortest_narrow
 
 shortest_narrow_by_block, shortest_narrow_by_vertex = shortest_narrow
 
-shortest_wide = _shortest(_add_integers, np.int64(2**62), "shortest_wide")
+shortest_wide = _shortest(_add_integers, MOST_WIDE, "shortest_wide")
 """Shortest paths with int64 distances."""
 
 shortest_wide_by_block, shortest_wide_by_vertex = shortest_wide
@@ -382,6 +388,13 @@ shortest_float = _shortest(_add, None, "shortest_float")
 """Shortest paths with float64 distances."""
 
 shortest_float_by_block, shortest_float_by_vertex = shortest_float
+
+SHORTEST: dict[str, tuple[Any, Any]] = {
+    "narrow": (shortest_narrow, np.int32(2**31 - 1)),
+    "wide": (shortest_wide, np.int64(2**63 - 1)),
+    "float": (shortest_float, np.float64(np.inf)),
+}
+"""Of shortest paths the loop, and the distance of vertices that are not reached, by the kind of distances."""
 
 levels = _shortest(_next, None, "levels")
 """Levels of a breadth-first search, int32."""

@@ -147,10 +147,12 @@ def test_distances_beyond_31_bits_are_found_in_64(tmp_path, small_blocks):
     verify_sssp(store, result)
 
 
-def test_distances_beyond_62_bits_are_refused(tmp_path):
-    table = pd.DataFrame({"source": range(9), "target": range(1, 10), "weight": np.full(9, 2**60)})
+@pytest.mark.parametrize(("weight", "edge"), [(2**60, "from 4 to 5"), (2**62, "from 1 to 2"), (2**63 - 1, "from 0 to 1")])
+def test_distances_beyond_62_bits_are_refused(tmp_path, weight, edge):
+    """Also where the sum of two numbers would be negative."""
+    table = pd.DataFrame({"source": range(9), "target": range(1, 10), "weight": np.full(9, weight)})
     store = oocgraph.build_csr(table, tmp_path / "g", weight="weight")
-    with pytest.raises(ArgumentError, match=r"distances do not fit into 62 bits.*from 4 to 5"):
+    with pytest.raises(ArgumentError, match=f"distances do not fit into 62 bits.*{edge}"):
         sssp(store, 0)
 
 

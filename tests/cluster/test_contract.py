@@ -64,6 +64,25 @@ class TestPageRank(ClusterContract):
         np.testing.assert_allclose(found.rank, oocgraph.pagerank(store, tol=1e-9).rank, rtol=0, atol=1e-10)
 
 
+class TestShortestPaths(ClusterContract):
+    place = ("compute", 2)
+
+    @pytest.fixture
+    def kron(self, tmp_path_factory):
+        """Return a graph with weights."""
+        return oocgraph.generate_kronecker(14, tmp_path_factory.mktemp("weighted") / "graph.zarr", seed=3, weights=(1, 255)), None
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        yield lambda: oocgraph.sssp(store, int(store.ids_of(5)[0]), client=client)
+
+    def check(self, store, found):
+        oocgraph.verify_sssp(store, found)
+        here = oocgraph.sssp(store, found.source, resources=oocgraph.Resources(client=False))
+        np.testing.assert_array_equal(found.distance, here.distance)
+        np.testing.assert_array_equal(found.parent, here.parent)
+
+
 class TestComponents(ClusterContract):
     place = ("compute", 1)
 
