@@ -124,7 +124,7 @@ CAPABILITIES = {
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(cluster=True, divides=True),
-    "core_numbers": Capabilities(),
+    "core_numbers": Capabilities(cluster=True, divides=True),
     "run": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),

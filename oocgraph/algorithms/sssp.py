@@ -200,19 +200,22 @@ def _in_process(relaxing: Relaxing, kind: str, source: int, target: int, limit: 
 
 def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int, target: int, limit: float | None) -> tuple[Any, Relaxed]:
     """As `_in_process`, on workers; imports nothing of Dask before."""
-    from oocgraph.algorithms.sssp_on_cluster import paths_on_cluster
+    from oocgraph.cluster.block_rounds import run_on_cluster
+    from oocgraph.cluster.worker_paths import PathsSpec, merged
 
     unreached, store = relax.SHORTEST[kind][1], relaxing.store
 
     def within(budget: Budget) -> Relaxed:
         charge_paths(store, budget, NUM_TABLES * store.num_vertices * (unreached.dtype.itemsize + store.index_dtype.itemsize))
-        found = paths_on_cluster(
-            store, resources, relaxing.progress, column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack,
-            source=source, target=target, bound=_bound(limit, unreached),
+        found = run_on_cluster(
+            store, resources, PathsSpec, title="the search for shortest paths", label="sssp-step", merge=merged, progress=relaxing.progress,
+            column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, target=target,
+            bound=_bound(limit, unreached),
         )  # fmt: skip
+        distance, parent = (array if array.flags.writeable else array.copy() for array in found.table)
         if target >= 0:
-            forget_beyond(found.value[target], found.value, found.parent, unreached)
-        return found
+            forget_beyond(distance[target], distance, parent, unreached)
+        return Relaxed(distance, parent, found.num_blocks, found.work, found.device_bytes)
 
     return unreached, relaxing.opened.within(within)
 
@@ -220,9 +223,7 @@ def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int
 def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) -> str:
     """Refuse arguments that make no sense; return the column of the weights."""
     if checked_schedule(task.schedule) != "async" and is_on_cluster:
-        raise ArgumentError(
-            f"schedule is {task.schedule!r}; a cluster has async alone: leave it out, or run in this process"
-        )
+        raise ArgumentError(f"schedule is {task.schedule!r}; a cluster has async alone: leave it out, or run in this process")
     for name, value, least in (("delta", task.delta, "above 0"), ("distance_limit", task.distance_limit, "0 or more")):
         is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if value is not None and not (is_number and (value > 0 or (value == 0 and name == "distance_limit"))):

@@ -30,7 +30,7 @@ from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.rows import damaged_rows, offset_blocks
+from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
 from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -49,6 +49,9 @@ LEVEL_SLACK = 16
 with 8, 16, 32 and 128, and 6, 15, 28 and 57 % of the work is done again."""
 
 LATER = "other shares"
+
+HELD_FIRST = 2**31
+"""Slack: a block in memory always goes before one that has to be read."""
 
 POLL_SECONDS = 0.1
 """How often progress is reported."""
@@ -389,6 +392,20 @@ def has_many_edges(store: CSRStore) -> bool:
     mean_degree = store.array("out/indices").length / max(1, store.num_vertices)
     degree, _ = store.degrees if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
     return mean_degree > 16 or int(degree.max(initial=0)) > 8 * mean_degree
+
+
+def degree_dtype(store: CSRStore) -> np.dtype[np.signedinteger]:
+    """Return the dtype of degrees: int32 where they fit."""
+    return np.dtype(np.int32 if store.attributes.num_stored_edges < 2**31 else np.int64)
+
+
+def total_degrees(store: CSRStore) -> Array:
+    """Return the out- and in-edges of each vertex, together: (num_vertices,)."""
+    degree = np.zeros(store.num_vertices, degree_dtype(store))
+    for group in ("out", "in") if store.attributes.directed else ("out",):
+        for start, counts in degree_blocks(store, group):
+            degree[start : start + counts.size] += counts.astype(degree.dtype)
+    return degree
 
 
 def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: str | None) -> None:

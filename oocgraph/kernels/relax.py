@@ -406,6 +406,11 @@ peel = Loop(make_work(make_run_block(None, None, maximise=False, most=None), nex
 
 peel_by_block = peel.by_block
 
+peel_share = Loop(make_work(make_run_block(None, None, maximise=False, most=None), None, "peel_share_by_block"), None)
+"""Core numbers, of one level and one share of the blocks."""
+
+peel_share_by_block = peel_share.by_block
+
 
 class CompiledOperator(NamedTuple):
     """What `compile_operator` returns.

@@ -32,8 +32,8 @@ def few_slots(monkeypatch):
     """Only as many blocks are held as there must be."""
     charge = blocks.BlockEngine._charge
 
-    def least(self, budget, beside):
-        charge(self, budget, beside)
+    def least(self, budget, beside, sharers):
+        charge(self, budget, beside, sharers)
         return min(self.num_blocks, 3)
 
     monkeypatch.setattr(blocks.BlockEngine, "_charge", least)

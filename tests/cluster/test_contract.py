@@ -83,6 +83,25 @@ class TestShortestPaths(ClusterContract):
         np.testing.assert_array_equal(found.parent, here.parent)
 
 
+class TestCores(ClusterContract):
+    place = ("compute", 5)
+
+    @pytest.fixture
+    def kron(self, tmp_path_factory):
+        """Return a small graph: there are as many steps as levels."""
+        return oocgraph.generate_kronecker(10, tmp_path_factory.mktemp("small") / "graph.zarr", seed=3), None
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        yield lambda: oocgraph.core_numbers(store, client=client)
+
+    def check(self, store, found):
+        oocgraph.verify_cores(store, found)
+        np.testing.assert_array_equal(
+            found.core_number, oocgraph.core_numbers(store, resources=oocgraph.Resources(client=False)).core_number
+        )
+
+
 class TestComponents(ClusterContract):
     place = ("compute", 1)
 

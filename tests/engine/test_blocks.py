@@ -28,8 +28,8 @@ def pages(monkeypatch):
     monkeypatch.setattr(blocks, "SHIFT", 12)
     charge = BlockEngine._charge
 
-    def least(self, budget, beside):
-        charge(self, budget, beside)
+    def least(self, budget, beside, sharers):
+        charge(self, budget, beside, sharers)
         return min(self.num_blocks, 5)
 
     monkeypatch.setattr(BlockEngine, "_charge", least)

@@ -1,0 +1,152 @@
+"""Blocks of edges by priority on a Dask cluster: each worker has a share of them, and hears in each step what all have found.
+
+In: a `Placement` that holds the shares. Out: `BlockRounds`, a program of `oocgraph.cluster.supersteps` that makes a `FoundTable`. When a
+worker is lost, its shares go to others; one share that is left says what it knows, and all go on from there.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from oocgraph.cluster import worker_blocks
+from oocgraph.cluster.events import Watch
+from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.session import ClusterSession
+from oocgraph.cluster.specs import url_for_workers
+from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
+from oocgraph.cluster.worker import with_plugin
+from oocgraph.cluster.worker_blocks import BlocksStep, SharesSpec, acquire
+from oocgraph.config import settings
+from oocgraph.engine.blocks import EdgeError, Work, num_shares
+from oocgraph.resources import Resources
+from oocgraph.store.fingerprint import graph_fingerprint
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """What the shares have found together.
+
+    Attributes
+    ----------
+    table
+        Of one share, or of all, merged.
+    work : Work
+        Of all shares; its time begins when all is loaded.
+    num_blocks, device_bytes, num_steps : int
+        Of the graph; read from devices by workers meanwhile; steps taken.
+    """
+
+    table: Any
+    work: Work
+    num_blocks: int
+    device_bytes: int
+    num_steps: int
+
+
+class BlockRounds(Program[FoundTable]):
+    """The steps of one run.
+
+    Parameters
+    ----------
+    placement
+        Holds the shares.
+    name
+        Unique.
+    title, label
+        See `Program`.
+    merge
+        What makes one table of two, with the plugin first; None: that of any share has all.
+    progress
+        Called with ("edges followed", how many, 0).
+    """
+
+    most_ahead = 2
+
+    def __init__(
+        self, placement: Placement, name: str, *, title: str, label: str, merge: Callable[..., Any] | None, progress: Progress
+    ) -> None:  # fmt: skip
+        self._placement, self._session, self._progress, self._merge = placement, placement.session, progress, merge
+        self.name, self.title, self.label, self.epoch, self._last = name, title, label, 0, -1
+        self._work, self._device_bytes, self._num_steps = np.zeros(len(Work._fields)), 0, 0
+        self._began = perf_counter()
+
+    def begin(self) -> Step:
+        """Begin, or go on with what the share knows that is furthest."""
+        self.epoch += 1
+        if self.epoch > 1:
+            addresses = sorted(set(self._placement.addresses))
+            held = self._session.gather({self._submit(a, worker_blocks.held_number, self._session.lease): a for a in addresses})
+            known = [(*one, address) for one, address in zip(held, addresses, strict=True) if one is not None and one[0] >= 0]
+            if known:
+                _, share, address = max(known)
+                return Step(self._last, [self._submit(address, worker_blocks.table, self._session.lease, share)])
+        return Step(self._last)
+
+    def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._session.submit(address, with_plugin, function, *arguments)
+
+    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
+        """Return what a worker does in a step: `worker_blocks.take_step`."""
+        one = BlocksStep(name=self.name, epoch=self.epoch, number=step, lease=self._session.lease, is_first=is_first)
+        return with_plugin, (worker_blocks.take_step, partition, one)
+
+    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+        """Take note of a step; whether nothing is left to do.
+
+        Raises
+        ------
+        EdgeError
+            Of a share.
+        """
+        self._last = step.number
+        for report in reports:
+            if report["error"] is not None:
+                raise EdgeError(*report["error"])
+            if report["work"] is not None:
+                self._work += report["work"]
+            self._device_bytes += report["device_bytes"]
+        self._num_steps += 1
+        self._progress("edges followed", int(self._work[0]), 0)
+        return all(report["is_done"] for report in reports)
+
+    def finish(self) -> FoundTable:
+        """Fetch what was found."""
+        addresses, lease = self._placement.addresses, self._session.lease
+        wanted = addresses if self._merge else addresses[:1]
+        tables = {self._submit(address, worker_blocks.table, lease, p): address for p, address in enumerate(wanted)}
+        if self._merge:
+            tables = self._session.combine(tables, with_plugin, self._merge)
+        (table,) = self._session.gather(tables, needed=addresses)
+        *counts, _, idle = self._work.tolist()
+        work = Work._make([*map(int, counts), perf_counter() - self._began, idle / len(addresses)])
+        num_blocks = sum(part["num_blocks"] for part in self._placement.parts)
+        return FoundTable(table, work, num_blocks, self._device_bytes, self._num_steps)
+
+
+def run_on_cluster(
+    store: CSRStore, resources: Resources, spec: Callable[..., SharesSpec], *, title: str, label: str, merge: Callable[..., Any] | None,
+    progress: Progress, **asked: Any,
+) -> FoundTable:  # fmt: skip
+    """Compute on the workers of the client of `resources`, whose memory and threads are each worker's; `asked` are fields of `spec`."""
+    knobs = settings()
+    with ClusterSession(resources.client) as session, session.loss_reported():
+        fingerprint = graph_fingerprint(store)
+        workers = session.find_workers(store.url, fingerprint)
+        shares = spec(
+            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=num_shares(store, resources.num_partitions or len(workers)),
+            settings=knobs, memory_budget=resources.memory_budget or knobs.memory_budget, threads=resources.threads,
+            check_pages=store.check_pages, device="cpu", **asked,
+        )  # fmt: skip
+        name = uuid.uuid4().hex
+        with Watch(session.client, name) as watch:
+            placement = Placement(session, shares, workers, acquire)
+            placement.load(watch)
+            return Supersteps(placement, watch).run(BlockRounds(placement, name, title=title, label=label, merge=merge, progress=progress))

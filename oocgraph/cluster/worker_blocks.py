@@ -1,0 +1,226 @@
+"""A worker's shares of the blocks of edges, and what is done in a step with one of them, whatever is computed.
+
+In: a `SharesSpec`, and what all shares have found in the step before. Out: what a share has found. Every share knows of all vertices what
+was said in the steps before, so that any of them can go on for all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
+from oocgraph.engine.blocks import BlockEngine, EdgeError, Work
+from oocgraph.memory import Budget, device_bytes_read
+from oocgraph.store.graph import CSRStore, open_graph
+
+SLICES = 4
+"""What a share has found in a step, as often as a worker holds such: one is made, Dask keeps two, and one is on its way."""
+
+
+class SharesSpec(GraphSpec, ABC):
+    """What a worker loads: a frozen dataclass."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def load_kernels(self, store: CSRStore) -> None:
+        """Bring compiled code into memory, before that is counted."""
+
+    @abstractmethod
+    def open_share(self, store: CSRStore, budget: Budget, number: int, *, threads: int, sharers: int, is_first: bool) -> BlockShare:
+        """Charge the budget with a share, and open it; `is_first` of a worker. See `oocgraph.engine.blocks.BlockEngine`."""
+
+
+class Found(NamedTuple):
+    """What a share has found in a step.
+
+    Attributes
+    ----------
+    slice
+        For all shares; it has ``is_done``: whether there is nothing left to do, as far as the share knows.
+    work
+        None: there was nothing to do.
+    """
+
+    slice: Any
+    work: Work | None
+
+
+class BlockShare(ABC):
+    """A share of the blocks, and what it knows.
+
+    Attributes
+    ----------
+    engine : BlockEngine
+    epoch, number : int
+        Of the last step that it has taken.
+    """
+
+    def __init__(self, engine: BlockEngine) -> None:
+        self.engine, self.epoch, self.number, self.lock = engine, -1, -1, threading.Lock()
+
+    @abstractmethod
+    def begin(self, before: Sequence[Any]) -> Found:
+        """Take the first step of an epoch: `before` is what `table` of one share has returned, or nothing."""
+
+    @abstractmethod
+    def go_on(self, before: Sequence[Any]) -> Found:
+        """Take a step; `before` are the slices of all shares of the step before."""
+
+    @abstractmethod
+    def table(self) -> Any:
+        """Return all that the others need to go on from the last step."""
+
+    @abstractmethod
+    def take_over(self, before: Any) -> None:
+        """Take what was known before the worker's shares were loaded again."""
+
+
+@dataclass(slots=True)
+class HeldShares:
+    """The shares of one lease on one worker."""
+
+    shares: dict[int, BlockShare]
+    budget: Budget
+    ledger: WorkerLedger
+
+    def take_over(self, before: HeldShares) -> None:
+        """Take what shares have found."""
+        for p, share in before.shares.items():
+            if share.number >= 0:
+                self.shares[p].take_over(share)
+                self.shares[p].number = share.number
+
+    def close(self) -> None:
+        """Give back everything; waits for the steps that run."""
+        for share in self.shares.values():
+            with share.lock:
+                share.engine.close()
+                share.epoch = 2**62
+        self.ledger.close(self.budget)
+
+    def forget(self, search: str) -> None:
+        """Do nothing: no search has a state here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksStep:
+    """One step of a run.
+
+    Attributes
+    ----------
+    name, epoch, number
+        Of the run, in events; of the step.
+    lease
+        Whose memory it uses.
+    is_first
+        Whether it is the first of its epoch.
+    """
+
+    name: str
+    epoch: int
+    number: int
+    lease: str
+    is_first: bool
+
+
+def acquire(plugin: Any, lease: str, spec: SharesSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Load shares on this worker, if they are not here already; edges are read when they are needed.
+
+    Raises
+    ------
+    BudgetError
+        They do not fit; the message names the worker.
+    """
+    there = plugin.keep_shares(lease, spec, numbers, partial(_load, plugin, spec))
+    return [
+        {
+            "partition": p, "worker": plugin.worker.address, "memory_budget": there.budget.limit_bytes,
+            "num_blocks": there.shares[p].engine.num_blocks,
+        }
+        for p in numbers
+    ]  # fmt: skip
+
+
+def _load(plugin: Any, spec: SharesSpec, numbers: Sequence[int]) -> HeldShares:
+    store = open_graph(spec.url, check_pages=spec.check_pages)
+    requested = spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget
+    threads = spec.threads or max(1, int(plugin.worker.state.nthreads))
+    spec.load_kernels(store)
+    shares: dict[int, BlockShare] = {}
+    with plugin.ledger.opening(requested) as budget:
+        try:
+            for i, p in enumerate(numbers):
+                shares[p] = spec.open_share(store, budget, p, threads=threads, sharers=len(numbers) - i, is_first=i == 0)
+        except BaseException:
+            for share in shares.values():
+                share.engine.close()
+            raise
+    return HeldShares(shares, budget, plugin.ledger)
+
+
+def take_step(plugin: Any, p: int, step: BlocksStep, *before: Any) -> Any:
+    """Take what others have found, work on a share of the blocks, and return what that has found.
+
+    Parameters
+    ----------
+    p
+        The share.
+    *before
+        The slices of all shares of the step before. In the first step of an epoch: the table of one share, or nothing.
+
+    Raises
+    ------
+    StateLostError
+        The worker does not hold the share: it was started again.
+    CorruptStoreError
+        The store cannot be read.
+    """
+    share: BlockShare = plugin.shares_of(step.lease, p).shares[p]
+    with share.lock:
+        if step.epoch < share.epoch:
+            raise LeftError(f"{step.name} has begun again")
+        plugin.at("receive", step.number, p)
+        began, device, error = time.perf_counter(), device_bytes_read(), None
+        share.epoch = step.epoch
+        plugin.at("compute", step.number, p)
+        try:
+            found = share.begin(before) if step.is_first else share.go_on(before)
+        except EdgeError as wrong:
+            found, error = Found(None, None), [wrong.why, wrong.source, wrong.target]
+        share.number = step.number
+    plugin.at("transfer", step.number, p)
+    plugin.tell({
+        "search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "error": error,
+        "is_done": error is None and bool(found.slice.is_done), "work": None if found.work is None else list(found.work),
+        "seconds": time.perf_counter() - began, "device_bytes": device_bytes_read() - device,
+    })  # fmt: skip
+    return found.slice
+
+
+def held_number(plugin: Any, lease: str) -> tuple[int, int]:
+    """Return the last step that a share on this worker has taken, and the share; -1: none."""
+    there: HeldShares | None = plugin.resident.get(lease)
+    return max(((share.number, p) for p, share in there.shares.items()), default=(-1, -1)) if there is not None else (-1, -1)
+
+
+def table(plugin: Any, lease: str, p: int) -> Any:
+    """Return what a share knows.
+
+    Raises
+    ------
+    StateLostError
+        The worker does not hold the share.
+    """
+    share: BlockShare = plugin.shares_of(lease, p).shares[p]
+    with share.lock:
+        if share.number < 0:
+            raise StateLostError(f"worker {plugin.worker.address} has taken no step")
+        return share.table()
