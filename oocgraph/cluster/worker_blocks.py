@@ -183,6 +183,8 @@ def take_step(plugin: Any, p: int, step: BlocksStep, *before: Any) -> Any:
     CorruptStoreError
         The store cannot be read.
     """
+    if any(one is None for one in before):
+        return None  # a share has found an edge that makes no sense, which ends the run; this step was submitted ahead
     share: BlockShare = plugin.shares_of(step.lease, p).shares[p]
     with share.lock:
         if step.epoch < share.epoch:

@@ -362,16 +362,12 @@ class Loop(NamedTuple):
     by_vertex: Any
 
 
-def _make_loop(relax: Any, priority: Any, most: Any, name: str | None, *, maximise: bool = False) -> Loop:
-    by_block, by_vertex = (make_run_block(relax, priority, maximise=maximise, most=most, listed=listed) for listed in (False, True))
-    return Loop(
-        make_work(by_block, None, name and f"{name}_by_block"),
-        make_work_by_vertex(by_vertex, make_to_list(priority, maximise=maximise), name and f"{name}_by_vertex"),
-    )
-
-
 def _shortest(relax: Any, most: Any, name: str) -> Loop:
-    return _make_loop(relax, _itself, most, name)
+    by_block, by_vertex = (make_run_block(relax, _itself, maximise=False, most=most, listed=listed) for listed in (False, True))
+    return Loop(
+        make_work(by_block, None, f"{name}_by_block"),
+        make_work_by_vertex(by_vertex, make_to_list(_itself, maximise=False), f"{name}_by_vertex"),
+    )
 
 
 shortest_narrow = _shortest(_add_integers, np.int64(2**31 - 2), "shortest_narrow")
@@ -454,7 +450,7 @@ def compile_operator(relax: Any, priority: Any, kind: Any, weight: Any, *, maxim
         returned = priority.overloads[value,].signature.return_type
         if priority is not _itself and not isinstance(returned, types.Integer | types.Boolean):
             return CompiledOperator(None, None, kind, function, f"it returns {returned}, not an integer")
-        loop = _make_loop(relax, priority, None, None, maximise=maximise)
+        loop = Loop(make_work(make_run_block(relax, priority, maximise=maximise, most=None), None, None), None)  # one of the two to compile
     except Exception as error:
         if not is_compile_error(error):
             raise

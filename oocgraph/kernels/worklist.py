@@ -57,6 +57,9 @@ NUM_RECENT = 256
 MASK = (1 << 40) - 1
 """Bits of a chunk's place in the word of the stack."""
 
+TAGS = (1 << 62) - 1
+"""Bits of that word: the tag begins again before it would be negative."""
+
 EARLIEST = -(2**31)
 
 MAX_BAGS = 1 << 14
@@ -153,7 +156,7 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
                 return np.int64(0)
             after = acquire_word(w, chunk + AFTER)
             pause(w, t)
-            if swap_word(w, FREE, word, (word | MASK) + 1 | after) == word:
+            if swap_word(w, FREE, word, ((word | MASK) + 1) & TAGS | after) == word:
                 set_word(w, chunk + BEGIN, 0)
                 set_word(w, chunk + COUNT, 0)
                 return chunk
@@ -163,7 +166,7 @@ def make_operations(pause: Any, compiled: Callable[..., Any]) -> Operations:
             word = acquire_word(w, FREE)
             release_word(w, chunk + AFTER, word & MASK)
             pause(w, t)
-            if swap_word(w, FREE, word, (word | MASK) + 1 | chunk) == word:
+            if swap_word(w, FREE, word, ((word | MASK) + 1) & TAGS | chunk) == word:
                 return
 
     def lock_word(w: Any, t: Any, at: Any) -> None:

@@ -16,9 +16,9 @@ from tests.algorithms.test_sssp_on_cluster import table
 from tests.stores import rewrite
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 5])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("duplicates", ["drop", "keep"])
+@pytest.mark.parametrize(
+    ("partitions", "directed", "duplicates"), [(1, True, "keep"), (2, False, "drop"), (5, False, "keep"), (5, True, "drop")]
+)
 def test_core_numbers_are_those_of_one_process(threads_client, tmp_path, monkeypatch, partitions, directed, duplicates):
     """On random graphs, a path, and one with hubs, in blocks of 32 entries."""
     monkeypatch.setattr(blocks, "SHIFT", 5)

@@ -32,9 +32,7 @@ def small_blocks(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("partitions", [1, 2, 5])
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize(("partitions", "directed", "whole"), [(1, True, True), (2, False, False), (5, False, True), (5, True, False)])
 def test_paths_are_those_of_one_process(threads_client, tmp_path, partitions, directed, whole):
     """Distances and parents, with a limit and a target, too."""
     store = oocgraph.build_csr(table(partitions, whole=whole), tmp_path / "g", weight="weight", directed=directed)

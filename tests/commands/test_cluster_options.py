@@ -48,18 +48,21 @@ def test_local_cluster_gives_the_same_answer(run, graph, tmp_path, expected):
     assert remains(tmp_path) == ["graph.zarr", "out.csv"]
 
 
-@pytest.mark.parametrize("command", ["pagerank", "components"])
+@pytest.mark.parametrize("command", ["pagerank", "components", "core", "sssp"])
 def test_other_commands_on_a_running_scheduler(run, graph, scheduler_file, tmp_path, command):
     """The answer of one process, and what the client has held."""
-    where = ["--scheduler", scheduler_file, "--workers", 2]
+    where, more = ["--scheduler", scheduler_file, "--workers", 2], []
+    if command == "sssp":
+        graph, more = tmp_path / "weighted.zarr", ["--source", 3]
+        assert run("generate", "kronecker", graph, "--scale", 10, "--weights", "1:255").code == 0
     here, there = (
-        run(command, graph, *options, "--out", tmp_path / f"{command}-{len(options)}.csv", "--json").json for options in ([], where)
+        run(command, graph, *more, *options, "--out", tmp_path / f"{command}-{len(options)}.csv", "--json").json for options in ([], where)
     )
     assert {"peak_host_bytes"} == here.keys() - there.keys()
     assert {"client_peak_host_bytes"} == there.keys() - here.keys()
     found, expected = (pd.read_csv(tmp_path / f"{command}-{n}.csv") for n in (len(where), 0))
     pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
-    assert "is for a cluster; add --cluster local" in run(command, graph, "--workers", 2).stderr
+    assert "is for a cluster; add --cluster local" in run(command, graph, *more, "--workers", 2).stderr
 
 
 @pytest.fixture(scope="module")

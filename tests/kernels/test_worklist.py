@@ -119,7 +119,7 @@ def schedules(words, fresh, t, num_threads, num_schedules, num_items, popped, wr
 
 def test_threads_may_be_interrupted_anywhere():
     """Ten thousand schedules of three threads, with chunks of two items, fewer bags than buckets, and a list of chunks for each package."""
-    packages, num_items = [0, 0, 1], 40
+    packages, num_items = [0, 0, 1], 24
     fresh = new_list(400, 2, packages, num_bags=3)
     words, popped = fresh.copy(), np.zeros(num_items, np.int32)
     wrong, meeting = np.zeros(1, np.int64), np.zeros(1, np.int64)
