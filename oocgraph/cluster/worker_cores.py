@@ -81,6 +81,7 @@ class CoresSpec(SharesSpec):
             f"degrees and ranks of share {number}": 2 * n * (itemsize + index_size) + 16 * BLOCK_ROWS,
             f"what share {number} has taken": SLICES * sent_bytes,
             f"pending vertices of share {number}": 4 * 8 * n,
+            f"degrees and ranks of share {number}, as they are fetched": n * (itemsize + index_size),
         }
         engine = BlockEngine(
             store, None, budget, threads=threads, beside=beside, in_lists=True, share=(number, self.num_partitions), sharers=sharers

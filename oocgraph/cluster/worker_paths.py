@@ -96,6 +96,7 @@ class PathsSpec(SharesSpec):
             f"distances and parents of share {number}": n * (2 * itemsize + index_size) + n // 8,
             f"distances of share {number} that are sent": SLICES * sent_bytes,
             f"pending vertices of share {number}": 3 * 8 * n,
+            f"distances and parents of share {number}, as they are fetched": n * (2 * itemsize + 3 * index_size),
         }
         engine = BlockEngine(
             store, self.column, budget, threads=threads, beside=beside, share=(number, self.num_partitions), sharers=sharers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -208,3 +209,22 @@ def test_a_graph_that_comes_shrinks_the_first_in_the_middle_of_its_search(graphs
     for store, result in zip(graphs, results, strict=True):
         assert result.num_reached > 100_000
         assert (np.asarray(result.search.level) == expected(store, sources_of(store)[1])).all()
+
+
+@pytest.mark.parametrize("algorithm", ["sssp", "core_numbers"])
+def test_shares_of_blocks_stay_within_the_smallest_budget(tmp_path, client, algorithm):
+    """That which a refusal names: few blocks are held, and all else is there."""
+    store = oocgraph.generate_kronecker(16, tmp_path / "graph.zarr", seed=3, weights=(1, 255))
+
+    def compute(**where):
+        return oocgraph.core_numbers(store, **where) if algorithm == "core_numbers" else oocgraph.sssp(store, 3, **where)
+
+    compute(client=client)
+    budget = Budget(client, 1)
+    with pytest.raises(BudgetError, match=r"at least \d+M") as refused:
+        compute(client=client, memory_budget=budget.bytes)
+    budget.bytes = (int(re.search(r"at least (\d+)M", str(refused.value))[1]) + 4) * MEGABYTES  # workers are not alike
+    with budget:
+        found = compute(client=client, memory_budget=budget.bytes)
+    assert found.num_blocks_read >= found.num_blocks
+    np.testing.assert_array_equal(found.to_pandas(), compute(resources=Resources(client=False)).to_pandas())
