@@ -24,10 +24,11 @@ from oocgraph.algorithms.relaxing import charge_paths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import HELD_FIRST, Schedule, Work, degree_dtype, load_loop, new_values, total_degrees
+from oocgraph.engine.blocks import Schedule, Work, degree_dtype, load_loop, new_values, total_degrees
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
+from oocgraph.kernels.blocks import HELD_FIRST
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of

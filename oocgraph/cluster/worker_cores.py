@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from oocgraph.cluster.worker_blocks import SLICES, BlockShare, Found, SharesSpec
-from oocgraph.engine.blocks import HELD_FIRST, BlockEngine, Work, degree_dtype, load_loop, new_values, total_degrees
+from oocgraph.engine.blocks import BlockEngine, Work, degree_dtype, load_loop, new_values, total_degrees
 from oocgraph.kernels import relax
-from oocgraph.kernels.blocks import NONE
+from oocgraph.kernels.blocks import HELD_FIRST, NONE
 from oocgraph.memory import Budget
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.rows import BLOCK_ROWS

@@ -50,9 +50,6 @@ with 8, 16, 32 and 128, and 6, 15, 28 and 57 % of the work is done again."""
 
 LATER = "other shares"
 
-HELD_FIRST = 2**31
-"""Slack: a block in memory always goes before one that has to be read."""
-
 POLL_SECONDS = 0.1
 """How often progress is reported."""
 

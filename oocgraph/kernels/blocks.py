@@ -46,6 +46,9 @@ neighbour that a message names; the slot that was given back last; the last buck
 
 CONTROL_WORDS = 96
 
+HELD_FIRST = 2**31
+"""Slack with which a block in memory always goes before one that has to be read, and none is read ahead."""
+
 MOST_WAIT = 500
 """Microseconds for which a thread sleeps that finds nothing to do, at the most: there are more threads than cores."""
 
@@ -376,7 +379,8 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
     limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
         return held, False
-    if other >= 0 and control[READING] < rules.most_reading and held_bucket > limit:
+    ahead = control[RUNNING] >= rules.most_running and rules.slack < HELD_FIRST  # who computes has enough to do: read what comes next
+    if other >= 0 and control[READING] < rules.most_reading and (held_bucket > limit or ahead):
         return other, True
     if held >= 0 and control[RUNNING] < rules.most_running:
         return held, False
