@@ -379,8 +379,9 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
     limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
         return held, False
-    ahead = control[RUNNING] >= rules.most_running and rules.slack < HELD_FIRST  # who computes has enough to do: read what comes next
-    if other >= 0 and control[READING] < rules.most_reading and (held_bucket > limit or ahead):
+    # those that compute have enough to do: half of those that read fetch what is as early (of all, they would fetch a quarter more bytes)
+    ahead = control[RUNNING] >= rules.most_running and 2 * control[READING] < rules.most_reading and other_bucket <= held_bucket
+    if other >= 0 and control[READING] < rules.most_reading and (held_bucket > limit or (ahead and rules.slack < HELD_FIRST)):
         return other, True
     if held >= 0 and control[RUNNING] < rules.most_running:
         return held, False
