@@ -49,6 +49,10 @@ CONTROL_WORDS = 96
 HELD_FIRST = 2**31
 """Slack with which a block in memory always goes before one that has to be read, and none is read ahead."""
 
+FEW = 8
+"""Blocks are read ahead while fewer than one in so many of those in memory are urgent. With a quarter of a Kronecker graph of scale 22 in
+memory this takes 0.74 of the time of reading only when none is urgent, and as many bytes; with 4 a small one takes 1.1 times the bytes."""
+
 MOST_WAIT = 500
 """Microseconds for which a thread sleeps that finds nothing to do, at the most: there are more threads than cores."""
 
@@ -367,6 +371,21 @@ def _evict(agenda: Any, bucket: Any, oldest: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def _is_short(agenda: Any, rules: Any, limit: Any) -> Any:
+    """Whether all threads that compute have a block, and few others in memory are urgent: then those on disk are read ahead."""
+    missing = agenda.block_in.size // FEW - agenda.control[READING]
+    if agenda.control[RUNNING] < rules.most_running or rules.slack >= HELD_FIRST:
+        return False
+    for s in range(agenda.control[NUM_HELD]):
+        b = agenda.block_in[s]
+        if b >= 0 and not agenda.busy[b] and load_acquire(agenda.bucket, b) <= limit:
+            missing -= 1
+            if missing <= 0:
+                return False
+    return missing > 0
+
+
+@nb.njit(nogil=True, cache=True)
 def _take_earliest(agenda: Any, rules: Any) -> Any:
     """Choose a block by priority: its number (-1: none now), and whether it has to be read."""
     control = agenda.control
@@ -379,9 +398,7 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
     limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
         return held, False
-    # those that compute have enough to do: half of those that read fetch what is as early (of all, they would fetch a quarter more bytes)
-    ahead = control[RUNNING] >= rules.most_running and 2 * control[READING] < rules.most_reading and other_bucket <= held_bucket
-    if other >= 0 and control[READING] < rules.most_reading and (held_bucket > limit or (ahead and rules.slack < HELD_FIRST)):
+    if other >= 0 and control[READING] < rules.most_reading and (held_bucket > limit or _is_short(agenda, rules, limit)):
         return other, True
     if held >= 0 and control[RUNNING] < rules.most_running:
         return held, False
