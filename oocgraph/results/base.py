@@ -169,8 +169,17 @@ class VertexResult:
         arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
         return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
 
-    def _plot_counts(self, values: Array, name: str, figure: Figure | None) -> Figure:
-        """Draw how many vertices have which value.
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
+
+        Parameters
+        ----------
+        figure
+            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
 
         Raises
         ------
@@ -178,13 +187,26 @@ class VertexResult:
             matplotlib is not installed.
         """
         try:
-            from oocgraph.results.plot import plot_counts
+            return self._draw(repr(self).strip("<>"), figure)
         except ImportError as error:
             raise MissingDependencyError(
-                f"plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                f"result.{next(iter(self.columns))} is an array"
+                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
+                f"{self._unplotted()}"
             ) from error
-        return plot_counts(values, name=name, title=repr(self).strip("<>"), figure=figure)
+
+    def _draw(self, title: str, figure: Figure | None) -> Figure:
+        from oocgraph.results.plot import plot_counts
+
+        values, name = self._counted()
+        return plot_counts(values, name=name, title=title, figure=figure)
+
+    def _counted(self) -> tuple[Array, str]:
+        """Return values of the vertices that have edges, of which a plot shows how many there are, and what they are called."""
+        raise NotImplementedError
+
+    def _unplotted(self) -> str:
+        """Say where the values are that a plot would show."""
+        return f"result.{next(iter(self.columns))} is an array"
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""

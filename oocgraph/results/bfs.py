@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import Join
 from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
@@ -209,31 +209,13 @@ class BFSResult(VertexResult):
         """See `VertexResult.values_of`."""
         return self._join.values_of(columns, vertices, numbers)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw time and bytes of each level, by worker.
+    def _draw(self, title: str, figure: Figure | None) -> Figure:
+        from oocgraph.results.plot import plot_levels
 
-        Parameters
-        ----------
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
+        return plot_levels(self.iterations, title=title, figure=figure)
 
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        MissingDependencyError
-            matplotlib is not installed.
-        """
-        try:
-            from oocgraph.results.plot import plot_levels
-        except ImportError as error:
-            raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                "result.iterations and result.workers hold the metrics"
-            ) from error
-        return plot_levels(self.iterations, title=repr(self).strip("<>"), figure=figure)
+    def _unplotted(self) -> str:
+        return "result.iterations and result.workers hold the metrics"
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each worker and iteration included."""

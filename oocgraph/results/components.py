@@ -76,6 +76,10 @@ class ComponentsResult(VertexResult):
         """
         return self._look_up("component", ids)
 
+    def _counted(self) -> tuple[Array, str]:
+        size = np.bincount(self.stored_component)
+        return size[self.stored_component], "size of the component"
+
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
         linked = numbers >= 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from oocgraph.results.base import VertexResult
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
 from oocgraph.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -91,24 +88,8 @@ class CoreResult(VertexResult):
         """
         return self._look_up("core_number", ids)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which core number.
-
-        Parameters
-        ----------
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        MissingDependencyError
-            matplotlib is not installed.
-        """
-        return self._plot_counts(self.stored_core_number, "core number", figure)
+    def _counted(self) -> tuple[Array, str]:
+        return self.stored_core_number, "core number"
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

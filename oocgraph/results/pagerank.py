@@ -162,6 +162,9 @@ class PageRankResult(VertexResult):
             self._tops[count] = self._find_top(count)
         return self._tops[count]
 
+    def _counted(self) -> tuple[Array, str]:
+        return self.stored_rank, "rank"
+
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each iteration included."""
         return {**super().summary(), "steps": [asdict(one) for one in self.steps]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
 from oocgraph.types import UNREACHED, Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -133,24 +130,8 @@ class PathsResult(VertexResult):
             numbers.append(before)
         return self.ids.ids_of(numbers[::-1])
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which value.
-
-        Parameters
-        ----------
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        MissingDependencyError
-            matplotlib is not installed.
-        """
-        return self._plot_counts(self.stored_value[self.stored_value != self.unreached], self.value_column, figure)
+    def _counted(self) -> tuple[Array, str]:
+        return self.stored_value[self.stored_value != self.unreached], self.value_column
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

@@ -98,7 +98,7 @@ def test_what_is_wrong_is_found(tmp_path, change):
         verify_cores(store, oocgraph.CoreResult(**{**wrong, "stored_core_number": core_number, "stored_rank": rank}))
 
 
-def test_core_numbers_are_drawn(tmp_path):
+def test_results_are_drawn(tmp_path):
     store = oocgraph.generate_kronecker(8, tmp_path / "g", weights=(1, 9))
     result = core_numbers(store)
     panel = result.plot().axes[0]
@@ -107,6 +107,9 @@ def test_core_numbers_are_drawn(tmp_path):
     paths = oocgraph.sssp(store, int(store.ids_of(0)[0]))
     assert sum(paths.plot().axes[0].patches[0].get_data().values) == paths.num_reached
     assert paths.plot().axes[0].get_xlabel() == "distance"
+    components, ranks = oocgraph.connected_components(store).plot().axes[0], oocgraph.pagerank(store).plot().axes[0]
+    assert (components.get_xlabel(), ranks.get_xlabel()) == ("size of the component", "rank")
+    assert sum(ranks.patches[0].get_data().values) == sum(components.patches[0].get_data().values) == store.num_vertices
 
 
 def test_levels_go_on_while_blocks_are_read_again(tmp_path, monkeypatch):
