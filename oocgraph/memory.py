@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,6 +212,12 @@ class Budget:
         if not self._is_all_or_none and not self._has_room(num_bytes):
             self._refuse(f"{name} needs {format_bytes(num_bytes)}", num_bytes)
         self.reservations[name] = self.reservations.get(name, 0) + num_bytes
+
+    def reserve_all(self, charges: Mapping[str, int]) -> None:
+        """Charge bytes by name, all of them or, where they do not fit, none; see `all_or_none`."""
+        with self.all_or_none():
+            for name, num_bytes in charges.items():
+                self.reserve(name, num_bytes)
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:

@@ -23,15 +23,14 @@ from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.base import VertexResult
 from oocgraph.results.components import ComponentsResult
-from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.store.rows import BLOCK_ROWS, read_entries, row_blocks
+from oocgraph.store.rows import BLOCK_ROWS, edge_block_bytes, edge_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
-BLOCK_BYTES = 4 << 20
-"""Bytes of ``indices`` that are held."""
+BLOCK_ENTRIES = 1 << 20
+"""Edges that are held."""
 
 
 @known_keywords
@@ -75,17 +74,12 @@ def verify_components(
             f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_vertices:,} vertices"
         )
     load_libraries(store)
-    joined, indices = np.empty(0, np.int64), store.array("out/indices")
+    joined = np.empty(0, np.int64)
     load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, np.empty(0, store.index_dtype)))])
-    count = BLOCK_BYTES // store.index_dtype.itemsize
     with returned_memory():
-        budget = Budget(asked.limit_bytes)
-        with budget.all_or_none():
-            for name, num_bytes in _charges(store).items():
-                budget.reserve(name, num_bytes)
-        joined, buffer = np.arange(store.num_vertices), np.empty(count, store.index_dtype)
-        for block in row_blocks(store, "out", max_entries=count, whole_rows=False):
-            entries = read_entries(indices, block, buffer)
+        Budget(asked.limit_bytes).reserve_all(_charges(store))
+        joined = np.arange(store.num_vertices)
+        for block, (entries,) in edge_blocks(store, "out", ["indices"], BLOCK_ENTRIES):
             u, v = rules.join_rows(joined, component, block.indptr, block.first_row, block.start, entries)
             if u >= 0:
                 raise _broken(store, "an edge leads from one component to another", u, v)
@@ -100,7 +94,7 @@ def verification_bytes(store: CSRStore) -> int:
 def _charges(store: CSRStore) -> dict[str, int]:
     return {
         "vertices that edges join": 8 * store.num_vertices,
-        "a block of rows": BLOCK_BYTES + 64 * BLOCK_ROWS + decoded_bytes(store.array("out/indices")),
+        "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }
 

@@ -21,10 +21,9 @@ from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.paths import SSSPResult
-from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.store.rows import BLOCK_ROWS, read_entries, row_blocks
+from oocgraph.store.rows import edge_block_bytes, edge_blocks
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import no_parent
 
@@ -77,7 +76,7 @@ def verify_sssp(
     source = int(ids.vertices_of(result.source)[0])
     if bool(result.isolated) != (source < 0):
         raise ValidationError(f"the source {result.source!r} has {'no' if source < 0 else 'an'} edge, and the result says otherwise")
-    distance, parent, indices = result.stored_value, result.stored_parent, store.array("out/indices")
+    distance, parent = result.stored_value, result.stored_parent
     if not distance.shape == parent.shape == (store.num_vertices,):
         raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_vertices} vertices")
     unreached = distance.dtype.type(np.inf if distance.dtype.kind == "f" else np.iinfo(distance.dtype).max)
@@ -93,14 +92,9 @@ def verify_sssp(
         (rules.check_roots, (distance[:0], parent[:0], unreached, none, source, linked)),
     ])  # fmt: skip
     with returned_memory():
-        budget = Budget(asked.limit_bytes)
-        with budget.all_or_none():
-            for name, num_bytes in _charges(store, result.weight).items():
-                budget.reserve(name, num_bytes)
+        Budget(asked.limit_bytes).reserve_all(_charges(store, result.weight))
         linked = np.zeros(store.num_vertices, np.uint8)
-        buffer, values = np.empty(BLOCK_ENTRIES, store.index_dtype), np.empty(BLOCK_ENTRIES, edges[4].dtype)
-        for block in row_blocks(store, "out", max_entries=BLOCK_ENTRIES, whole_rows=False):
-            entries, of_edges = read_entries(indices, block, buffer), read_entries(weights, block, values)
+        for block, (entries, of_edges) in edge_blocks(store, "out", ["indices", result.weight], BLOCK_ENTRIES):
             rule, u, v = rules.check_paths(
                 block.indptr, block.first_row, block.start, entries, of_edges, distance, parent, unreached, limit, linked
             )
@@ -118,9 +112,8 @@ def verification_bytes(store: CSRStore, weight: str) -> int:
 
 
 def _charges(store: CSRStore, weight: str) -> dict[str, int]:
-    arrays = [store.array(f"out/{name}") for name in ("indices", weight)]
     return {
         "marks of vertices": store.num_vertices,
-        "a block of rows": sum(BLOCK_ENTRIES * array.dtype.itemsize + decoded_bytes(array) for array in arrays) + 32 * BLOCK_ROWS,
+        "a block of rows": edge_block_bytes(store, "out", ["indices", weight], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }

@@ -21,10 +21,9 @@ from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.cores import CoreResult
-from oocgraph.store.arrays import decoded_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.store.rows import BLOCK_ROWS, read_entries, row_blocks
+from oocgraph.store.rows import edge_block_bytes, edge_blocks
 from oocgraph.store.vertices import VertexIds
 
 BLOCK_ENTRIES = 1 << 20
@@ -88,15 +87,11 @@ def verify_cores(
             raise ValidationError(f"vertex {ids.ids_of(int(v)).tolist()[0]!r} {_MESSAGES[rule]}")
 
     with returned_memory():
-        budget = Budget(asked.limit_bytes)
-        with budget.all_or_none():
-            for name, num_bytes in _charges(store).items():
-                budget.reserve(name, num_bytes)
+        Budget(asked.limit_bytes).reserve_all(_charges(store))
         check(*rules.check_ranks(core_number, rank, np.full(store.num_vertices, -1, core_number.dtype)))
-        counts, buffer = np.zeros((2, store.num_vertices), core_number.dtype), np.empty(BLOCK_ENTRIES, store.index_dtype)
+        counts = np.zeros((2, store.num_vertices), core_number.dtype)
         for group in ("out", "in") if store.attributes.directed else ("out",):
-            for block in row_blocks(store, group, max_entries=BLOCK_ENTRIES, whole_rows=False):
-                entries = read_entries(store.array(f"{group}/indices"), block, buffer)
+            for block, (entries,) in edge_blocks(store, group, ["indices"], BLOCK_ENTRIES):
                 rules.count_cores(block.indptr, block.first_row, block.start, entries, core_number, rank, counts)
         check(*rules.check_cores(core_number, counts))
 
@@ -107,9 +102,8 @@ def verification_bytes(store: CSRStore) -> int:
 
 
 def _charges(store: CSRStore) -> dict[str, int]:
-    array = store.array("out/indices")
     return {
         "counts of neighbours": (8 if store.attributes.num_stored_edges < 2**31 else 16) * store.num_vertices,
-        "a block of rows": BLOCK_ENTRIES * array.dtype.itemsize + decoded_bytes(array) + 32 * BLOCK_ROWS,
+        "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }

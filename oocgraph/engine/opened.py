@@ -179,9 +179,7 @@ class OpenedGraph(Closing):
         """Yield the graph's edges in blocks, of which those in memory stay there for the next call; arguments as for `BlockEngine`."""
         key = (in_lists and store.attributes.directed, column)
         if key in self._engines and self._engines[key][0].threads == threads:
-            with budget.all_or_none():
-                for name, num_bytes in beside.items():
-                    budget.reserve(name, num_bytes)
+            budget.reserve_all(beside)
         else:
             before = budget.reserved_bytes + sum(beside.values())
             engine = BlockEngine(store, column, budget, threads=threads, beside=beside, in_lists=in_lists)

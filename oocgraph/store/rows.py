@@ -8,7 +8,7 @@ Used by whatever must see every edge once: validation, checks, export. A search 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.types import Array
 
@@ -117,6 +117,20 @@ def damaged_rows(store: GraphArrays, group: str) -> CorruptStoreError:
         f"{store.url}: {group}/indptr does not ascend from 0 to the length of {group}/indices; "
         "`oocgraph check` tells where, restore the store or build it again"
     )
+
+
+def edge_blocks(store: GraphArrays, group: str, names: Sequence[str], max_entries: int) -> Iterator[tuple[RowBlock, list[Array]]]:
+    """Read some columns of a group's entries block by block: each block, and its part of each column, valid until the next one is read."""
+    arrays = [store.array(f"{group}/{name}") for name in names]
+    buffers = [np.empty(max_entries, array.dtype.newbyteorder("=")) for array in arrays]
+    for block in row_blocks(store, group, max_entries=max_entries, whole_rows=False):
+        yield block, [read_entries(array, block, buffer) for array, buffer in zip(arrays, buffers, strict=True)]
+
+
+def edge_block_bytes(store: GraphArrays, group: str, names: Sequence[str], max_entries: int) -> int:
+    """Return what `edge_blocks` holds, at the most."""
+    arrays = [store.array(f"{group}/{name}") for name in names]
+    return sum(max_entries * array.dtype.itemsize + decoded_bytes(array) for array in arrays) + 64 * BLOCK_ROWS
 
 
 def read_entries(array: StoredArray, block: RowBlock, buffer: Array) -> Array:

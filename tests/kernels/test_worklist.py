@@ -88,7 +88,7 @@ def test_every_item_is_popped_once(chunk_items, packages):
 
 @nb.njit(nogil=True)
 def schedules(words, fresh, t, num_threads, num_schedules, num_items, popped, wrong, meeting):
-    """Run one list after the other; the first thread makes each anew while the others wait."""
+    """Run several lists in turn: the first thread makes each list while the other threads wait."""
     w = words.ctypes.data
     for k in range(num_schedules):
         if t == 0:
