@@ -280,10 +280,7 @@ class BlockEngine(Closing):
             "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded,
             "threads and compiled code": SLACK_BYTES,
         }
-        with budget.all_or_none():
-            for name, num_bytes in charges.items():
-                budget.reserve(name, num_bytes)
-            budget.reserve(LATER, (sharers - 1) * sum(charges.values()))  # they are as large as this one
+        budget.reserve_all({**charges, LATER: (sharers - 1) * sum(charges.values())})  # the others are as large as this one
         more = max(0, min(blocks - least, budget.available_bytes // sharers // slot_bytes))
         budget.release(LATER)
         budget.reserve("resident edges", more * slot_bytes)
@@ -410,13 +407,14 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
     index, offset, words, small = np.empty(0, store.index_dtype), np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int32)
     weights = np.empty(0, np.uint8 if column is None else store.array(f"out/{column}").dtype.newbyteorder("="))
     value, none = np.empty(0, value_dtype), no_files(0)
+    by_vertex = loop.by_vertex is not None and not has_many_edges(store)
     rows = kernels.empty_rows(SHIFT)
     agenda = Agenda(words, words, small, small, small, small, small, offset, np.empty(0, np.uint8), offset)
     files, held = BlockFiles(none, none, none), Held(index, weights)
     values = Values(value, index, store.index_dtype.type(0), value, 0, 1.0, words, offset)
     load_kernels([
         (loop.by_block, (rows, held, files, values, agenda, Rules(0, 1, 1, False, False, False), -1, -1, offset)),
-        *([(loop.by_vertex, (rows, held, values, agenda, 0, 0, offset))] if loop.by_vertex is not None else []),
+        *([(loop.by_vertex, (rows, held, values, agenda, 0, 0, offset))] if by_vertex else []),
         (kernels.place_rows, (offset, 0, rows, offset)),
         (kernels.finish_rows, (rows, offset)),
         (kernels.make_all_pending, (rows, agenda, offset, small)),

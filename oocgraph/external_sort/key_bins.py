@@ -99,8 +99,9 @@ def cell_starts(low: int, high: int) -> list[int]:
     one = np.float64(1).view(np.uint64) >> np.uint64(KEY_BITS - CELL_BITS)
     last = np.float64(((high - 1 - low) >> drop) + 1).view(np.uint64) >> np.uint64(KEY_BITS - CELL_BITS)
     codes = np.arange(one, last + np.uint64(1), dtype=np.uint64) << np.uint64(KEY_BITS - CELL_BITS)
-    offsets = np.ceil(codes.view(np.float64)).astype(np.int64) - 1
-    return [min(low + (offset << drop), high) for offset in offsets.tolist()] + [high]
+    offsets = (np.ceil(codes.view(np.float64)).astype(np.uint64) - np.uint64(1)) << np.uint64(drop)
+    inside = offsets[offsets <= np.uint64(high - 1 - low)]  # `high` may be 2**64, which no array holds
+    return (inside + np.uint64(low)).tolist() + [high] * (offsets.size - inside.size + 1)
 
 
 def balanced_bins(low: int, high: int, num_bins: int, weights: Weights) -> KeyBins:

@@ -43,11 +43,19 @@ def cache_is_cold(*, parts: bool = False, device: bool = False) -> bool:
 
 def load_search_kernels(index_dtype: str, progress: Progress = ignore_progress, *, parts: bool = False, device: bool = False) -> None:
     """Bring every kernel of a search (of a partition's part in one, of one on a device) into memory, compiling what is not cached."""
+    kernels = index_dtype, parts, device
+    if kernels in _loaded:
+        return
     if cache_is_cold(parts=parts, device=device):
         progress("compiling kernels (once)", 0, 1)
         compile_elsewhere("oocgraph.kernels.warm", index_dtype, *(["parts"] if parts else []), *(["device"] if device else []))
         progress("compiling kernels (once)", 1, 1)
     call_search_kernels(index_dtype, parts=parts, device=device)
+    _loaded.add(kernels)
+
+
+_loaded: set[tuple[str, bool, bool]] = set()
+"""Kernels that are in memory: to look for their files in the cache takes longer than a search of a small graph."""
 
 
 def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool = False) -> None:

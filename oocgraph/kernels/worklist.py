@@ -27,6 +27,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import acquire_word, release_word, sched_yield, set_word, swap_word, word_at
+from oocgraph.kernels.kept import kept
 from oocgraph.types import Array
 
 LINE = 8
@@ -439,7 +440,11 @@ def _go_on(w: Any, t: Any) -> None:
     """Wait for nothing."""
 
 
-push, pop, is_over = make_operations(_go_on, nb.njit(nogil=True))
+def _kept(function: Callable[..., Any]) -> Any:
+    return kept(function, __name__, f"list_{function.__name__}")
+
+
+push, pop, is_over = make_operations(_go_on, _kept)
 
 
 @nb.njit(nogil=True, cache=True)
