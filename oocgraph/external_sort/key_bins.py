@@ -101,7 +101,8 @@ def cell_starts(low: int, high: int) -> list[int]:
     codes = np.arange(one, last + np.uint64(1), dtype=np.uint64) << np.uint64(KEY_BITS - CELL_BITS)
     offsets = (np.ceil(codes.view(np.float64)).astype(np.uint64) - np.uint64(1)) << np.uint64(drop)
     inside = offsets[offsets <= np.uint64(high - 1 - low)]  # `high` may be 2**64, which no array holds
-    return (inside + np.uint64(low)).tolist() + [high] * (offsets.size - inside.size + 1)
+    starts: list[int] = (inside + np.uint64(low)).tolist()
+    return starts + [high] * (offsets.size - inside.size + 1)
 
 
 def balanced_bins(low: int, high: int, num_bins: int, weights: Weights) -> KeyBins:
