@@ -132,12 +132,21 @@ def effective_budget_bytes(requested: str | int | None) -> int:
 def enough_memory(needed_bytes: int) -> str:
     """Return the remedy of a refusal: the smallest budget that works, for a process that needs so many bytes in all.
 
+    Where its control group leaves less than that, the limit that it needs is named too.
+
     Examples
     --------
     >>> enough_memory(59 << 20)
     'set memory_budget to at least 67M'
     """
-    return f"set memory_budget to at least {-(-(needed_bytes + SPARE_BYTES) >> 20)}M"
+    least, limit = -(-(needed_bytes + SPARE_BYTES) >> 20), cgroup_limit_bytes()
+    remedy = f"set memory_budget to at least {least}M"
+    if limit is None or least << 20 <= int(CGROUP_SHARE * limit):
+        return remedy
+    return (
+        f"{remedy}, and give the process more: the limit of its control group (container, batch job) is {format_bytes(limit)}, "
+        f"of which {CGROUP_SHARE:.0%} may be used; it needs {-int(-(least / CGROUP_SHARE) // 1)}M"
+    )
 
 
 @dataclass(slots=True)

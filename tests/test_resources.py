@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph import ArgumentError, ArgumentTypeError, Resources
+from oocgraph import ArgumentError, ArgumentTypeError, Resources, memory
 from oocgraph.resources import CAPABILITIES, capability_table, resources_of
 from tests.test_signatures import WITH_RESOURCES
 
@@ -134,3 +134,13 @@ def test_generators_that_are_public_make_what_the_commands_make(tmp_path):
         with pytest.raises(ArgumentError, match=r"rows and columns"):
             oocgraph.generate_grid(wrong, tmp_path / "no.zarr")
     assert not (tmp_path / "no.zarr").exists()
+
+
+def test_a_control_group_that_leaves_too_little_is_named(monkeypatch):
+    """A larger budget alone would not help."""
+    monkeypatch.setattr(memory, "cgroup_limit_bytes", lambda: 180 << 20)
+    assert memory.enough_memory(100 << 20) == "set memory_budget to at least 108M"
+    assert memory.enough_memory(166 << 20).startswith("set memory_budget to at least 174M, and give the process more: the limit")
+    assert memory.enough_memory(166 << 20).endswith("is 180.0 MiB, of which 85% may be used; it needs 205M")
+    monkeypatch.setattr(memory, "cgroup_limit_bytes", lambda: 205 << 20)
+    assert memory.enough_memory(166 << 20) == "set memory_budget to at least 174M"
