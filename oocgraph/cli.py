@@ -170,7 +170,7 @@ class _Commands(click.Group):
 @click.group("oocgraph", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(oocgraph.__version__, prog_name="oocgraph")
 def cli() -> None:
-    """Searches, shortest paths, components, cores, PageRank and products of graphs whose edges do not fit in memory."""
+    """Breadth-first search, shortest paths, components, cores, PageRank and products of graphs whose edges do not fit in memory."""
 
 
 def main() -> None:

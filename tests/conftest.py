@@ -77,7 +77,6 @@ def what_was_there_before_is_not_looked_at_again():
     """Spare the garbage collector the objects of earlier modules: later on there are a million, half a second for each pass."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # compilers make many objects that stay: a twentieth of the time of all tests otherwise
 
 
 @pytest.fixture(scope="module", autouse=True)
