@@ -56,7 +56,13 @@ class Settings:
     result_folder
         Folder of the result stores of searches on a cluster, which every worker must see; None: beside the graph.
     steps_ahead
-        Iterations of a search on a cluster that are submitted before their predecessors end.
+        Tasks of a computation on a cluster that are submitted before their predecessors end.
+    steps_per_task
+        Iterations on a cluster that a task takes at most, where workers share a host's memory; 1: each is a task. None: as many as half a
+        second has time for.
+    exchange
+        What messages between workers go through: ``auto``: memory that they share, where all are on one host, else Dask; ``windows``:
+        shared memory, or an error that says why not; ``messages``: Dask.
     precision
         Of what PageRank gathers along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
         1.5e-7 * damping / (1 - damping) in all); ``auto``: single while a large graph's ranks still change by more than that and 1e-6 in
@@ -86,6 +92,8 @@ class Settings:
     silent_worker_timeout: float
     result_folder: str | None
     steps_ahead: int
+    steps_per_task: int | None
+    exchange: Literal["auto", "windows", "messages"]
     dashboard_address: str | None
     precision: Precision
     checkpoint_every: int
@@ -129,6 +137,8 @@ def settings() -> Settings:
         silent_worker_timeout=_seconds("silent-worker-timeout", stored["silent_worker_timeout"]),
         result_folder=_text("result-folder", stored["result_folder"]),
         steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
+        steps_per_task=None if stored["steps_per_task"] is None else _positive("steps-per-task", stored["steps_per_task"], int),
+        exchange=_one_of("exchange", stored["exchange"], ("auto", "windows", "messages")),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
         precision=_one_of("precision", stored["precision"], get_args(Precision)),
         checkpoint_every=_positive("checkpoint-every", stored["checkpoint_every"], int),

@@ -116,7 +116,7 @@ def _removed_on_failure(keep: TemporaryStore | None) -> Iterator[None]:
 def _search(
     runtime: Any, stored: SearchStore, sources: Any, direction: Direction, depth_limit: int | None,
     progress: Progress,
-) -> tuple[Search, dict[str, int | None]]:  # fmt: skip
+) -> tuple[Search, dict[str, Any]]:  # fmt: skip
     """Run the search, or take over what a finished one has left; returns it, and how it went on the cluster."""
     outcome: Outcome | None = None
     if not stored.fields["complete"]:
@@ -125,7 +125,7 @@ def _search(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
     requested = outcome.bytes_requested if outcome else 0
-    names = ["num_hops", "num_epochs", "num_moves", "resumed_after_step"]
+    names = ["num_hops", "num_steps", "exchange", "num_epochs", "num_moves", "resumed_after_step"]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
     found = Search(
         sources=sources,

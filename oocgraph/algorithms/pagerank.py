@@ -198,6 +198,11 @@ class _Run:
         if self._folder is not None:
             self._saved = _open_checkpoint(self._folder, self._options, self.personalization)
 
+    @property
+    def saved_every(self) -> int | None:
+        """Iterations between two checkpoints; None: there is none."""
+        return None if self._saved is None else self._save_every
+
     def resumed(self) -> RankState | None:
         """Return the state that the checkpoint holds; None where there is none."""
         return None if self._saved is None else _resumed(self._saved, self._options.store.num_vertices)

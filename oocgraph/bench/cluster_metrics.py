@@ -50,8 +50,9 @@ def compared(
 
     Notes
     -----
-    ``num_iterations`` are levels that were looked for, the last of which may be empty; ``num_hops`` steps taken, each one hop of the
-    scheduler. ``overhead_ms_per_iteration`` is the difference of both sides' seconds by the number of iterations. Of ``call_seconds``,
+    ``num_iterations`` are levels that were looked for, the last of which may be empty; ``num_steps`` exchanges between partitions,
+    ``num_hops`` tasks of each, one after the other, which are hops of the scheduler. ``put_bytes`` went through shared memory.
+    ``overhead_ms_per_iteration`` is the difference of both sides' seconds by the number of iterations. Of ``call_seconds``,
     ``result_seconds`` is writing levels and parents. ``busy_seconds``, by worker, are those in its steps. ``sent_bytes`` are
     those of frontier parts, ``bound_bytes`` the sum of ``(P - 1) x min(ids, bitmap)`` of each; ``worst_sent_to_bound`` is their largest
     ratio in an iteration, 0 when nothing was sent.
@@ -66,6 +67,10 @@ def compared(
         "depth": result["depth"],
         "num_iterations": num_iterations,
         "num_hops": outcome.num_hops,
+        "num_steps": outcome.num_steps,
+        "exchange": outcome.exchange,
+        "put_bytes": outcome.exchanged["put_bytes"],
+        "wait_seconds": outcome.exchanged["wait_seconds"],
         "seconds": ours,
         "in_process_seconds": other,
         "ratio": ours / other,
@@ -157,10 +162,12 @@ def run_metrics(searches: Sequence[dict[str, Any]], workers: Sequence[dict[str, 
         "num_workers": len(workers),
         "num_partitions": len(parts),
         **extremes(searches, "seconds", "in_process_seconds", "ratio", "overhead_ms_per_iteration", "ms_per_iteration"),
-        **medians(searches, "call_seconds", "result_seconds", "num_iterations", "num_hops"),
+        **medians(searches, "call_seconds", "result_seconds", "num_iterations", "num_steps", "num_hops", "wait_seconds"),
         "hops_per_iteration": _sum(searches, "num_hops") / iterations,
         "num_epochs": _sum(searches, "num_epochs"),
         "sent_bytes_per_iteration": sent / iterations,
+        "exchange": searches[0]["exchange"],
+        "put_bytes_per_iteration": _sum(searches, "put_bytes") / iterations,
         "transferred_bytes_per_iteration": None if None in transferred else sum(transferred) / iterations,
         "sent_to_bound": sent / max(1, _sum(searches, "bound_bytes")),
         "worst_sent_to_bound": max(one["worst_sent_to_bound"] for one in searches),

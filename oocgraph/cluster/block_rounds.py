@@ -19,9 +19,9 @@ from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
-from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
+from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_blocks import BlocksStep, SharesSpec, acquire
+from oocgraph.cluster.worker_blocks import BlockSteps, SharesSpec, acquire
 from oocgraph.config import settings
 from oocgraph.engine.blocks import EdgeError, Work, num_shares
 from oocgraph.resources import Resources
@@ -60,6 +60,8 @@ class BlockRounds(Program[FoundTable]):
         Holds the shares.
     name
         Unique.
+    message
+        Of what shares say: `worker_blocks.SharesSpec`.
     title, label
         See `Program`.
     merge
@@ -71,10 +73,12 @@ class BlockRounds(Program[FoundTable]):
     most_ahead = 2
 
     def __init__(
-        self, placement: Placement, name: str, *, title: str, label: str, merge: Callable[..., Any] | None, progress: Progress
+        self, placement: Placement, name: str, message: type[Any], *, title: str, label: str,
+        merge: Callable[..., Any] | None, progress: Progress,
     ) -> None:  # fmt: skip
         self._placement, self._session, self._progress, self._merge = placement, placement.session, progress, merge
         self.name, self.title, self.label, self.epoch, self._last = name, title, label, 0, -1
+        self._message = message
         self._work, self._device_bytes, self._num_steps = np.zeros(len(Work._fields)), 0, 0
         self._began = perf_counter()
 
@@ -93,12 +97,11 @@ class BlockRounds(Program[FoundTable]):
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, with_plugin, function, *arguments)
 
-    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a worker does in a step: `worker_blocks.take_step`."""
-        one = BlocksStep(name=self.name, epoch=self.epoch, number=step, lease=self._session.lease, is_first=is_first)
-        return with_plugin, (worker_blocks.take_step, partition, one)
+    def steps(self, *, is_first: bool) -> BlockSteps:
+        """Return what a worker does: `worker_blocks.BlockSteps`."""
+        return BlockSteps(name=self.name, epoch=self.epoch, lease=self._session.lease, message=self._message)
 
-    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+    def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of a step; whether nothing is left to do.
 
         Raises
@@ -106,7 +109,7 @@ class BlockRounds(Program[FoundTable]):
         EdgeError
             Of a share.
         """
-        self._last = step.number
+        self._last = number
         for report in reports:
             if report["error"] is not None:
                 raise EdgeError(*report["error"])
@@ -149,4 +152,5 @@ def run_on_cluster(
         with Watch(session.client, name) as watch:
             placement = Placement(session, shares, workers, acquire)
             placement.load(watch)
-            return Supersteps(placement, watch).run(BlockRounds(placement, name, title=title, label=label, merge=merge, progress=progress))
+            program = BlockRounds(placement, name, shares.message, title=title, label=label, merge=merge, progress=progress)
+            return Supersteps(placement, watch).run(program)

@@ -17,7 +17,8 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.metrics import Metrics
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.specs import SearchSpec
-from oocgraph.cluster.supersteps import Program, Step, Task
+from oocgraph.cluster.supersteps import Program, Step
+from oocgraph.cluster.worker_state import SearchSteps
 from oocgraph.engine.part import bounds_of
 from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.progress import LEVEL, REACHED
@@ -43,7 +44,13 @@ class Outcome:
     depth, num_reached, num_reached_edges
         Of the search.
     num_hops
-        Steps taken, each one hop of the scheduler.
+        Tasks of each partition, one after the other: hops of the scheduler.
+    num_steps
+        Exchanges between partitions.
+    exchange
+        What messages between workers go through, and why.
+    exchanged
+        What went through shared memory: fields of `oocgraph.exchange.windows.Counters`.
     num_epochs
         1, and one more for each time that partitions were placed again.
     num_moves
@@ -62,6 +69,9 @@ class Outcome:
     num_reached: int
     num_reached_edges: int
     num_hops: int
+    num_steps: int
+    exchange: str
+    exchanged: dict[str, float]
     num_epochs: int
     num_moves: int
     resumed_after_step: int | None
@@ -89,7 +99,8 @@ class LoggedSearch(Program[Outcome]):
         self.metrics = Metrics(placement.spec.num_partitions)
         self._first_step: int | None = None
         self._began, self._num_moves = 0.0, placement.num_moves
-        self._num_hops = self._num_epochs = 0
+        self._num_steps = self._num_epochs = 0
+        self._hops: set[tuple[int, int]] = set()
 
     def begin(self) -> Step:
         """Begin an epoch after the last step that all partitions have logged."""
@@ -103,18 +114,18 @@ class LoggedSearch(Program[Outcome]):
             self._first_step, self._began = last_step, time.perf_counter()  # making the store ready is no part of the search
         return Step(last_step)
 
-    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a partition does in a step: `oocgraph.cluster.worker_state.WorkerState.step`."""
-        spec = self._spec if is_first else (self._spec.search, self._spec.epoch)
-        return tasks.step, (spec, self._placement.graph, partition, step)
+    def steps(self, *, is_first: bool) -> SearchSteps:
+        """Return what a partition does: `oocgraph.cluster.worker_state.WorkerState.step`."""
+        return SearchSteps(self._spec if is_first else (self._spec.search, self._spec.epoch), self._placement.graph)
 
-    def hear(self, report: dict[str, Any]) -> None:
+    def hear(self, number: int, partition: int, worker: str, report: dict[str, Any]) -> None:
         """Note the metrics of a step."""
-        self.metrics.add(report)
+        self.metrics.add({**report, "step": number, "partition": partition, "worker": worker})
 
-    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+    def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Whether nothing was found: the next step would find that out; after a last level it is needed, to hear what others have found."""
-        self._num_hops += 1
+        self._num_steps += 1
+        self._hops.add((self.epoch, hop.number))
         self._progress(LEVEL, int(reports[-1]["level"]), 0)
         self._progress(REACHED, self.metrics.num_reached, self._num_vertices)
         return not any(int(report["num_found"]) for report in reports)
@@ -137,7 +148,10 @@ class LoggedSearch(Program[Outcome]):
             depth=max(part["depth"] for part in parts),
             num_reached=sum(part["num_reached"] for part in parts),
             num_reached_edges=sum(part["num_reached_edges"] for part in parts),
-            num_hops=self._num_hops,
+            num_hops=len(self._hops),
+            num_steps=self._num_steps,
+            exchange=self._placement.exchange,
+            exchanged=self.counters._asdict(),
             num_epochs=self._num_epochs,
             num_moves=self._placement.num_moves - self._num_moves,
             resumed_after_step=self._first_step if self._first_step is not None and self._first_step >= 0 else None,

@@ -26,9 +26,9 @@ from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.preflight import check_client
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
-from oocgraph.cluster.supersteps import Program, Step, Supersteps, Task
+from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import forget, with_plugin
-from oocgraph.cluster.worker_parts import Hop, PartsSpec, StepReport
+from oocgraph.cluster.worker_parts import PartsSpec, PartSteps, StepReport
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
@@ -193,7 +193,8 @@ class _Traversal(Program[Outcome]):
         self.forget()
         self.epoch += 1
         self._iterations: list[Iteration] = []
-        self._stored_edges = self._reached = self._frontier = self._num_hops = 0
+        self._stored_edges = self._reached = self._frontier = self._num_steps = 0
+        self._hops: set[tuple[int, int]] = set()
         self._began = self._started = time.perf_counter()
         self._expanding, self._expanded, self._sent = 0.0, list[StepReport](), list[StepReport]()
         return Step(-1)
@@ -203,38 +204,31 @@ class _Traversal(Program[Outcome]):
         if self.epoch:
             self._session.tell_all(forget, self.search)
 
-    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a part does in a step: `worker_parts.take_step`."""
-        if self._runtime.has_broadcast:
-            level, expand = (step + 1) // 2, step % 2 == 1
-            apply, broadcast = step > 0 and not expand, not expand and level < self._last_level
-        else:
-            level, apply, broadcast = step, step > 0, False
-            expand = level < self._last_level
-        sources = self._sources if is_first else None
-        hop = Hop(
-            search=self.search, name=self.name, epoch=self.epoch, lease=self._session.lease, number=step, sources=sources, apply=apply,
-            expand=expand, broadcast=broadcast,
+    def steps(self, *, is_first: bool) -> PartSteps:
+        """Return what a part does: `worker_parts.PartSteps`."""
+        return PartSteps(
+            search=self.search, lease=self._session.lease, sources=self._sources if is_first else None, last_level=self._last_level,
+            has_broadcast=self._runtime.has_broadcast,
         )  # fmt: skip
-        return with_plugin, (worker_parts.take_step, partition, hop)
 
-    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+    def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Put together the metrics of a level; True of the last."""
         sent = [StepReport(*report["report"]) for report in reports]
-        self._num_hops += 1
+        self._num_steps += 1
+        self._hops.add((self.epoch, hop.number))
         has_broadcast = self._runtime.has_broadcast
-        if has_broadcast and step.number % 2:
+        if has_broadcast and number % 2:
             self._expanded, self._sent = sent, self._expanded
             return False
         took, self._started = time.perf_counter() - self._started, time.perf_counter()
-        if step.number:
+        if number:
             spent = took if has_broadcast else self._expanding  # the step that has applied has expanded the next level already
             self._iterations.append(self._iteration(sent, spent))
             self._stored_edges += sum(one.num_edges for one in self._expanded)
         self._frontier = sum(one.num_new for one in sent)
         self._reached += self._frontier
         self._expanded, self._expanding = sent, took
-        if step.number:
+        if number:
             self._progress(LEVEL, len(self._iterations), 0)
             self._progress(REACHED, self._reached, self._runtime.num_vertices)
         return not self._frontier or len(self._iterations) >= self._last_level
@@ -249,7 +243,9 @@ class _Traversal(Program[Outcome]):
             bytes_requested=sum(one.bytes_read for one in self._iterations), device_bytes=0, seconds=seconds,
             result_seconds=time.perf_counter() - self._began - seconds,
             depth=max(0, len(self._iterations) - (not self._frontier)), num_reached=self._reached, num_reached_edges=self._stored_edges,
-            num_hops=self._num_hops, num_epochs=self.epoch, num_moves=self._placement.num_moves - self._num_moves, resumed_after_step=None,
+            num_hops=len(self._hops), num_steps=self._num_steps, exchange=self._placement.exchange,
+            exchanged=self.counters._asdict(), num_epochs=self.epoch,
+            num_moves=self._placement.num_moves - self._num_moves, resumed_after_step=None,
         )  # fmt: skip
 
     def _iteration(self, applied: list[StepReport], seconds: float) -> Iteration:

@@ -17,6 +17,7 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.session import POLL_SECONDS, ClusterSession, WorkersLostError
 from oocgraph.cluster.specs import GraphSpec
+from oocgraph.cluster.worker_windows import Group, MadeWindow, load_parts
 from oocgraph.errors import BudgetError, ClusterError, DeviceError, OocGraphError
 
 NO_NANNY_SECONDS = 5.0
@@ -24,6 +25,9 @@ NO_NANNY_SECONDS = 5.0
 
 MAX_IDLE_EPOCHS = 8
 """Placements in a row without a step taken, after which something is wrong that placing them again does not mend."""
+
+
+WINDOWS, MESSAGES = "windows in shared memory", "messages of Dask"
 
 
 class Placement:
@@ -50,6 +54,8 @@ class Placement:
         What each partition's worker has said of it when it had loaded it.
     num_moves
         Partitions that went to another worker so far.
+    exchange
+        What messages between workers go through, and why.
     """
 
     def __init__(
@@ -61,14 +67,32 @@ class Placement:
         self.graph = spec.graph
         self.parts: list[dict[str, Any]] = [{} for _ in self.addresses]
         self.num_moves = 0
+        self.exchange = MESSAGES
+        self._windows: list[MadeWindow | None] = [None for _ in self.addresses]
+        self._generation = self._run = 0
         self._nannies = {address: bool(said["nanny"]) for address, said in workers.items()}
 
     def load(self, watch: Watch) -> None:
-        """Have the workers load all partitions."""
+        """Have the workers load all partitions.
+
+        Raises
+        ------
+        ClusterError
+            Workers cannot exchange messages in the way that is configured.
+        """
         try:
             self.acquire(range(len(self.addresses)))
         except WorkersLostError:
             self.place_again(watch)
+        if self.spec.settings.exchange == "windows" and not self.exchange.startswith(WINDOWS):
+            why = self.exchange.removeprefix(MESSAGES)
+            raise ClusterError(f"oocgraph.exchange is windows, but they cannot be used{why}; set it to auto, or to messages")
+
+    def next_group(self) -> Group | None:
+        """Return whose windows a program's messages go through, with a number that none has had; None: they go through Dask."""
+        self._run += 1
+        windows = [one.address for one in self._windows if one is not None and one.address is not None]
+        return Group(self._generation, self._run, tuple(windows)) if self.exchange.startswith(WINDOWS) else None
 
     def acquire(self, partitions: Iterable[int]) -> None:
         """Have the workers of some partitions load them, as far as they do not hold them."""
@@ -78,10 +102,35 @@ class Placement:
         futures = {}
         for address, numbers in mine.items():
             key = f"load-partitions-{uuid.uuid4().hex}"
-            futures[self.session.submit(address, tasks.with_plugin, self._load, self.session.lease, self.spec, numbers, key=key)] = address
-        for metrics in self.session.gather(futures):
-            for part in metrics or ():
-                self.parts[part["partition"]] = part
+            arguments = self._load, self.session.lease, self.spec, numbers, self._generation
+            futures[self.session.submit(address, tasks.with_plugin, load_parts, *arguments, key=key)] = address
+        for loaded in self.session.gather(futures):
+            for part, window in zip(*loaded, strict=True) if loaded is not None else ():
+                self.parts[part["partition"]], self._windows[part["partition"]] = part, window
+        self.exchange = self._chosen()
+
+    def _chosen(self) -> str:
+        """Choose what messages go through."""
+        why = self._why_not()
+        if why is not None:
+            return f"{MESSAGES}: {why}"
+        return f"{WINDOWS}: workers of one host" if len(set(self.addresses)) > 1 else f"{WINDOWS}: one worker"
+
+    def _why_not(self) -> str | None:
+        """Return why messages cannot go through shared memory."""
+        if self.spec.settings.exchange == "messages":
+            return "as asked"
+        spaces: dict[str, str] = {}
+        for p, (one, address) in enumerate(zip(self._windows, self.addresses, strict=True)):
+            if one is None or one.address is None:
+                return f"worker {address} cannot share memory ({one.why if one else 'it has gone'})"
+            if self.addresses.count(address) > one.num_threads:
+                return f"worker {address} has more partitions than threads ({self.addresses.count(address)} and {one.num_threads})"
+            spaces.setdefault(one.address.space, f"{p} at {address}")
+        if len(spaces) > 1:
+            first, second, *_ = spaces.values()
+            return f"workers of partitions {first} and {second} are on two hosts, or do not see each other's processes"
+        return None
 
     @property
     def memory_budget(self) -> int:
@@ -143,4 +192,5 @@ class Placement:
                     self.addresses[p], refused = before, error
             if refused is not None:
                 raise refused
-        self.acquire(range(len(self.addresses)))  # a worker that came back under its old address holds nothing
+        self._generation += 1
+        self.acquire(range(len(self.addresses)))  # a worker that came back under its old address holds nothing; and windows are made anew

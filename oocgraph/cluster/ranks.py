@@ -16,9 +16,10 @@ import numpy as np
 
 from oocgraph.cluster import worker_ranks
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.supersteps import Program, Step, Task
+from oocgraph.cluster.supersteps import Program, Step
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_ranks import RankSlice, RankStep, joined, report_of
+from oocgraph.cluster.worker_ranks import RankSlice, RankSteps, joined, report_of
+from oocgraph.cluster.worker_steps import HopResult
 from oocgraph.products.ranking import RankState
 from oocgraph.results.pagerank import RankIteration
 from oocgraph.types import Array
@@ -31,10 +32,17 @@ class RankRun(Protocol):
     ----------
     enough, max_iter
         It ends when the ranks change by less, or after so many iterations.
+    saved_every
+        Ranks are asked for after iterations whose number is a multiple of this; None: after the last alone.
     """
 
     enough: float
     max_iter: int
+
+    @property
+    def saved_every(self) -> int | None:
+        """See above."""
+        ...
 
     def begin(self) -> None:
         """Check what is asked, before any worker is."""
@@ -70,7 +78,7 @@ class PowerIteration(Program[RankState]):
 
     def __init__(self, placement: Placement, name: str, run: RankRun) -> None:
         self._placement, self._session, self._run = placement, placement.session, run
-        self.name, self.epoch, self.final_step = name, 0, run.max_iter - 1
+        self.name, self.epoch, self.final_step, self.every = name, 0, run.max_iter - 1, run.saved_every
         self._ranges: list[tuple[int, int]] = [part["range"] for part in placement.parts]
         self._last, self._began, self._fetched = Step(-1), 0.0, (-1, np.empty(0))
 
@@ -96,16 +104,16 @@ class PowerIteration(Program[RankState]):
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, with_plugin, function, *arguments)
 
-    def task(self, partition: int, step: int, *, is_first: bool) -> Task:
-        """Return what a worker does in an iteration: `worker_ranks.take_step`."""
-        one = RankStep(name=self.name, epoch=self.epoch, number=step, lease=self._session.lease, enough=self._run.enough)
-        return with_plugin, (worker_ranks.take_step, partition, one)
+    def steps(self, *, is_first: bool) -> RankSteps:
+        """Return what a worker does: `worker_ranks.RankSteps`."""
+        return RankSteps(lease=self._session.lease, enough=self._run.enough)
 
-    def complete(self, step: Step, reports: Sequence[dict[str, Any]]) -> bool:
+    def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of an iteration; whether it was the last."""
-        self._last, self._state = step, joined([report["report"] for report in reports])
+        self._last, self._state = Step(number, hop.futures), joined([report["report"] for report in reports])
         now = time.perf_counter()
-        took, self._began = now - self._began, now
+        together = [report["seconds"] for report in reports if "seconds" in report]
+        took, self._began = max(together) if len(together) == len(reports) else now - self._began, now
         return self._run.note(
             self._state,
             RankIteration(
@@ -130,8 +138,8 @@ class PowerIteration(Program[RankState]):
             self._fetched = -1, np.empty(0)
             rank = np.empty(self._ranges[-1][1])
 
-            def put(p: int, one: RankSlice) -> None:
-                rank[slice(*self._ranges[p])] = one.rank
+            def put(p: int, one: HopResult) -> None:
+                rank[slice(*self._ranges[p])] = one.message.rank
 
             self._session.gather(dict(zip(self._last.futures, self._placement.addresses, strict=True)), put)
             self._fetched = self._last.number, rank

@@ -103,7 +103,7 @@ class ShardCache:
             The device cannot be used, or does not give what it says it has.
         """
         with self._lock, self.ledger.lock:
-            self._refuse_late(lease)
+            self.refuse_late(lease)
             self._drop_failed()
             store, vertex_partition = self._deal(spec)
             choice = self.device.choose(spec)
@@ -136,12 +136,16 @@ class ShardCache:
             for key, plan in plans.items():
                 runtime = self._load(spec, plan, residencies[key])
                 self._parts[key] = HeldPart(spec, plan, residencies[key], choice, runtime, next(self._loads))
-                self._refuse_late(lease)
+                self.refuse_late(lease)
             for p in partitions:
                 self._parts[*spec.graph, p].leases.add(lease)
             return [self._metrics(self._parts[*spec.graph, p], p) for p in partitions]
 
-    def _refuse_late(self, name: str) -> None:
+    def leave(self, name: str) -> None:
+        """Refuse the tasks of a lease or a search from now on."""
+        self._left.append(name)
+
+    def refuse_late(self, name: str) -> None:
         """Refuse a task of a lease or a search that has left: it was on its way when the client went."""
         if name in self._left:
             raise LeftError(f"{name} has left worker {self.worker.address}")

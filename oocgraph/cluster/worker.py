@@ -12,18 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
 from distributed import get_worker
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.specs import GraphSpec, LeftError, SearchSpec, StateLostError
+from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker_state import WorkerState
+from oocgraph.cluster.worker_windows import WorkerWindows
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.dask import Exchange
-from oocgraph.exchange.parts import FrontierPart
 
 PLUGIN = "oocgraph"
 
@@ -72,6 +71,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         Messages to other workers.
     streams
         Edges that products and ranks keep between calls.
+    windows
+        Memory into which workers of the same host put messages.
     resident
         What other computations keep, by lease.
     """
@@ -85,14 +86,17 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         """Begin with nothing."""
         self.worker = worker
         self.ledger = WorkerLedger(worker)
-        self.worker_state = WorkerState(worker, self.ledger, self.tell, self.at)
+        self.worker_state = WorkerState(worker, self.ledger, self.at)
         self.exchange = Exchange(worker)
         self.streams = StreamCache(self.ledger)
+        self.windows = WorkerWindows(self.ledger)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)
 
     def teardown(self, worker: Any) -> None:
         """Close all that is held."""
+        for lease in self.windows.leases():
+            self.windows.release(lease)
         self.worker_state.close()
         self.exchange.close()
         for lease in list(self.resident):
@@ -108,6 +112,17 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         """
         if lease in self._left:
             raise LeftError(f"{lease} has left worker {self.worker.address}")
+
+    def check_program(self, name: str, lease: str) -> None:
+        """Refuse a task whose program or lease has left.
+
+        Raises
+        ------
+        LeftError
+            It has.
+        """
+        self.check_lease(lease)
+        self.worker_state.refuse_late(name)
 
     def keep(self, lease: str, make: Callable[[], Any]) -> Any:
         """Return what is kept under a lease; `make` makes it where nothing is.
@@ -178,18 +193,17 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def tell(self, report: dict[str, Any]) -> None:
         """Send the event of a step a moment later: the stream to the scheduler pauses after a message, and the task's end comes first."""
-        if report["ended"]:  # no task waits
-            self.worker.log_event(STEPS, report)
-        else:
-            loop = self.worker.loop
-            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, STEPS, report)
+        loop = self.worker.loop
+        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, STEPS, report)
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""
-        return sorted({*self.worker_state.leases(), *list(self.resident), *self.streams.leases()})
+        return sorted({*self.worker_state.leases(), *list(self.resident), *self.streams.leases(), *self.windows.leases()})
 
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first."""
+        self.worker_state.leave(search)
+        self.windows.abort(search)
         self.worker_state.forget(search)
         self.exchange.forget(search)
         for one in list(self.resident.values()):
@@ -198,6 +212,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
     def release(self, lease: str) -> None:
         """Give back what a lease holds; a step that runs ends first."""
         self._left.append(lease)
+        self.worker_state.leave(lease)
+        self.windows.release(lease)
         self.worker_state.release(lease)
         self.drop(lease)
         self.streams.release(lease)
@@ -225,13 +241,6 @@ def acquire(plugin: OocGraphPlugin, lease: str, spec: GraphSpec, partitions: Seq
     return plugin.worker_state.acquire(lease, spec, partitions)
 
 
-def step(spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, *parts: FrontierPart) -> FrontierPart:
-    """Take one step of a search: `WorkerState.step`."""
-    with suppress(LeftError):
-        return plugin().worker_state.step(spec, graph, partition, index, parts)
-    return FrontierPart(0, False, np.empty(0, np.int64))
-
-
 def finish(search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
     """Write a partition's result: `WorkerState.finish`."""
     with suppress(LeftError):
@@ -253,6 +262,12 @@ async def forget(search: str, dask_worker: Any = None) -> None:
     """Drop the states of a search."""
     if PLUGIN in dask_worker.plugins:
         await asyncio.to_thread(dask_worker.plugins[PLUGIN].forget, search)
+
+
+def abort(name: str, dask_worker: Any = None) -> None:
+    """End the hops of a program that wait for others; returns at once."""
+    if PLUGIN in dask_worker.plugins:
+        dask_worker.plugins[PLUGIN].windows.abort(name)
 
 
 async def release(lease: str, dask_worker: Any = None) -> None:

@@ -7,27 +7,35 @@ was said in the steps before, so that any of them can go on for all.
 from __future__ import annotations
 
 import threading
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
+from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.blocks import BlockEngine, EdgeError, Work
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.types import Array
 
 SLICES = 4
 """What a share has found in a step, as often as a worker holds such: one is made, Dask keeps two, and one is on its way."""
 
 
 class SharesSpec(GraphSpec, ABC):
-    """What a worker loads: a frozen dataclass."""
+    """What a worker loads: a frozen dataclass.
+
+    Attributes
+    ----------
+    message : type
+        Of what its shares say in a step.
+    """
 
     __slots__ = ()
+    message: ClassVar[type[Any]]
 
     @abstractmethod
     def load_kernels(self, store: CSRStore) -> None:
@@ -111,24 +119,54 @@ class HeldShares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlocksStep:
-    """One step of a run.
+class BlockSteps(Steps):
+    """The steps of a run.
 
     Attributes
     ----------
-    name, epoch, number
-        Of the run, in events; of the step.
+    name, epoch
+        Of the run.
     lease
-        Whose memory it uses.
-    is_first
-        Whether it is the first of its epoch.
+        Whose memory they use.
+    message : type
+        See `Steps`.
     """
 
     name: str
     epoch: int
-    number: int
     lease: str
-    is_first: bool
+    message: type[Any]  # type: ignore[misc]
+
+    def take(self, plugin: Any, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool) -> Taken:
+        """Take what others have found, work on a share of the blocks, and say what that has found.
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read.
+        """
+        share: BlockShare = plugin.shares_of(self.lease, p).shares[p]
+        with share.lock:
+            if self.epoch < share.epoch:
+                raise LeftError(f"{self.name} has begun again")
+            plugin.at("receive", number, p)
+            device, error = device_bytes_read(), None
+            share.epoch = self.epoch
+            plugin.at("compute", number, p)
+            try:
+                found = share.begin(before) if is_first else share.go_on(before)
+            except EdgeError as wrong:
+                found, error = Found(None, None), [wrong.why, wrong.source, wrong.target]
+            share.number = number
+        plugin.at("transfer", number, p)
+        return Taken(found.slice, {
+            "error": error, "is_done": error is None and bool(found.slice.is_done),
+            "work": None if found.work is None else list(found.work), "device_bytes": device_bytes_read() - device,
+        })  # fmt: skip
+
+    def is_over(self, messages: Sequence[Any]) -> bool:
+        """Whether nothing is left to do, or a share has found an edge that makes no sense."""
+        return any(one is None for one in messages) or all(one.is_done for one in messages)
 
 
 def acquire(plugin: Any, lease: str, spec: SharesSpec, numbers: Sequence[int]) -> list[dict[str, Any]]:
@@ -164,47 +202,6 @@ def _load(plugin: Any, spec: SharesSpec, numbers: Sequence[int]) -> HeldShares:
                 share.engine.close()
             raise
     return HeldShares(shares, budget, plugin.ledger)
-
-
-def take_step(plugin: Any, p: int, step: BlocksStep, *before: Any) -> Any:
-    """Take what others have found, work on a share of the blocks, and return what that has found.
-
-    Parameters
-    ----------
-    p
-        The share.
-    *before
-        The slices of all shares of the step before. In the first step of an epoch: the table of one share, or nothing.
-
-    Raises
-    ------
-    StateLostError
-        The worker does not hold the share: it was started again.
-    CorruptStoreError
-        The store cannot be read.
-    """
-    if any(one is None for one in before):
-        return None  # a share has found an edge that makes no sense, which ends the run; this step was submitted ahead
-    share: BlockShare = plugin.shares_of(step.lease, p).shares[p]
-    with share.lock:
-        if step.epoch < share.epoch:
-            raise LeftError(f"{step.name} has begun again")
-        plugin.at("receive", step.number, p)
-        began, device, error = time.perf_counter(), device_bytes_read(), None
-        share.epoch = step.epoch
-        plugin.at("compute", step.number, p)
-        try:
-            found = share.begin(before) if step.is_first else share.go_on(before)
-        except EdgeError as wrong:
-            found, error = Found(None, None), [wrong.why, wrong.source, wrong.target]
-        share.number = step.number
-    plugin.at("transfer", step.number, p)
-    plugin.tell({
-        "search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "error": error,
-        "is_done": error is None and bool(found.slice.is_done), "work": None if found.work is None else list(found.work),
-        "seconds": time.perf_counter() - began, "device_bytes": device_bytes_read() - device,
-    })  # fmt: skip
-    return found.slice
 
 
 def held_number(plugin: Any, lease: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class CoreTable(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoresSpec(SharesSpec):
     """What a worker loads."""
+
+    message: ClassVar[type[Any]] = CoreSlice
 
     def load_kernels(self, store: CSRStore) -> None:
         """See `SharesSpec`."""

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
-from oocgraph.errors import ClusterError
+from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
@@ -46,37 +46,6 @@ class PartsSpec(GraphSpec):
     partitions: str
     dtype: str
     directed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hop:
-    """What all parts do in one step of a search.
-
-    Attributes
-    ----------
-    search, name, epoch, lease
-        Its name in this epoch, its name in events, the epoch, and whose memory it uses.
-    number
-        Of the step; messages received are those of the step before.
-    sources : (num_sources,) int64, or None
-        Store numbers: the search starts here.
-    apply
-        Whether the messages received are candidates.
-    expand
-        Whether the frontier is expanded, once the messages received (of mirrors in it, if not of candidates) are taken.
-    broadcast
-        Whether parts that mirror the frontier receive it, for the next step.
-    """
-
-    search: str
-    name: str
-    epoch: int
-    lease: str
-    number: int
-    sources: Array | None
-    apply: bool
-    expand: bool
-    broadcast: bool
 
 
 class StepReport(NamedTuple):
@@ -175,68 +144,75 @@ def _metrics(there: HeldParts, p: int, address: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def take_step(plugin: Any, p: int, step: Hop, *before: StepReport) -> StepReport:
-    """Take a step of a search with one part.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSteps(Steps):
+    """The steps of a search.
 
-    Parameters
+    Attributes
     ----------
-    p
-        The part.
-    *before
-        What all parts have sent in the step before.
-
-    Raises
-    ------
-    StateLostError
-        The worker does not hold the part, or not the search: it was started again.
-        Or the worker that has a message for the part is gone.
+    search, lease
+        Its name in this epoch, and whose memory it uses.
+    sources : (num_sources,) int64, or None
+        Store numbers: the search starts here. None in later hops.
+    last_level
+        Last level to find.
+    has_broadcast
+        Whether parts that mirror the frontier receive it: then a level is two steps.
     """
-    if before and not any(one.num_new for one in before):
-        return StepReport(p, plugin.worker.address)  # the search has ended; this step was submitted ahead
-    there = plugin.shares_of(step.lease, p)
-    began, requested = time.perf_counter(), there.held.loaded[p].edges.num_bytes_read
-    if step.sources is not None:
-        there.searches[step.search, p] = PartTraversal(there.held.loaded[p], step.sources)
-    state = there.searches.get((step.search, p))
-    if state is None:
-        raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
-    plugin.at("receive", step.number, p)
-    received = _receive(plugin, p, step, before, there.dtype if step.apply else None)
-    plugin.at("compute", step.number, p)
-    num_edges, messages = _advance(there, state, step, received)
-    plugin.exchange.put(step.search, step.number, p, {q: message.to_bytes() for q, message in messages.items()})
-    plugin.at("transfer", step.number, p)
-    report = StepReport(
-        p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
-        there.held.loaded[p].edges.num_bytes_read - requested, time.perf_counter() - began,
-    )  # fmt: skip
-    plugin.tell({"search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "report": list(report)})
-    return report
 
+    search: str
+    lease: str
+    sources: Array | None
+    last_level: int
+    has_broadcast: bool
+    message: ClassVar[type[Any]] = StepReport
 
-def _receive(plugin: Any, p: int, step: Hop, before: Sequence[StepReport], dtype: np.dtype[Any] | None) -> dict[int, Message]:
-    """Fetch the messages for a part, by sender."""
-    senders: dict[str, list[int]] = {}
-    for one in before:
-        if p in one.receivers:
-            senders.setdefault(one.address, []).append(one.part)
-    try:
-        raw = plugin.exchange.get(step.search, step.number - 1, p, senders)
-    except ClusterError as error:
-        raise StateLostError(str(error)) from error
-    return {q: Message.from_bytes(message, dtype) for q, message in raw.items()}
+    def take(self, plugin: Any, p: int, number: int, before: Sequence[StepReport], own: Mapping[int, Array], *, is_first: bool) -> Taken:
+        """Take the messages of all parts: candidates are applied, new members of the frontier noted. And expand it, or say what is new.
 
+        Raises
+        ------
+        StateLostError
+            The worker does not hold the part, or not the search: it was started again.
+        """
+        there = plugin.shares_of(self.lease, p)
+        began, requested = time.perf_counter(), there.held.loaded[p].edges.num_bytes_read
+        if is_first and self.sources is not None:
+            there.searches[self.search, p] = PartTraversal(there.held.loaded[p], self.sources)
+        state = there.searches.get((self.search, p))
+        if state is None:
+            raise StateLostError(f"worker {plugin.worker.address} holds no search of part {p}")
+        plugin.at("receive", number, p)
+        expands, applies, broadcasts = self._kind(number)
+        received = {q: Message.from_bytes(one, there.dtype if applies else None) for q, one in own.items()}
+        plugin.at("compute", number, p)
+        if applies:
+            state.apply(received)
+            received = {}
+        num_edges, messages = 0, dict[int, Message]()
+        if expands:
+            num_edges = state.begin(received)
+            there.held.expand([state], num_edges=num_edges)
+            messages = state.candidates()
+        elif broadcasts:
+            messages = state.frontier()
+        plugin.at("transfer", number, p)
+        report = StepReport(
+            p, plugin.worker.address, state.num_new, num_edges, tuple(messages), sum(one.num_bytes for one in messages.values()),
+            there.held.loaded[p].edges.num_bytes_read - requested, time.perf_counter() - began,
+        )  # fmt: skip
+        return Taken(report, {"report": list(report)}, {q: message.to_bytes() for q, message in messages.items()})
 
-def _advance(there: HeldParts, state: PartTraversal, step: Hop, received: dict[int, Message]) -> tuple[int, dict[int, Message]]:
-    """Apply, expand, or both; returns edges expanded, and messages."""
-    if step.apply:
-        state.apply(received)
-        received = {}
-    if not step.expand:
-        return 0, state.frontier() if step.broadcast else {}
-    num_edges = state.begin(received)
-    there.held.expand([state], num_edges=num_edges)
-    return num_edges, state.candidates()
+    def _kind(self, number: int) -> tuple[bool, bool, bool]:
+        """Whether a step expands the frontier, whether what comes are candidates, and whether the new frontier is sent to its mirrors."""
+        if self.has_broadcast:
+            expands, level = number % 2 == 1, (number + 1) // 2
+            return expands, number > 0 and not expands, not expands and level < self.last_level
+        return number < self.last_level, number > 0, False
+
+    def is_over(self, messages: Sequence[StepReport]) -> bool:
+        """Whether no part has a new vertex."""
+        return not any(one.num_new for one in messages)
 
 
 def collect(plugin: Any, p: int, search: str, lease: str, first: int, stop: int) -> tuple[Array, Array, Array]:

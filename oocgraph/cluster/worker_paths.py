@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,7 @@ class PathsSpec(SharesSpec):
     source: int
     target: int
     bound: float | None
+    message: ClassVar[type[Any]] = PathsSlice
 
     def load_kernels(self, store: CSRStore) -> None:
         """See `SharesSpec`."""

@@ -7,17 +7,17 @@ other workers. Any worker that has the edges can go on from any iteration; each 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
+from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
 from oocgraph.products.personalization import charge_personalization, personalization_of
 from oocgraph.products.ranking import (
@@ -64,27 +64,6 @@ class RanksSpec(GraphSpec):
     column: str | None
     personalization: Any
     kept_for: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankStep:
-    """One iteration of a run.
-
-    Attributes
-    ----------
-    name, epoch, number
-        Of the run, in events; of the step.
-    lease
-        Whose memory it uses.
-    enough
-        The run ends when the ranks change by less.
-    """
-
-    name: str
-    epoch: int
-    number: int
-    lease: str
-    enough: float
 
 
 class RankSlice(NamedTuple):
@@ -203,14 +182,41 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_vertices), np.empty(longest))
 
 
-def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSlice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSteps(Steps):
+    """The iterations of a run.
+
+    Attributes
+    ----------
+    lease
+        Whose memory they use.
+    enough
+        The run ends when the ranks change by less.
+    """
+
+    lease: str
+    enough: float
+    message: ClassVar[type[Any]] = RankSlice
+
+    def take(
+        self, plugin: Any, p: int, number: int, before: Sequence[RankSlice], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
+        """See `take_step`."""
+        return take_step(plugin, p, self.lease, number, before)
+
+    def is_over(self, messages: Sequence[RankSlice]) -> bool:
+        """Whether the ranks hardly change any more."""
+        return joined([one.report for one in messages]).change < self.enough
+
+
+def take_step(plugin: Any, p: int, lease: str, number: int, before: Sequence[RankSlice]) -> Taken:
     """Make the ranks of a range of vertices.
 
     Parameters
     ----------
     p
         The range.
-    *before
+    before
         The ranks of all ranges after the iteration before; none: every vertex has the same.
 
     Raises
@@ -220,14 +226,12 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
     CorruptStoreError
         The store cannot be read, or ranks are not finite.
     """
-    there: HeldRanks = plugin.shares_of(step.lease, p)
+    there: HeldRanks = plugin.shares_of(lease, p)
     with there.lock:
         state = joined([one.report for one in before]) if before else first_state(there.jumps, there.strength)
-        if state.change < step.enough:
-            return RankSlice(np.empty(0), before[p].report)  # the run has ended; this step was submitted ahead
-        there.before = (step.number - 1, before) if before else None
-        plugin.at("receive", step.number, p)
-        rows, jumps, began, device = there.shares[p], there.jumps, time.perf_counter(), device_bytes_read()
+        there.before = (number - 1, tuple(before)) if before else None
+        plugin.at("receive", number, p)
+        rows, jumps, device = there.shares[p], there.jumps, device_bytes_read()
         requested = rows.edges.bytes_requested
         share = in_precision(there.share, single=state.single)
         first = 1 / max(1, jumps.personalization.num_ids)
@@ -236,20 +240,18 @@ def take_step(plugin: Any, p: int, step: RankStep, *before: RankSlice) -> RankSl
             np.divide(before[q].rank if before else first, there.strength[a:z], out=share[a:z], where=there.strength[a:z] > 0)
         a, z = there.ranges[p]
         rank = before[p].rank.copy() if before else np.full(z - a, first)
-        plugin.at("compute", step.number, p)
+        plugin.at("compute", number, p)
         scale, single = jumps.scale(state), jumps.is_single(state.change)
         change, dangling = rows.pull(share, rank, in_precision(there.own[: z - a], single=single), jumps.jump(scale))
         change += jumps.isolated_change(state, scale) if p == 0 else 0.0
         rows.check(change, state.iteration + 1)
         report = report_of(RankState(state.iteration + 1, rank, scale, dangling, change, single))
     requested = rows.edges.bytes_requested - requested
-    plugin.at("transfer", step.number, p)
-    plugin.tell({
-        "search": step.name, "epoch": step.epoch, "step": step.number, "partition": p, "ended": False, "report": list(report),
-        "seconds": time.perf_counter() - began, "bytes_requested": requested, "bytes_read": max(requested, device_bytes_read() - device),
+    plugin.at("transfer", number, p)
+    return Taken(RankSlice(rank, report), {
+        "report": list(report), "bytes_requested": requested, "bytes_read": max(requested, device_bytes_read() - device),
         "was_single": state.single,
     })  # fmt: skip
-    return RankSlice(rank, report)
 
 
 def held_step(plugin: Any, lease: str) -> int:

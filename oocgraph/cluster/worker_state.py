@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.shard_cache import HeldPart, ShardCache, loaded
 from oocgraph.cluster.specs import SearchSpec, StateLostError
+from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
 from oocgraph.exchange.parts import FrontierPart
 from oocgraph.memory import device_bytes_read
@@ -37,6 +38,34 @@ class RunningSearch:
     load: int
 
 
+@dataclass(frozen=True, slots=True)
+class SearchSteps(Steps):
+    """The steps of a search.
+
+    Attributes
+    ----------
+    spec
+        In the first hop of an epoch; then its name and epoch.
+    graph
+        Name of what the worker holds.
+    """
+
+    spec: SearchSpec | tuple[str, int]
+    graph: tuple[str, int]
+    message: ClassVar[type[Any]] = FrontierPart
+
+    def take(
+        self, plugin: Any, p: int, number: int, before: Sequence[FrontierPart], own: Mapping[int, Array], *, is_first: bool
+    ) -> Taken:  # fmt: skip
+        """See `WorkerState.step`."""
+        taken: Taken = plugin.worker_state.step(self.spec, self.graph, p, number, before, is_first=is_first)
+        return taken
+
+    def is_over(self, messages: Sequence[FrontierPart]) -> bool:
+        """Whether nothing was found."""
+        return not any(one.vertices.size for one in messages)
+
+
 class WorkerState(ShardCache):
     """The partitions and searches of one worker, and the memory they take.
 
@@ -44,18 +73,23 @@ class WorkerState(ShardCache):
     the searches (never for long).
     """
 
-    def __init__(
-        self, worker: Any, ledger: WorkerLedger, tell: Callable[[dict[str, Any]], None], at: Callable[[str, int, int], None]
-    ) -> None:
+    def __init__(self, worker: Any, ledger: WorkerLedger, at: Callable[[str, int, int], None]) -> None:
         super().__init__(worker, ledger)
-        self._tell, self._at = tell, at
+        self._at = at
         self._searches_lock = threading.Lock()
         self._searches: dict[tuple[str, int], RunningSearch] = {}
 
     def step(
-        self, spec: SearchSpec | tuple[str, int], graph: tuple[str, int], partition: int, index: int, parts: Sequence[FrontierPart]
-    ) -> FrontierPart:
-        """Take one step of a search; see `oocgraph.engine.part`.
+        self,
+        spec: SearchSpec | tuple[str, int],
+        graph: tuple[str, int],
+        partition: int,
+        index: int,
+        parts: Sequence[FrontierPart],
+        *,
+        is_first: bool,
+    ) -> Taken:
+        """Take one step of a search, the first of an epoch or a later one; see `oocgraph.engine.part`.
 
         Raises
         ------
@@ -64,16 +98,16 @@ class WorkerState(ShardCache):
         DeviceError
             The worker's device failed; the message names worker, partition and level.
         """
-        self._refuse_late(spec.search if isinstance(spec, SearchSpec) else spec[0])
+        search, epoch = (spec.search, spec.epoch) if isinstance(spec, SearchSpec) else spec
+        self.refuse_late(search)
         held = self._held(graph, partition)
         with held.lock, self.device.naming():
             runtime = loaded(held)
             began, device_began = time.perf_counter(), device_bytes_read()
-            if isinstance(spec, SearchSpec):
+            if is_first and isinstance(spec, SearchSpec):
                 running = self._begin(spec, runtime, partition, held.load)
             else:
-                search, epoch = spec
-                self._refuse_late(search)
+                self.refuse_late(search)
                 found = self._searches.get((search, partition))
                 if found is None or (found.spec.epoch, found.step) != (epoch, index - 1):
                     raise StateLostError(f"worker {self.worker.address} is not at step {index} of the search in partition {partition}")
@@ -93,8 +127,8 @@ class WorkerState(ShardCache):
 
     def _begin(self, spec: SearchSpec, runtime: PartRuntime, partition: int, load: int) -> RunningSearch:
         """Start, or make again from the logs, the state of a search in a partition."""
-        self._refuse_late(spec.lease)
-        self._refuse_late(spec.search)
+        self.refuse_late(spec.lease)
+        self.refuse_late(spec.search)
         found = self._searches.get((spec.search, partition))
         if found is not None and found.spec.epoch >= spec.epoch:
             raise StateLostError(f"worker {self.worker.address} has begun epoch {found.spec.epoch} of the search, not {spec.epoch}")
@@ -122,35 +156,26 @@ class WorkerState(ShardCache):
         parts: Sequence[FrontierPart],
         began: float,
         device: int,
-    ) -> FrontierPart:
+    ) -> Taken:
         state, spec = running.state, running.spec
 
         def at(phase: str) -> None:
-            self._refuse_late(spec.lease)
-            self._refuse_late(spec.search)
+            self.refuse_late(spec.lease)
+            self.refuse_late(spec.search)
             self._at(phase, index, partition)
 
-        had_ended, num_found = state.ended, 0
-        found: list[int] = []
         runtime.on_phase = at
         part = runtime.step(state, spec.options, list(parts) or None)
         running.step = index
-        if not had_ended:
-            record = runtime.record(state, index)
-            running.log.append(record)
-            found = np.bincount(record.early_level).tolist() if record.early_level.size else []
-            num_found = int(np.bitwise_count(record.found).sum()) if record.dense else int(record.found.size)
-            if state.ended:
-                runtime.finish(state)
+        record = runtime.record(state, index)
+        running.log.append(record)
+        found = np.bincount(record.early_level).tolist() if record.early_level.size else []
+        num_found = int(np.bitwise_count(record.found).sum()) if record.dense else int(record.found.size)
+        if state.ended:
+            runtime.finish(state)
         at("transfer")
-        event = {
-            "search": spec.search,
-            "step": index,
-            "epoch": spec.epoch,
-            "partition": partition,
-            "worker": self.worker.address,
+        report = {
             "level": state.level,
-            "ended": state.ended,
             "num_found": num_found,
             "num_found_early": found,
             "num_reached": state.num_reached,
@@ -159,13 +184,11 @@ class WorkerState(ShardCache):
             "device_bytes": device_bytes_read() - device,
             "iterations": [_row(one) for one in state.drain()],
         }
-        if not had_ended:
-            self._tell(event)
-        return part
+        return Taken(part, report)
 
     def finish(self, search: str, graph: tuple[str, int], partition: int) -> dict[str, Any]:
         """Write levels and parents of the partition's vertices to the result store; returns metrics of the search."""
-        self._refuse_late(search)
+        self.refuse_late(search)
         held = self._held(graph, partition)
         with held.lock, self.device.naming():
             running, runtime = self._searches.get((search, partition)), loaded(held)
@@ -194,7 +217,7 @@ class WorkerState(ShardCache):
 
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first, soon, and none begins after."""
-        self._left.append(search)
+        self.leave(search)
         self._wait_for_steps()
         for name, partition in list(self._searches):
             if name == search:
@@ -213,7 +236,7 @@ class WorkerState(ShardCache):
 
     def release(self, lease: str) -> None:
         """Give back what a lease holds; what has no other user is closed."""
-        self._left.append(lease)
+        self.leave(lease)
         self._wait_for_steps()
         for (name, partition), running in list(self._searches.items()):
             if running.spec.lease == lease:

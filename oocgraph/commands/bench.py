@@ -103,6 +103,7 @@ _COLUMNS = {
     "source": "source",
     "num_reached": "reached",
     "depth": "depth",
+    "num_steps": "exchanges",
     "num_hops": "hops",
     "seconds": "seconds",
     "in_process_seconds": "process_seconds",

@@ -30,13 +30,11 @@ _names = (f"search-{i}" for i in itertools.count())
 
 
 def worker(*, limit=0, threads=1):
-    """Return what one worker holds; `events` of its worker are what it has told."""
-    events = []
+    """Return what one worker holds."""
     made = SimpleNamespace(
-        address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads),
-        events=events,
-    )  # fmt: skip
-    return WorkerState(made, WorkerLedger(made), events.append, OocGraphPlugin().at)
+        address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads)
+    )
+    return WorkerState(made, WorkerLedger(made), OocGraphPlugin().at)
 
 
 def graph_spec(store, num_partitions=1, **options):
@@ -49,6 +47,7 @@ class Steps:
 
     def __init__(self, folder, workers, spec, lease="lease", sources=(0,), direction="pull"):
         self.name, self.workers, self.graph, self.index, self.parts = next(_names), workers, (spec.fingerprint, spec.num_partitions), -1, []
+        self.reports = []
         self.store = SearchStore.create(folder / f"{self.name}.zarr", {"num_partitions": spec.num_partitions, "epoch": 0})
         self.spec = SearchSpec(
             search=self.name, lease=lease, result_store=str(self.store.path), sources=np.array(sources, np.int64),
@@ -60,7 +59,10 @@ class Steps:
         self.index += 1
         spec = (self.name, 0) if self.index else self.spec
         before = self.parts
-        self.parts = [holder.step(spec, self.graph, p, self.index, before) for p, holder in enumerate(self.workers)]
+        options = {"is_first": not self.index}
+        taken = [holder.step(spec, self.graph, p, self.index, before, **options) for p, holder in enumerate(self.workers)]
+        self.parts = [one.message for one in taken]
+        self.reports.append([one.report for one in taken])
         return any(part.vertices.size for part in self.parts)
 
     def finish(self):

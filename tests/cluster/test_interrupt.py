@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client
@@ -127,7 +128,7 @@ def test_a_client_or_a_runtime_closed_under_a_search(kron, process_cluster, clie
 def test_a_named_store_is_gone_on_with(kron, client, folder, tmp_path, level):
     """By another runtime, with another number of threads: from its last step, to the right result."""
     store, levels = kron
-    with pytest.raises(KeyboardInterrupt):
+    with dask.config.set({"oocgraph.steps-per-task": 1}), pytest.raises(KeyboardInterrupt):
         oocgraph.bfs(store, SOURCE, client=client, direction="alpha-beta", result_store=tmp_path / "r.zarr", progress=stop_at(level))
     assert held(client) == []
     stored = SearchStore.open(tmp_path / "r.zarr")

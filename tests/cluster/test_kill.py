@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import dask
 import numpy as np
 import pytest
 
@@ -35,12 +36,18 @@ alone = pytest.mark.parametrize("cluster", [False], indirect=True, ids=["alone"]
 
 
 @pytest.fixture
-def three(cluster, kron):
+def exchange():
+    """Return what messages go through."""
+    return "auto"
+
+
+@pytest.fixture
+def three(cluster, kron, exchange):
     """Return the cluster, an open runtime, and a search that is judged."""
     store, levels = kron
     cluster.refill()
     cluster.client.run(clusters.cramp, RESIDENT)
-    with ClusterRuntime.open(store, client=cluster.client) as runtime:
+    with dask.config.set({"oocgraph.exchange": exchange}), ClusterRuntime.open(store, client=cluster.client) as runtime:
 
         def search(direction="alpha-beta"):
             result = oocgraph.bfs(store, SOURCE, runtime=runtime, direction=direction)
@@ -52,7 +59,7 @@ def three(cluster, kron):
 
 @pytest.mark.timeout(60 + 30 * NUM_KILLS)
 def test_every_phase_of_every_iteration(cluster, kron):
-    """Read, kernel, transfer, finish: a worker that dies there changes nothing in the result."""
+    """Read, kernel, transfer, finish: a worker that dies there changes nothing in the result; in turn with each kind of exchange."""
     store, levels = kron
     cluster.client.run(clusters.cramp, RESIDENT)
     found = places(cluster, store)
@@ -61,12 +68,32 @@ def test_every_phase_of_every_iteration(cluster, kron):
     count = min(NUM_KILLS // 2, len(found)) if NUM_KILLS < 50 else NUM_KILLS // 2
     for i in range(count):
         place = found[(i * len(found) // count + cluster.nanny) % len(found)] if count < len(found) else found[i % len(found)]
-        row = killed_run(cluster, store, levels, place, i % cluster.num_workers)
+        with dask.config.set({"oocgraph.exchange": ("auto", "messages")[i % 2]}):
+            row = killed_run(cluster, store, levels, place, i // 2 % cluster.num_workers)
         assert row.moved == 1
         assert row.seconds < PATIENCE
 
 
 @alone
+@pytest.mark.parametrize("stopped", [False, True], ids=["computing", "stopped"])
+def test_one_that_others_wait_for(three, stopped):
+    """In shared memory, while it computes or when it has been stopped: they notice, and go on from the logs."""
+    cluster, runtime, search = three
+    victim = runtime.addresses[0]
+    with Trap(cluster.client, "kernel", 3, workers=[victim]) as trap:
+        found = trap.watch(in_background(search))
+        trap.wait()
+        pid = cluster.pid(victim)
+        if stopped:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGKILL)
+        result = found.result(timeout=PATIENCE)
+    assert victim not in runtime.addresses
+    assert result.summary()["exchange"].startswith("messages of Dask: worker")  # one thread, two partitions
+
+
+@alone
+@pytest.mark.parametrize("exchange", ["messages"])
 @pytest.mark.parametrize("stopped", [False, True], ids=["complete", "fetched"])
 def test_result_that_nobody_has_fetched(three, stopped):
     """A step is complete and its worker dies: before a peer has asked for the result, or while one waits for it."""

@@ -6,6 +6,7 @@ import os
 import signal
 from dataclasses import replace
 
+import dask
 import numpy as np
 import pytest
 
@@ -15,7 +16,10 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import SearchSpec, StateLostError
+from oocgraph.cluster.worker_state import SearchSteps
+from oocgraph.cluster.worker_steps import Hop, HopResult, take_hop
 from oocgraph.engine.part import SearchOptions
+from oocgraph.exchange.parts import FrontierPart
 from oocgraph.store.search_store import SearchStore
 from tests.cluster import clusters
 from tests.cluster.clusters import PATIENCE, Cluster, Trap, in_background
@@ -56,11 +60,16 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     )
 
     def step(spec, index):
-        return runtime.client.submit(tasks.step, spec, runtime.placement.graph, 0, index, workers=runtime.addresses[:1], pure=False).result(
-            timeout=PATIENCE
-        )
+        name, epoch = (spec.search, spec.epoch) if index == 0 else spec
+        hop = Hop(
+            name=name, epoch=epoch, lease=runtime.session.lease, number=index, after=-1 if index == 0 else None, last=None, most_steps=1,
+            seconds=0, every=None, group=None,
+        )  # fmt: skip
+        before = () if index == 0 else (HopResult(0, FrontierPart(1, False, np.zeros(1, np.uint32)), "", ()),)
+        arguments = take_hop, 0, SearchSteps(spec, runtime.placement.graph), hop, *before
+        return runtime.client.submit(tasks.with_plugin, *arguments, workers=runtime.addresses[:1], pure=False).result(timeout=PATIENCE)
 
-    assert step(spec, 0).level == 1
+    assert step(spec, 0).message.level == 1
     for late in (spec, replace(spec, epoch=0)):
         with pytest.raises(StateLostError, match="has begun epoch 1 of the search"):
             step(late, 0)
@@ -70,27 +79,27 @@ def test_tasks_of_an_older_epoch_are_refused(runtime, tmp_path):
     runtime.client.run(tasks.forget, "one")
 
 
-def lose_event(step, dask_worker=None):
-    """Run on a worker: do not tell of one step."""
-    held = dask_worker.plugins["oocgraph"].worker_state
-    tell = held._tell
+def lose_event(dask_worker=None):
+    """Run on a worker: do not tell of one hop."""
+    plugin = dask_worker.plugins["oocgraph"]
 
     def told(event):
-        if event["step"] == step:
-            held._tell = tell
-        else:
-            tell(event)
+        del plugin.tell
 
-    held._tell = told
+    plugin.tell = told
 
 
-def test_lost_event(runtime, kron):
-    """A step that is done, but not heard of, is taken again; no partition moves."""
+@pytest.mark.parametrize("exchange", ["windows", "messages"])
+def test_lost_event(cluster, kron, exchange):
+    """A hop that is done, but not heard of, is taken again; no partition moves."""
     store, levels = kron
-    runtime.client.run(lose_event, 2, workers=runtime.addresses[:1])
-    result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta").result(timeout=PATIENCE)
-    judge(store, result, levels)
-    assert runtime.num_moves == 0
+    cluster.refill()
+    with dask.config.set({"oocgraph.exchange": exchange}), ClusterRuntime.open(store, client=cluster.client) as runtime:
+        runtime.client.run(lose_event, workers=runtime.addresses[:1])
+        result = in_background(oocgraph.bfs, store, SOURCE, runtime=runtime, direction="alpha-beta").result(timeout=PATIENCE)
+        judge(store, result, levels)
+        assert runtime.num_moves == 0
+        assert result.summary()["num_epochs"] == 2
 
 
 def test_results_that_go_before_they_are_fetched(cluster, runtime, kron, monkeypatch):

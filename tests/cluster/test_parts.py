@@ -117,7 +117,7 @@ def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tm
     oocgraph.verify_bfs(store, found)
     facts = ("num_reached", "num_reached_edges", "depth")
     assert [getattr(found, fact) for fact in facts] == [getattr(here, fact) for fact in facts]
-    assert found.summary()["num_hops"] > len(found.iterations)
+    assert found.summary()["num_steps"] > len(found.iterations)
     again = oocgraph.bfs(store, 5, **options, resume=tmp_path / "result.zarr", depth_limit=3)
     assert (again.iterations, again.num_reached) == ((), found.num_reached)
     np.testing.assert_array_equal(again.level, here.level)

@@ -38,9 +38,9 @@ def test_steps_on_two_workers(graphs, tmp_path):
     figures = steps.finish()
     assert steps.levels(partition_vertices(store, 2)).tolist() == levels_in_process(store).tolist()
     assert sum(one["num_reached"] for one in figures) == (levels_in_process(store) >= 0).sum()
-    events = workers[1].worker.events
-    assert [one["step"] for one in events] == list(range(steps.index + 1))
-    assert {(one["search"], one["partition"], one["epoch"]) for one in events} == {(steps.name, 1, 0)}
+    assert len(steps.reports) == steps.index + 1
+    found = sum(one["num_found"] + sum(one["num_found_early"]) for both in steps.reports for one in both)
+    assert found == {both[1]["num_reached"] for both in steps.reports[-1:]}.pop()
     for holder in workers:
         assert [key[2] for key in holder.inventory()["parts"]] == [workers.index(holder)]
         holder.forget(steps.name)

@@ -66,7 +66,7 @@ def test_steps_on_two_workers_with_devices(small, tmp_path, shim):
     assert [device.num_allocations for device in opened] == allocations
     assert steps.levels(partition_vertices(small, 2)).tolist() == levels_in_process(small).tolist()
     assert sum(one["num_reached"] for one in figures) == (levels_in_process(small) >= 0).sum()
-    assert all(len(row) == 8 for event in workers[0].worker.events for row in event["iterations"])
+    assert all(len(row) == 8 for reports in steps.reports for row in reports[0]["iterations"])
     assert all(device.launched["pull_planes<unsigned int>"] for device in opened)
     for holder in workers:
         holder.forget(steps.name)

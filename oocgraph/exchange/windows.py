@@ -1,0 +1,449 @@
+"""Messages between the members of a group on one host: each puts them into its receivers' memory, and nobody asks anybody.
+
+In: buffers for every other member, round by round. Out: those of all others. A *window* is the memory of one receiver, a file without a
+name that others map through ``/proc/<pid>/fd``: when the last process that has it is gone, so is the file. In it every sender has two
+slots, in turn; the line of a slot has three words:
+
+- ``length``: 0, or the bytes in the slot and 1. A sender sets it from 0 in one step: that notifies, says the size and locks the slot. If it
+  is not 0 the piece before has not been taken yet: the sender goes on with the next receiver and comes back.
+- ``flag``: what is in the slot is complete: run, hop and number of the piece. The receiver sets ``length`` to 0 when it has taken it.
+- ``total``: bytes of the message that the piece belongs to.
+
+A message that is longer than a slot goes in pieces. A member sends to the one before it first, and looks first for the one behind it; but
+it takes whatever has come. A round ends when a message of every other member is taken, empty ones too: there is no barrier.
+
+Pu Pang et al., "SHMEMGraph" (one-sided put with a length array, unordered processing).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from oocgraph.errors import ClusterError
+from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
+from oocgraph.types import Array
+
+LINE = 8
+"""Words of a cache line: no two processes write to one."""
+
+MOST_SLOT_BYTES = 1 << 20
+LEAST_SLOT_BYTES = 1 << 16
+ALL_SLOTS_BYTES = 4 << 20
+"""Bytes of a slot at most and at least; of one slot for each sender. With 1 MiB a copy takes 60 us, the words 1 us."""
+
+LOOK_SECONDS = 0.1
+"""Time after which a member that waits looks whether the others are alive."""
+
+HOP_BITS, PIECE_BITS = 20, 22
+"""Of a stamp; the rest is the number of the run."""
+
+
+class WindowClosedError(ClusterError):
+    """The group has been told to end."""
+
+
+class MemberLostError(ClusterError):
+    """The process of another member is gone."""
+
+
+class WindowAddress(NamedTuple):
+    """Where a window is.
+
+    Attributes
+    ----------
+    space
+        Which processes can map it: those that say the same of themselves (`memory_space`).
+    pid, started, fd
+        Process that has it, when that began, and its file there.
+    token
+        A number that it begins with.
+    num_members, slot_bytes
+        Its layout.
+    """
+
+    space: str
+    pid: int
+    started: int
+    fd: int
+    token: int
+    num_members: int
+    slot_bytes: int
+
+
+def memory_space() -> str:
+    """Say which processes can map each other's files: those of one user that see each other."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.geteuid()}"
+
+
+def slot_bytes_of(num_members: int) -> int:
+    """Bytes of a slot."""
+    return min(MOST_SLOT_BYTES, max(LEAST_SLOT_BYTES, ALL_SLOTS_BYTES // num_members // mmap.PAGESIZE * mmap.PAGESIZE))
+
+
+def window_bytes(num_members: int) -> int:
+    """Bytes that a member of a group maps and writes to: its own window, and its slots in the others'."""
+    return _header_bytes(num_members) + 2 * 2 * (num_members - 1) * slot_bytes_of(num_members)
+
+
+def _header_bytes(num_members: int) -> int:
+    lines = 3 + 3 * num_members
+    return -(-lines * LINE * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+class Window:
+    """The memory of one receiver; `create` makes it, `open` maps that of another process.
+
+    Attributes
+    ----------
+    address : WindowAddress
+    busy : Lock
+        Held by the hop of its owner that uses it.
+    """
+
+    def __init__(self, fd: int, address: WindowAddress) -> None:
+        self.address, self.busy = address, threading.Lock()
+        num_members, slot_bytes = address.num_members, address.slot_bytes
+        num_bytes = _header_bytes(num_members) + 2 * num_members * slot_bytes
+        self._bytes = np.frombuffer(mmap.mmap(fd, num_bytes), np.uint8)
+        self._first = int(self._bytes.ctypes.data)
+        self.words: Array = self._bytes[: _header_bytes(num_members)].view(np.int64)
+
+    @classmethod
+    def create(cls, num_members: int) -> Window:
+        """Make one.
+
+        Raises
+        ------
+        OSError
+            The memory is not there, or the kernel has no files without names.
+        """
+        slot_bytes = slot_bytes_of(num_members)
+        fd = os.memfd_create("oocgraph-window", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(fd, 0, _header_bytes(num_members) + 2 * num_members * slot_bytes)
+            token = secrets.randbits(62)
+            window = cls(fd, WindowAddress(memory_space(), os.getpid(), began_at(os.getpid()), fd, token, num_members, slot_bytes))
+        except BaseException:
+            os.close(fd)
+            raise
+        window.words[0] = token
+        return window
+
+    @classmethod
+    def open(cls, address: WindowAddress) -> Window:
+        """Map the window of another process.
+
+        Raises
+        ------
+        OSError
+            The process is gone, or may not be looked into.
+        ClusterError
+            What is there is another file.
+        """
+        fd = os.open(f"/proc/{address.pid}/fd/{address.fd}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            expected = _header_bytes(address.num_members) + 2 * address.num_members * address.slot_bytes
+            if os.fstat(fd).st_size == expected:
+                window = cls(fd, address)
+                if window.words[0] == address.token:
+                    return window
+        finally:
+            os.close(fd)
+        raise ClusterError(f"process {address.pid} has another file in the place of its window")
+
+    def close(self) -> None:
+        """Give back the file; memory that is still used stays until it is not."""
+        if self.address.pid == os.getpid() and self.address.fd >= 0:
+            os.close(self.address.fd)
+            self.address = self.address._replace(fd=-1)
+
+    @property
+    def abort(self) -> int:
+        """Address of the word that ends all waiting at this window."""
+        return self._line(1)
+
+    @property
+    def decision(self) -> int:
+        """Address of the word that says whether a hop is taken together."""
+        return self._line(2)
+
+    def started(self, member: int) -> int:
+        """Address of the word by which a member says that it has begun a hop."""
+        return self._line(3 + member)
+
+    def length(self, sender: int, slot: int) -> int:
+        """Address of the words of a slot: length, flag, total."""
+        return self._line(3 + self.address.num_members + 2 * sender + slot)
+
+    def slot(self, sender: int, slot: int) -> Array:
+        """Memory of a slot: (slot_bytes,) uint8."""
+        begin = _header_bytes(self.address.num_members) + (2 * sender + slot) * self.address.slot_bytes
+        return self._bytes[begin : begin + self.address.slot_bytes]
+
+    def reset(self) -> None:
+        """Forget what a hop before has left: called by the owner, before it says that it has begun the next."""
+        self.words[LINE : 2 * LINE] = 0
+        self.words[(3 + self.address.num_members) * LINE :] = 0
+
+    def _line(self, number: int) -> int:
+        return self._first + number * LINE * 8
+
+
+def load_window_kernels() -> None:
+    """Bring compiled code into memory, before that is counted."""
+    words = np.zeros(1, np.int64)
+    load_kernels([(await_word, (words, words, 0, 0)), (claim_word, (0, 0, 0)), (publish_word, (0, 0)), (read_word, (0,))])
+
+
+def began_at(pid: int) -> int:
+    """Return when a process began, in clock ticks; 0: it is gone, or has ended and nobody has asked for its status."""
+    with suppress(OSError, IndexError):
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return 0 if fields[0] in "ZX" else int(fields[19])
+    return 0
+
+
+@dataclass(slots=True)
+class _Outgoing:
+    """A message on its way to one receiver."""
+
+    buffers: Sequence[Array]
+    total: int
+    sent: int = 0
+    is_done: bool = False
+
+
+@dataclass(slots=True)
+class _Incoming:
+    """A message on its way from one sender."""
+
+    message: Array | None = None
+    got: int = 0
+    is_done: bool = False
+
+
+class Counters(NamedTuple):
+    """What members have done.
+
+    Attributes
+    ----------
+    puts, put_bytes
+        Pieces put into windows, and their bytes.
+    failed_claims
+        Times that a slot was not free.
+    waits, wait_seconds
+        Times that a member waited for others, and how long.
+    """
+
+    puts: int = 0
+    put_bytes: int = 0
+    failed_claims: int = 0
+    waits: int = 0
+    wait_seconds: float = 0.0
+
+    def plus(self, other: Counters) -> Counters:
+        """Return the sums."""
+        return Counters._make(one + more for one, more in zip(self, other, strict=True))
+
+
+@dataclass(slots=True)
+class Channel:
+    """What one member of a group exchanges with the others in one hop.
+
+    Attributes
+    ----------
+    member : int
+        Its number; its own window is that of this number.
+    windows : list of Window
+        Of all members.
+    stamp : int
+        Of the hop, from `stamp_of`; never used before in these windows.
+    counters : Counters
+    """
+
+    member: int
+    windows: Sequence[Window]
+    stamp: int
+    counters: Counters = field(default_factory=Counters)
+    _sent: list[int] = field(default_factory=list)
+    _taken: list[int] = field(default_factory=list)
+
+    def start(self, seconds: float) -> bool:
+        """Say that this member has begun the hop, and wait for the others; returns whether all have begun in time: all are told the same.
+
+        `Window.reset` of the member's own window comes before.
+
+        Raises
+        ------
+        WindowClosedError
+            The group has been told to end.
+        MemberLostError
+            A member is gone.
+        """
+        n = len(self.windows)
+        self._sent, self._taken = [0] * n, [0] * n
+        for q in self._others():
+            publish_word(self.windows[q].started(self.member), self.stamp)
+        mine, decision = self.windows[self.member], self.windows[0].decision
+        deadline = time.monotonic() + seconds
+        for q in self._others():
+            addresses, values = [mine.started(q), decision], [self.stamp, self.stamp]  # the decision may be made: not together
+            if self._await(addresses, values, deadline) != 0:
+                return self._decide(self.stamp) == self.stamp + 1
+        return self._decide(self.stamp + 1) == self.stamp + 1
+
+    def _decide(self, value: int) -> int:
+        """Return what is decided for this hop; if nothing is yet, what is given."""
+        place = self.windows[0].decision
+        while (found := read_word(place)) not in (self.stamp, self.stamp + 1):
+            claim_word(place, found, value)
+        return int(found)
+
+    def exchange(self, messages: Sequence[Sequence[Array]]) -> list[Array]:
+        """Put a message for each other member, and take one of each.
+
+        Parameters
+        ----------
+        messages
+            For each member its buffers, (n,) uint8 each; its own are not looked at.
+
+        Returns
+        -------
+        list of (n,) uint8
+            By sender, in memory of their own; the member's own is empty.
+
+        Raises
+        ------
+        WindowClosedError
+            The group has been told to end.
+        MemberLostError
+            A member is gone.
+        """
+        outgoing = {q: _Outgoing(messages[q], sum(one.size for one in messages[q])) for q in self._others()}
+        incoming = {s: _Incoming() for s in reversed(outgoing)}
+        while True:
+            moved = [self._send(q, one) for q, one in outgoing.items() if not one.is_done]
+            moved += [self._take(s, one) for s, one in incoming.items() if not one.is_done]
+            if not any(moved):
+                to, of = [q for q, out in outgoing.items() if not out.is_done], [s for s, one in incoming.items() if not one.is_done]
+                if not to and not of:
+                    break
+                self._wait(to, of)
+        none = np.empty(0, np.uint8)
+        return [none if s == self.member else _message(incoming[s]) for s in range(len(self.windows))]
+
+    def abort(self) -> None:
+        """End the waiting of all other members."""
+        for q in self._others():
+            publish_word(self.windows[q].abort, 1)
+
+    def _others(self) -> list[int]:
+        """Return the other members: the one before this first."""
+        n = len(self.windows)
+        return [(self.member - k) % n for k in range(1, n)]
+
+    def _send(self, q: int, out: _Outgoing) -> bool:
+        """Put pieces for a receiver while slots are free; returns whether any was put."""
+        window, put = self.windows[q], 0
+        while not out.is_done:
+            slot = self._sent[q] & 1
+            line, size = window.length(self.member, slot), min(out.total - out.sent, window.address.slot_bytes)
+            if claim_word(line, 0, size + 1):
+                self.counters = self.counters.plus(Counters(failed_claims=1))
+                break
+            _copy(out.buffers, out.sent, window.slot(self.member, slot)[:size])
+            publish_word(line + 16, out.total)
+            self._sent[q] += 1
+            publish_word(line + 8, self.stamp + 1 + self._sent[q])
+            out.sent, put = out.sent + size, put + 1
+            out.is_done = out.sent == out.total
+            self.counters = self.counters.plus(Counters(puts=1, put_bytes=size))
+        return put > 0
+
+    def _take(self, s: int, into: _Incoming) -> bool:
+        """Take what has come of a sender's message; returns whether anything had."""
+        window, taken = self.windows[self.member], 0
+        while not into.is_done:
+            slot = self._taken[s] & 1
+            line = window.length(s, slot)
+            if read_word(line + 8) != self.stamp + 2 + self._taken[s]:
+                break
+            size, total = read_word(line) - 1, read_word(line + 16)
+            if into.message is None:
+                into.message = np.empty(total, np.uint8)
+            if not 0 <= size <= min(window.address.slot_bytes, into.message.size - into.got):
+                raise ClusterError(f"member {s} of the group has put a piece of {size} bytes where {total - into.got} are left")
+            into.message[into.got : into.got + size] = window.slot(s, slot)[:size]
+            self._taken[s] += 1
+            publish_word(line, 0)
+            into.got, taken = into.got + size, taken + 1
+            into.is_done = into.got == into.message.size
+        return taken > 0
+
+    def _wait(self, to: Sequence[int], of: Sequence[int]) -> None:
+        """Wait until a piece has come of one of some senders, or a slot at one of some receivers is free."""
+        mine = self.windows[self.member]
+        addresses = [mine.length(s, self._taken[s] & 1) + 8 for s in of]
+        values = [self.stamp + 2 + self._taken[s] for s in of]
+        addresses += [self.windows[q].length(self.member, self._sent[q] & 1) for q in to]
+        began = time.perf_counter()
+        self._await(addresses, values + [0] * len(to), None)
+        self.counters = self.counters.plus(Counters(waits=1, wait_seconds=time.perf_counter() - began))
+
+    def _await(self, addresses: Sequence[int], values: Sequence[int], deadline: float | None) -> int:
+        """Wait for a word, or until a time (monotonic; None: for ever); looks meanwhile whether the others are alive."""
+        abort = self.windows[self.member].abort
+        while True:
+            until = time.monotonic() + LOOK_SECONDS if deadline is None else min(deadline, time.monotonic() + LOOK_SECONDS)
+            found = int(await_word(np.array(addresses), np.array(values), abort, int(until * 1e9)))
+            if found == ABORTED:
+                raise WindowClosedError("the group has been told to end")
+            if found >= 0:
+                return found
+            self._check_alive()
+            if deadline is not None and time.monotonic() >= deadline:
+                return LATE
+
+    def _check_alive(self) -> None:
+        for q in self._others():
+            address = self.windows[q].address
+            if began_at(address.pid) != address.started:
+                raise MemberLostError(f"process {address.pid} is gone, and member {q} of the group with it")
+
+
+def stamp_of(run: int, hop: int) -> int:
+    """Return the stamp of a hop; those of one group's windows must differ."""
+    return (run << HOP_BITS | hop) << PIECE_BITS
+
+
+def _copy(buffers: Sequence[Array], first: int, target: Array) -> None:
+    """Fill a piece with what buffers hold from a byte on."""
+    done = 0
+    for one in buffers:
+        if first >= one.size:
+            first -= one.size
+            continue
+        size = min(one.size - first, target.size - done)
+        target[done : done + size] = one[first : first + size]
+        done, first = done + size, 0
+        if done == target.size:
+            return
+
+
+def _message(incoming: _Incoming) -> Array:
+    assert incoming.message is not None
+    return incoming.message
