@@ -39,7 +39,7 @@ MOST_STEPS = 1 << 16
 """Steps of a hop at most: their reports are one event."""
 
 TOGETHER_AHEAD = 2
-"""Hops submitted ahead where they have many steps: the one that is taken, and the next."""
+"""Hops submitted ahead where they have many steps: the one that is taken, and the next; at first one, which may be all."""
 
 HOP_SECONDS = 0.5
 """How long partitions take steps without going back to the scheduler: a hop costs 10 to 20 ms, 2 to 4 % of it, and as often
@@ -196,7 +196,8 @@ class Supersteps:
         addresses = set(self._placement.addresses)
         silences = 0
         while not epoch.is_over:
-            ahead = min(self._ahead, program.most_ahead, MOST_AHEAD if epoch.group is None else TOGETHER_AHEAD)
+            together = TOGETHER_AHEAD if epoch.done >= 0 else 1
+            ahead = min(self._ahead, program.most_ahead, MOST_AHEAD if epoch.group is None else together)
             while epoch.submitted < epoch.done + ahead and not self._is_enough(program, epoch):
                 self._submit(program, epoch)
             kind, message = self._session.next_event(self._watch, addresses)
@@ -215,17 +216,23 @@ class Supersteps:
     def _submit(self, program: Program[Any], epoch: _Epoch) -> None:
         """Submit the next hop of every partition."""
         before = epoch.hops[-1]
-        number, futures, is_first = before.number + 1, [], before.number < 0
+        number, is_first = before.number + 1, before.number < 0
         steps = program.steps(is_first=is_first)
         hop = Hop(
             name=program.name, epoch=program.epoch, lease=self._session.lease, number=number, after=epoch.first if is_first else None,
             last=program.final_step, most_steps=self._most_steps, seconds=HOP_SECONDS, every=program.every, group=epoch.group,
         )  # fmt: skip
-        for p, address in enumerate(self._placement.addresses):
-            key = (f"{program.label}-{program.name}-{program.epoch}", number, p)
-            future = self._session.submit(address, with_plugin, take_hop, p, steps, hop, *before.futures, key=key)
+
+        def submit() -> list[Any]:
+            name = f"{program.label}-{program.name}-{program.epoch}"
+            return [
+                self._session.submit(address, with_plugin, take_hop, p, steps, hop, *before.futures, key=(name, number, p))
+                for p, address in enumerate(self._placement.addresses)
+            ]
+
+        futures = self._session.at_once(submit)
+        for future in futures:
             future.add_done_callback(lambda done: self._watch.put("done", done) if done.status != "finished" else None)
-            futures.append(future)
         epoch.hops.append(Step(number, futures))
 
     def _take_event(self, program: Program[Any], epoch: _Epoch, event: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from oocgraph.exchange.dask import Exchange
 PLUGIN = "oocgraph"
 
 EVENT_SECONDS = 0.001
-"""How long an event of a step waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
+"""How long an event of a hop waits for the message that the step has ended (Dask sends one batch every 2 ms)."""
 
 REMEMBERED = 1024
 """Leases that have left, the last ones: a task of theirs that comes late is refused."""
@@ -191,10 +191,13 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         if (hook := OocGraphPlugin.on_phase) is not None:
             hook(phase, step, partition)
 
-    def tell(self, report: dict[str, Any]) -> None:
-        """Send the event of a step a moment later: the stream to the scheduler pauses after a message, and the task's end comes first."""
+    def tell(self, event: dict[str, Any], *, is_awaited: bool) -> None:
+        """Send the event of a hop; where tasks wait for this one a moment later, for the stream to the scheduler pauses after a message."""
         loop = self.worker.loop
-        loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, STEPS, report)
+        if is_awaited:
+            loop.add_callback(loop.call_later, EVENT_SECONDS, self.worker.log_event, STEPS, event)
+        else:
+            loop.add_callback(self.worker.log_event, STEPS, event)
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""
@@ -287,4 +290,9 @@ def inventory(dask_worker: Any = None) -> dict[str, Any]:
     if PLUGIN not in dask_worker.plugins:
         return {}
     found = dask_worker.plugins[PLUGIN]
-    return {**found.worker_state.inventory(), "resident": sorted(found.resident), "streams": found.streams.inventory()}
+    return {
+        **found.worker_state.inventory(),
+        "resident": sorted(found.resident),
+        "streams": found.streams.inventory(),
+        "windows": found.windows.leases(),
+    }

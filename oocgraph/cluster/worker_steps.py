@@ -172,7 +172,7 @@ def take_hop(plugin: Any, p: int, steps: Steps, hop: Hop, *before: Any) -> HopRe
     plugin.tell({
         "search": hop.name, "epoch": hop.epoch, "hop": hop.number, "step": number, "partition": p, "worker": plugin.worker.address,
         "is_over": is_over, "reports": reports, "counters": [] if channel is None else list(channel.counters),
-    })  # fmt: skip
+    }, is_awaited=channel is None)  # fmt: skip
     return HopResult(number, taken.message, plugin.worker.address, tuple(taken.own))
 
 

@@ -83,7 +83,7 @@ def lose_event(dask_worker=None):
     """Run on a worker: do not tell of one hop."""
     plugin = dask_worker.plugins["oocgraph"]
 
-    def told(event):
+    def told(event, **_):
         del plugin.tell
 
     plugin.tell = told

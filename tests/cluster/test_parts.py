@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -72,15 +73,16 @@ def test_a_search_is_the_same_as_in_process(kron, threads_client, tmp_path, name
 
 
 def test_four_parts_on_four_worker_processes(kron, tmp_path):
-    """Each part has a process of its own, and every message crosses a connection."""
+    """Each part has a process of its own, and every message goes from one to another: through connections, or shared memory."""
     store, _ = kron
     partitions = partitions_of(store, tmp_path, "2d", 4)
     with LocalCluster(n_workers=4, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
-        with PartitionedClusterRuntime(partitions, store, client) as runtime:
-            found = runtime.search_here(np.array([0]))
-            assert sorted(set(runtime.placement.addresses)) == sorted(runtime.placement.addresses)
-        assert {part.worker for part in found.iterations[0].parts} == set(runtime.placement.addresses)
-        np.testing.assert_array_equal(found.level, in_process(store, partitions, np.array([0])).level)
+        for exchange in ("messages", "windows"):
+            with dask.config.set({"oocgraph.exchange": exchange}), PartitionedClusterRuntime(partitions, store, client) as runtime:
+                found = runtime.search_here(np.array([0]))
+                assert sorted(set(runtime.placement.addresses)) == sorted(runtime.placement.addresses)
+            assert {part.worker for part in found.iterations[0].parts} == set(runtime.placement.addresses)
+            np.testing.assert_array_equal(found.level, in_process(store, partitions, np.array([0])).level)
 
 
 def test_a_worker_without_memory_is_named(kron, threads_client, tmp_path):
