@@ -211,9 +211,13 @@ class _Run:
         """Whether no more iterations are to be made."""
         return state.iteration >= self.max_iter or state.change < self.enough
 
+    def record(self, metrics: RankIteration) -> None:
+        """Take note of an iteration whose ranks are no longer anywhere."""
+        self.steps = [*(one for one in self.steps if one.iteration < metrics.iteration), metrics]
+
     def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
         """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
-        self.steps = [*(one for one in self.steps if one.iteration < metrics.iteration), metrics]
+        self.record(metrics)
         done = self.is_done(state)
         if self._saved is not None and (done or state.iteration % self._save_every == 0):
             self._saved.write(_scalars(state), ranks())

@@ -18,7 +18,7 @@ from oocgraph.cluster import worker_ranks
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.supersteps import Program, Step
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_ranks import RankSlice, RankSteps, joined, report_of
+from oocgraph.cluster.worker_ranks import Effort, PastIteration, RankSlice, RankSteps, joined, report_of
 from oocgraph.cluster.worker_steps import HopResult
 from oocgraph.products.ranking import RankState
 from oocgraph.results.pagerank import RankIteration
@@ -56,6 +56,10 @@ class RankRun(Protocol):
         """Return the state that the checkpoint holds; None where there is none."""
         ...
 
+    def record(self, metrics: RankIteration) -> None:
+        """Take note of an iteration whose ranks are no longer anywhere."""
+        ...
+
     def note(self, state: RankState, metrics: RankIteration, ranks: Callable[[], Array]) -> bool:
         """Take note of an iteration, `ranks` gives its ranks if they are to be saved; returns whether it was the last."""
         ...
@@ -85,21 +89,31 @@ class PowerIteration(Program[RankState]):
     def begin(self) -> Step:
         """Go on from the last ranks that a worker has, or from the checkpoint, or begin."""
         self.epoch += 1
-        self._began = time.perf_counter()
+        before, self._began = self._began, time.perf_counter()
         addresses, lease = sorted(set(self._placement.addresses)), self._session.lease
         if self.epoch > 1:
-            held = self._session.gather({self._submit(a, worker_ranks.held_step, lease): a for a in addresses})
-            number, address = max(zip([-1 if one is None else one for one in held], addresses, strict=True))
-            if number >= 0:
-                return Step(number, [self._submit(address, worker_ranks.held_slice, lease, number, p) for p in range(len(self._ranges))])
+            held = self._session.gather({self._submit(a, worker_ranks.past_iterations, lease): a for a in addresses})
+            past, address = max(((one or [], at) for one, at in zip(held, addresses, strict=True)), key=lambda one: len(one[0]))
+            if past:
+                return self._go_on(past, address, self._began - before)
         state = self._run.resumed()
         if state is None:
             return Step(-1)
         futures = []
         for p, (a, z) in enumerate(self._ranges):
             of_range = state if p == 0 else replace(state, dangling=0.0, change=0.0)
-            futures.append(self._session.scatter(RankSlice(state.rank[a:z], report_of(of_range)), addresses))
+            futures.append(self._session.scatter(RankSlice(state.rank[a:z], report_of(of_range), (0, 0, state.single)), addresses))
         return Step(state.iteration - 1, futures)
+
+    def _go_on(self, past: Sequence[PastIteration], address: str, seconds: float) -> Step:
+        """Go on after the last iteration that a worker knows, and take note of those, in so many seconds, whose events were lost."""
+        number = past[-1].number
+        slices = [self._submit(address, worker_ranks.held_slice, self._session.lease, number, p) for p in range(len(self._ranges))]
+        lost = [one for one in past if one.number > self._last.number]
+        for one in lost:
+            self._run.record(self._metrics(joined(one.reports), one.efforts, seconds / len(lost)))
+        self._last = Step(number)
+        return Step(number, slices)
 
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, with_plugin, function, *arguments)
@@ -113,18 +127,19 @@ class PowerIteration(Program[RankState]):
         self._last, self._state = Step(number, hop.futures), joined([report["report"] for report in reports])
         now = time.perf_counter()
         together = [report["seconds"] for report in reports if "seconds" in report]
-        took, self._began = max(together) if len(together) == len(reports) else now - self._began, now
-        return self._run.note(
-            self._state,
-            RankIteration(
-                iteration=self._state.iteration,
-                change=self._state.change,
-                seconds=took,
-                bytes_requested=sum(report["bytes_requested"] for report in reports),
-                bytes_read=sum(report["bytes_read"] for report in reports),
-                precision="single" if reports[0]["was_single"] else "double",
-            ),
-            self._ranks,
+        took = max(together) if len(together) == len(reports) else now - self._began
+        self._began = now
+        return self._run.note(self._state, self._metrics(self._state, [report["effort"] for report in reports], took), self._ranks)
+
+    @staticmethod
+    def _metrics(state: RankState, efforts: Sequence[Effort], seconds: float) -> RankIteration:
+        return RankIteration(
+            iteration=state.iteration,
+            change=state.change,
+            seconds=seconds,
+            bytes_requested=sum(one[0] for one in efforts),
+            bytes_read=sum(one[1] for one in efforts),
+            precision="single" if efforts[0][2] else "double",
         )
 
     def finish(self) -> RankState:

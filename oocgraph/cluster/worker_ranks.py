@@ -41,6 +41,8 @@ PIECES = "pieces of edges"
 
 Report = tuple[int, float, float, float, bool]
 
+Effort = tuple[int, int, bool]
+
 NUM_FLOATS = 5
 """Vectors of a worker: the shares of all vertices, its own, and the ranks of three iterations, which Dask keeps and brings here."""
 
@@ -74,10 +76,29 @@ class RankSlice(NamedTuple):
     rank : (num_rows,) float64
     report
         See `report_of`; isolated vertices are counted by the first range.
+    effort
+        Bytes that were requested and read for it, and whether its shares were float32.
     """
 
     rank: Array
     report: Report
+    effort: Effort
+
+
+class PastIteration(NamedTuple):
+    """What all ranges have reported of an iteration.
+
+    Attributes
+    ----------
+    number
+        Of its step.
+    reports, efforts
+        As in `RankSlice`, range by range.
+    """
+
+    number: int
+    reports: list[Report]
+    efforts: list[Effort]
 
 
 def report_of(state: RankState) -> Report:
@@ -113,11 +134,20 @@ class HeldRanks:
     share: Array
     own: Array
     before: tuple[int, tuple[RankSlice, ...]] | None = None
+    past: list[PastIteration] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take_over(self, before: HeldRanks) -> None:
         """Take the last ranks of all vertices."""
         self.before, before.before = before.before, None
+        self.past, before.past = before.past, []
+
+    def begin_with(self, number: int, before: Sequence[RankSlice]) -> None:
+        """Keep the ranks after a step, and what was reported of it: a later epoch may go on from there."""
+        self.before = (number, tuple(before)) if before else None
+        self.past = [one for one in self.past if one.number < number]
+        if before:
+            self.past.append(PastIteration(number, [one.report for one in before], [one.effort for one in before]))
 
     def close(self) -> None:
         """Give back everything."""
@@ -229,7 +259,7 @@ def take_step(plugin: Any, p: int, lease: str, number: int, before: Sequence[Ran
     there: HeldRanks = plugin.shares_of(lease, p)
     with there.lock:
         state = joined([one.report for one in before]) if before else first_state(there.jumps, there.strength)
-        there.before = (number - 1, tuple(before)) if before else None
+        there.begin_with(number - 1, before)
         plugin.at("receive", number, p)
         rows, jumps, device = there.shares[p], there.jumps, device_bytes_read()
         requested = rows.edges.bytes_requested
@@ -247,21 +277,19 @@ def take_step(plugin: Any, p: int, lease: str, number: int, before: Sequence[Ran
         rows.check(change, state.iteration + 1)
         report = report_of(RankState(state.iteration + 1, rank, scale, dangling, change, single))
     requested = rows.edges.bytes_requested - requested
+    effort = requested, max(requested, device_bytes_read() - device), state.single
     plugin.at("transfer", number, p)
-    return Taken(RankSlice(rank, report), {
-        "report": list(report), "bytes_requested": requested, "bytes_read": max(requested, device_bytes_read() - device),
-        "was_single": state.single,
-    })  # fmt: skip
+    return Taken(RankSlice(rank, report, effort), {"report": list(report), "effort": list(effort)})
 
 
-def held_step(plugin: Any, lease: str) -> int:
-    """Return the step whose ranks, of all vertices, this worker has; -1: of none."""
+def past_iterations(plugin: Any, lease: str) -> list[PastIteration]:
+    """Return the iterations of which this worker knows all reports; it has the ranks, of all vertices, after the last one."""
     there: HeldRanks | None = plugin.resident.get(lease)
-    return -1 if there is None or there.before is None else there.before[0]
+    return [] if there is None or there.before is None else there.past
 
 
 def held_slice(plugin: Any, lease: str, number: int, p: int) -> RankSlice:
-    """Return the ranks of a range after a step that `held_step` has named."""
+    """Return the ranks of a range after a step that `past_iterations` has named."""
     there: HeldRanks | None = plugin.resident.get(lease)
     if there is None or there.before is None or there.before[0] != number:
         raise StateLostError(f"worker {plugin.worker.address} does not hold the ranks of step {number}")

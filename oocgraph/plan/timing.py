@@ -8,8 +8,8 @@ scheduler (one in 1D, two where a new frontier is broadcast) on P parts takes::
     + message * messages + byte * bytes                   what goes over its connection
 
 A search has a hop more than its iterations, the last of 1D, the first of 2D, and waits at first until the hops that are submitted ahead are
-submitted. What is not in it: reading edges that are not held; a network slower than the one that was measured. Kernels and transfers
-of one part do not overlap: its steps are serial.
+submitted. Messages go through Dask; workers of one host are quicker. What is not in it: reading edges that are not held; a network slower
+than the one that was measured. Kernels and transfers of one part do not overlap: its steps are serial.
 """
 
 from __future__ import annotations
