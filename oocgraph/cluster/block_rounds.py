@@ -1,7 +1,7 @@
 """Blocks of edges by priority on a Dask cluster: each worker has a share of them, and hears in each step what all have found.
 
 In: a `Placement` that holds the shares. Out: `BlockRounds`, a program of `oocgraph.cluster.supersteps` that makes a `FoundTable`. When a
-worker is lost, its shares go to others; one share that is left says what it knows, and all go on from there.
+worker is lost, its shares go to others; one share that is left says what it knows, and all go on from there, or all begin again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
-from oocgraph.cluster.supersteps import Program, Step, Supersteps
+from oocgraph.cluster.supersteps import HOP_SECONDS, Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_blocks import BlockSteps, SharesSpec, acquire
+from oocgraph.cluster.worker_blocks import BlockSteps, SharedSlice, SharesSpec, acquire
 from oocgraph.config import settings
 from oocgraph.engine.blocks import EdgeError, Work, num_shares
 from oocgraph.resources import Resources
@@ -85,6 +85,7 @@ class BlockRounds(Program[FoundTable]):
     def begin(self) -> Step:
         """Begin, or go on with what the share knows that is furthest."""
         self.epoch += 1
+        self._is_shared = self._placement.shares_memory
         if self.epoch > 1:
             addresses = sorted(set(self._placement.addresses))
             held = self._session.gather({self._submit(a, worker_blocks.held_number, self._session.lease): a for a in addresses})
@@ -92,14 +93,15 @@ class BlockRounds(Program[FoundTable]):
             if known:
                 _, share, address = max(known)
                 return Step(self._last, [self._submit(address, worker_blocks.table, self._session.lease, share)])
-        return Step(self._last)
+        return Step(-1)
 
     def _submit(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return self._session.submit(address, with_plugin, function, *arguments)
 
     def steps(self, *, is_first: bool) -> BlockSteps:
         """Return what a worker does: `worker_blocks.BlockSteps`."""
-        return BlockSteps(name=self.name, epoch=self.epoch, lease=self._session.lease, message=self._message)
+        message = SharedSlice if self._is_shared else self._message
+        return BlockSteps(name=self.name, epoch=self.epoch, lease=self._session.lease, seconds=HOP_SECONDS, message=message)
 
     def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
         """Take note of a step; whether nothing is left to do.
@@ -123,10 +125,11 @@ class BlockRounds(Program[FoundTable]):
     def finish(self) -> FoundTable:
         """Fetch what was found."""
         addresses, lease = self._placement.addresses, self._session.lease
-        wanted = addresses if self._merge else addresses[:1]
+        merge = None if self._is_shared else self._merge
+        wanted = addresses if merge else addresses[:1]
         tables = {self._submit(address, worker_blocks.table, lease, p): address for p, address in enumerate(wanted)}
-        if self._merge:
-            tables = self._session.combine(tables, with_plugin, self._merge)
+        if merge:
+            tables = self._session.combine(tables, with_plugin, merge)
         (table,) = self._session.gather(tables, needed=addresses)
         *counts, _, idle = self._work.tolist()
         work = Work._make([*map(int, counts), perf_counter() - self._began, idle / len(addresses)])

@@ -84,15 +84,20 @@ class Placement:
             self.acquire(range(len(self.addresses)))
         except WorkersLostError:
             self.place_again(watch)
-        if self.spec.settings.exchange == "windows" and not self.exchange.startswith(WINDOWS):
+        if self.spec.settings.exchange == "windows" and not self.shares_memory:
             why = self.exchange.removeprefix(MESSAGES)
             raise ClusterError(f"oocgraph.exchange is windows, but they cannot be used{why}; set it to auto, or to messages")
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether all workers are on one host, and share memory."""
+        return self.exchange.startswith(WINDOWS)
 
     def next_group(self) -> Group | None:
         """Return whose windows a program's messages go through, with a number that none has had; None: they go through Dask."""
         self._run += 1
         windows = [one.address for one in self._windows if one is not None and one.address is not None]
-        return Group(self._generation, self._run, tuple(windows)) if self.exchange.startswith(WINDOWS) else None
+        return Group(self._generation, self._run, tuple(windows)) if self.shares_memory else None
 
     def acquire(self, partitions: Iterable[int]) -> None:
         """Have the workers of some partitions load them, as far as they do not hold them."""

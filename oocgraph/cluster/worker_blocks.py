@@ -1,22 +1,33 @@
 """A worker's shares of the blocks of edges, and what is done in a step with one of them, whatever is computed.
 
-In: a `SharesSpec`, and what all shares have found in the step before. Out: what a share has found. Every share knows of all vertices what
-was said in the steps before, so that any of them can go on for all.
+In: a `SharesSpec`, and what all shares have found in the step before. Out: what a share has found.
+
+- Workers of one host share the values of all vertices, and what is pending, as the threads of one process do: the first share makes the
+  memory, and each works on the blocks that it has until nothing is pending anywhere, or for half a second.
+- Otherwise every share knows of all vertices what was said in the steps before, so that any of them can go on for all.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker_steps import Steps, Taken
-from oocgraph.engine.blocks import BlockEngine, EdgeError, Work
+from oocgraph.engine.blocks import AGENDA_ARRAYS, BlockEngine, EdgeError, Work, clear
+from oocgraph.errors import BudgetError
+from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve, carved_bytes
+from oocgraph.exchange.windows import MemberLostError, WindowClosedError
+from oocgraph.kernels.blocks import Agenda, is_quiet
+from oocgraph.kernels.relax import Loop, Values
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array
@@ -61,6 +72,21 @@ class Found(NamedTuple):
     work: Work | None
 
 
+class SharedSlice(NamedTuple):
+    """What a share says that has the values of all vertices in common with the others.
+
+    Attributes
+    ----------
+    address
+        Of the memory (`MemoryAddress`), from the first share in the first step of an epoch; else None.
+    is_done
+        Whether nothing is left to do.
+    """
+
+    address: Sequence[Any] | None
+    is_done: bool
+
+
 class BlockShare(ABC):
     """A share of the blocks, and what it knows.
 
@@ -69,14 +95,106 @@ class BlockShare(ABC):
     engine : BlockEngine
     epoch, number : int
         Of the last step that it has taken.
+    is_shared : bool
+        Whether it shares memory with the others.
+    loop : Loop
+        That works in shared memory.
+    slack : int
+        See `oocgraph.kernels.blocks.Rules`.
+    loads_all : bool
+        See `BlockEngine.run`.
     """
 
+    loop: Loop
+    slack: int
+    loads_all: bool
+
     def __init__(self, engine: BlockEngine) -> None:
-        self.engine, self.epoch, self.number, self.lock = engine, -1, -1, threading.Lock()
+        self.engine, self.epoch, self.number, self.lock, self.is_shared = engine, -1, -1, threading.Lock(), False
+        self._memory: SharedMemory | None = None
+        self._shared: tuple[Values, Agenda] | None = None
+
+    def close(self) -> None:
+        """Give back files and shared memory."""
+        self.engine.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Give back shared memory."""
+        if self._memory is not None:
+            self._memory.close()
+        self._memory = self._shared = None
+
+    def meet(self, before: Sequence[Any]) -> Found:
+        """Take the first step of an epoch in shared memory, which the first share makes; `before` as in `begin`.
+
+        Raises
+        ------
+        BudgetError
+            There is no memory.
+        """
+        self._leave()
+        if self.engine.share[0]:
+            return Found(SharedSlice(None, is_done=False), None)
+        layout = self._layout()
+        try:
+            self._memory = SharedMemory.create(carved_bytes(layout))
+        except OSError as error:
+            asked = f"{carved_bytes(layout) / 2**20:.0f} MiB"
+            why = f"{error.strerror}; set oocgraph.exchange to messages, or leave workers more memory"
+            raise BudgetError(f"workers cannot share {asked} of memory: {why}") from error
+        values, agenda = self._map(self._memory)
+        clear(agenda)
+        self.engine.make_pending(agenda, *self.fill(values, before))
+        return Found(SharedSlice(tuple(self._memory.address), is_done=False), None)
+
+    def work(self, before: Sequence[SharedSlice], look: Callable[[], bool]) -> Found:
+        """Take a later step in shared memory: work until nothing is pending in any share, or `look` returns True."""
+        if self._shared is None:
+            (address,) = (one.address for one in before if one.address is not None)
+            self._memory = SharedMemory.open(MemoryAddress(*address))
+            self._map(self._memory)
+        assert self._shared is not None
+        values, agenda = self._shared
+        none = np.empty(0, np.int64), np.empty(0, np.int32)
+        work = self.engine.run(
+            self.loop, values, *none, schedule="async", slack=self.slack, loads_all=self.loads_all, agenda=agenda, look=look
+        )
+        return Found(SharedSlice(None, is_done=bool(is_quiet(agenda)) and self.is_complete(values)), work)
+
+    def _layout(self) -> list[tuple[int, np.dtype[Any]]]:
+        return [*self.engine.shared_arrays(self.engine.share[1]), *self.layout()]
+
+    def _map(self, memory: SharedMemory) -> tuple[Values, Agenda]:
+        arrays = carve(memory.data, self._layout())
+        agenda = self.engine.shared_agenda(arrays[:AGENDA_ARRAYS], self.engine.share[0])
+        self._shared = self.values_in(arrays[AGENDA_ARRAYS:]), agenda
+        return self._shared
+
+    @abstractmethod
+    def layout(self) -> list[tuple[int, np.dtype[Any]]]:
+        """Return sizes and dtypes of the arrays that all shares have in common."""
+
+    @abstractmethod
+    def values_in(self, arrays: Sequence[Array]) -> Values:
+        """Return them as values to work on."""
+
+    @abstractmethod
+    def fill(self, values: Values, before: Sequence[Any]) -> tuple[Array, Array]:
+        """Begin with such values; returns rows that are pending, and their buckets: (n,) int64, int32."""
+
+    def is_complete(self, values: Values) -> bool:
+        """Whether all is done when nothing is pending."""
+        return True
 
     @abstractmethod
     def begin(self, before: Sequence[Any]) -> Found:
         """Take the first step of an epoch: `before` is what `table` of one share has returned, or nothing."""
+
+    @property
+    @abstractmethod
+    def can_resume(self) -> bool:
+        """Whether others could go on with `table`, if a worker were lost now."""
 
     @abstractmethod
     def go_on(self, before: Sequence[Any]) -> Found:
@@ -110,7 +228,7 @@ class HeldShares:
         """Give back everything; waits for the steps that run."""
         for share in self.shares.values():
             with share.lock:
-                share.engine.close()
+                share.close()
                 share.epoch = 2**62
         self.ledger.close(self.budget)
 
@@ -128,13 +246,16 @@ class BlockSteps(Steps):
         Of the run.
     lease
         Whose memory they use.
+    seconds
+        For which a step works in shared memory, at most.
     message : type
-        See `Steps`.
+        See `Steps`; `SharedSlice`: shares have memory in common.
     """
 
     name: str
     epoch: int
     lease: str
+    seconds: float
     message: type[Any]  # type: ignore[misc]
 
     def take(self, plugin: Any, p: int, number: int, before: Sequence[Any], own: Mapping[int, Array], *, is_first: bool) -> Taken:
@@ -154,7 +275,11 @@ class BlockSteps(Steps):
             share.epoch = self.epoch
             plugin.at("compute", number, p)
             try:
-                found = share.begin(before) if is_first else share.go_on(before)
+                share.is_shared = self.message is SharedSlice
+                if share.is_shared:
+                    found = share.meet(before) if is_first else self._work(plugin, p, number, share, before)
+                else:
+                    found = share.begin(before) if is_first else share.go_on(before)
             except EdgeError as wrong:
                 found, error = Found(None, None), [wrong.why, wrong.source, wrong.target]
             share.number = number
@@ -163,6 +288,23 @@ class BlockSteps(Steps):
             "error": error, "is_done": error is None and bool(found.slice.is_done),
             "work": None if found.work is None else list(found.work), "device_bytes": device_bytes_read() - device,
         })  # fmt: skip
+
+    def _work(self, plugin: Any, p: int, number: int, share: BlockShare, before: Sequence[SharedSlice]) -> Found:
+        """Work in shared memory until its time is over, or a worker is lost."""
+        deadline, lost = time.perf_counter() + self.seconds, list[Exception]()
+
+        def look() -> bool:
+            plugin.at("work", number, p)
+            try:
+                plugin.windows.check(self.lease)
+            except (WindowClosedError, MemberLostError) as error:
+                lost.append(error)
+            return bool(lost) or time.perf_counter() >= deadline
+
+        found = share.work(before, look)
+        if lost:
+            raise lost[0]
+        return found
 
     def is_over(self, messages: Sequence[Any]) -> bool:
         """Whether nothing is left to do, or a share has found an edge that makes no sense."""
@@ -199,15 +341,16 @@ def _load(plugin: Any, spec: SharesSpec, numbers: Sequence[int]) -> HeldShares:
                 shares[p] = spec.open_share(store, budget, p, threads=threads, sharers=len(numbers) - i, is_first=i == 0)
         except BaseException:
             for share in shares.values():
-                share.engine.close()
+                share.close()
             raise
     return HeldShares(shares, budget, plugin.ledger)
 
 
 def held_number(plugin: Any, lease: str) -> tuple[int, int]:
-    """Return the last step that a share on this worker has taken, and the share; -1: none."""
+    """Return the last step that a share on this worker has taken, and the share, if others can go on from there; -1: none."""
     there: HeldShares | None = plugin.resident.get(lease)
-    return max(((share.number, p) for p, share in there.shares.items()), default=(-1, -1)) if there is not None else (-1, -1)
+    shares = {} if there is None else there.shares
+    return max(((share.number, p) for p, share in shares.items() if share.can_resume), default=(-1, -1))
 
 
 def table(plugin: Any, lease: str, p: int) -> Any:

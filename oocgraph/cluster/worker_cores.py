@@ -1,8 +1,10 @@
 """A worker's share of core numbers: how many edges each vertex has left, and a share of the blocks of edges.
 
-In a step a share takes what the others have taken from the degrees, removes the vertices that come down to the level by that, follows the
-lists of removed vertices in its own blocks until it finds none any more, and says what it has taken, and which vertices it has removed, in
-order. Where no share finds any, all go on to the next level. All know the same after a step, in the same order.
+Workers of one host have the degrees in common (`oocgraph.cluster.worker_blocks`), and begin again when one is lost: nobody knows which
+edges it has taken. Elsewhere a share takes, in a step, what the others have taken from the degrees, removes the vertices that come down to
+the level by that, follows the lists of removed vertices in its own blocks until it finds none any more, and says what it has taken, and
+which vertices it has removed, in order. Where no share finds any, all go on to the next level. All know the same after a step, in the same
+order.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from oocgraph.cluster.worker_blocks import SLICES, BlockShare, Found, SharesSpec
 from oocgraph.engine.blocks import BlockEngine, Work, degree_dtype, load_loop, new_values, total_degrees
 from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import HELD_FIRST, NONE
+from oocgraph.kernels.relax import Values
 from oocgraph.memory import Budget
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.rows import BLOCK_ROWS
@@ -72,7 +75,8 @@ class CoresSpec(SharesSpec):
 
     def load_kernels(self, store: CSRStore) -> None:
         """See `SharesSpec`."""
-        load_loop(relax.peel_share, degree_dtype(store), store, None)
+        for loop in (relax.peel, relax.peel_share):
+            load_loop(loop, degree_dtype(store), store, None)
 
     def open_share(self, store: CSRStore, budget: Budget, number: int, *, threads: int, sharers: int, is_first: bool) -> CoreShare:
         """See `SharesSpec`."""
@@ -80,7 +84,7 @@ class CoresSpec(SharesSpec):
         sent_bytes = n * (itemsize + 2 * index_size)
         beside = {"what all shares have taken": self.num_partitions * sent_bytes} if is_first else {}
         beside |= {
-            f"degrees and ranks of share {number}": 2 * n * (itemsize + index_size) + 16 * BLOCK_ROWS,
+            f"degrees and ranks of share {number}": 2 * n * (itemsize + index_size) + n // 8 + 16 * BLOCK_ROWS,
             f"what share {number} has taken": SLICES * sent_bytes,
             f"pending vertices of share {number}": 4 * 8 * n,
             f"degrees and ranks of share {number}, as they are fetched": n * (itemsize + index_size),
@@ -94,15 +98,38 @@ class CoresSpec(SharesSpec):
 class CoreShare(BlockShare):
     """A share of the blocks, and the degrees that it knows."""
 
+    loop, slack, loads_all = relax.peel, HELD_FIRST, True
+
     def __init__(self, engine: BlockEngine, number: int) -> None:
         super().__init__(engine)
-        self._number = number
-        n, index_dtype = engine.store.num_vertices, engine.store.index_dtype
-        degree = np.zeros(n, degree_dtype(engine.store))
-        self._values = new_values(degree, np.zeros(n, index_dtype), -1)
-        self._known, self._rank = degree.copy(), np.empty(n, index_dtype)
-        self._level, self._num_removed = -1, 0
+        self._number, self._level, self._num_removed = number, -1, 0
+        self._known = self._rank = np.empty(0)
         self._pending, self._followed = np.empty(0, np.int64), list[Array]()
+
+    def layout(self) -> list[tuple[int, np.dtype[Any]]]:
+        """Degrees, ranks, the level, vertices that are left, and how many are removed."""
+        n, kind = self.engine.store.num_vertices, degree_dtype(self.engine.store)
+        return [(n, kind), (n, self.engine.store.index_dtype), (1, kind), (n // 64 + 1, np.dtype(np.uint64)), (1, np.dtype(np.int64))]
+
+    def values_in(self, arrays: Sequence[Array]) -> Values:
+        """See `BlockShare`."""
+        degree, rank, level, left, num_removed = arrays
+        return new_values(degree, rank, 0)._replace(bound=level, left=left, num_removed=num_removed)
+
+    def fill(self, values: Values, before: Sequence[CoreTable]) -> tuple[Array, Array]:
+        """Begin with all vertices: `before` is empty."""
+        begun = new_values(total_degrees(self.engine.store), values.parent, -1, num_left=values.value.size)
+        values.value[:], values.bound[:], values.left[:], values.num_removed[:] = begun.value, begun.bound, begun.left, 0
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+
+    def is_complete(self, values: Values) -> bool:
+        """Whether no vertex is left."""
+        return int(values.num_removed[0]) == values.value.size
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it knows the degrees after a step: of those in shared memory nobody knows which edges they lack."""
+        return not self.is_shared and self._known.size > 0
 
     def take_over(self, before: CoreShare) -> None:
         """See `BlockShare`."""
@@ -111,10 +138,18 @@ class CoreShare(BlockShare):
 
     def table(self) -> CoreTable:
         """See `BlockShare`."""
+        if self.is_shared:
+            assert self._shared is not None
+            values, _ = self._shared
+            return CoreTable(values.value.copy(), values.parent.copy(), int(values.bound[0]), values.value.size, self._pending, [])
         return CoreTable(self._known.copy(), self._rank.copy(), self._level, self._num_removed, self._pending, self._followed)
 
     def begin(self, before: Sequence[CoreTable]) -> Found:
         """See `BlockShare`."""
+        n, index_dtype, kind = self.engine.store.num_vertices, self.engine.store.index_dtype, degree_dtype(self.engine.store)
+        self._leave()
+        self._values = new_values(np.empty(n, kind), np.zeros(n, index_dtype), -1)
+        self._known, self._rank = np.empty(n, kind), np.empty(n, index_dtype)
         if before:
             (table,) = before
             self._known[:], self._rank[:] = table.degree, table.rank

@@ -1,7 +1,8 @@
-"""A worker's share of shortest paths: the distances of all vertices as far as it knows them, and a share of the blocks of edges.
+"""A worker's share of shortest paths: the distances of all vertices, and a share of the blocks of edges.
 
-In a step a share takes the distances that others have found, works on its own blocks by priority (`oocgraph.engine.blocks`), no farther
-than some buckets behind the earliest of all shares, and says which distances got better.
+Workers of one host have the distances in common (`oocgraph.cluster.worker_blocks`). Elsewhere a share takes, in a step, the distances that
+others have found, works on its own blocks by priority (`oocgraph.engine.blocks`), no farther than some buckets behind the earliest of all
+shares, and says which distances got better.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from oocgraph.cluster.worker_blocks import SLICES, BlockShare, Found, SharesSpec
 from oocgraph.engine.blocks import BlockEngine, Work, load_loop, new_values
 from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import NONE
+from oocgraph.kernels.relax import Values
 from oocgraph.memory import Budget
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, no_parent
@@ -116,13 +118,37 @@ class PathsShare(BlockShare):
     def __init__(self, engine: BlockEngine, spec: PathsSpec, most: int) -> None:
         super().__init__(engine)
         self._spec, self._most = spec, most
-        self._loop, self._unreached = relax.SHORTEST[spec.kind]
-        n, index_dtype = engine.store.num_vertices, engine.store.index_dtype
-        value, parent = np.full(n, self._unreached), np.full(n, no_parent(index_dtype), index_dtype)
-        bound = self._unreached if spec.bound is None else spec.bound
-        self._values = new_values(value, parent, bound, target=spec.target, scale=spec.scale)
-        self._published = value.copy()
-        self._left = np.empty(0, np.int64)
+        self.loop, self._unreached = relax.SHORTEST[spec.kind]
+        self.slack, self.loads_all = spec.slack, spec.bound is None and spec.target < 0
+        self._values: Values | None = None
+        self._published = self._left = np.empty(0)
+
+    def layout(self) -> list[tuple[int, np.dtype[Any]]]:
+        """Distances, parents, and the bound."""
+        n, kind = self.engine.store.num_vertices, self._unreached.dtype
+        return [(n, kind), (n, self.engine.store.index_dtype), (1, kind)]
+
+    def values_in(self, arrays: Sequence[Array]) -> Values:
+        """See `BlockShare`."""
+        value, parent, bound = arrays
+        self._published = np.empty(0)
+        self._values = new_values(value, parent, 0, target=self._spec.target, scale=self._spec.scale)._replace(bound=bound)
+        return self._values
+
+    def fill(self, values: Values, before: Sequence[PathsTable]) -> tuple[Array, Array]:
+        """Begin at the source, or with all that one share knows, of which anything may be pending."""
+        value, parent, source, bound = values.value, values.parent, self._spec.source, self._spec.bound
+        value[:], parent[:] = before[0] if before else (self._unreached, no_parent(parent.dtype))
+        if source >= 0:
+            value[source], parent[source] = 0, source
+        values.bound[0] = self._unreached if bound is None else bound
+        pending = np.flatnonzero(value != self._unreached) if before else np.full(int(source >= 0), source)
+        return pending, self._buckets(pending)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether it knows distances: they are upper bounds at any time."""
+        return self._values is not None
 
     def take_over(self, before: PathsShare) -> None:
         """See `BlockShare`."""
@@ -130,26 +156,33 @@ class PathsShare(BlockShare):
 
     def table(self) -> PathsTable:
         """See `BlockShare`."""
-        return PathsTable(self._values.value.copy(), self._values.parent.copy())
+        assert self._values is not None
+        value, parent = self._values.value.copy(), self._values.parent.copy()
+        locked = np.flatnonzero(parent == self._values.busy)  # a worker was lost meanwhile: which distance they have is not known
+        value[locked], parent[locked] = self._unreached, no_parent(parent.dtype)
+        return PathsTable(value, parent)
 
     def begin(self, before: Sequence[PathsTable]) -> Found:
-        """Begin at the source, or with all that one share knows, of which anything may be pending."""
-        value, parent, source = self._values.value, self._values.parent, self._spec.source
-        if not before:
-            value[:], parent[:] = self._unreached, no_parent(parent.dtype)
-            if source >= 0:
-                value[source], parent[source] = 0, source
-            self._published[:] = value
-            return self._work(0, np.full(int(source >= 0), source)) if source >= 0 else self._work(int(NONE), np.empty(0, np.int64))
-        (table,) = before
-        better = table.distance < value
-        np.copyto(value, table.distance, where=better)
-        np.copyto(parent, table.parent, where=better)
-        self._published[:] = table.distance
+        """Begin at the source, or with all that one share knows, and this one, of which anything may be pending."""
+        n, kind, is_new = self.engine.store.num_vertices, self._unreached.dtype, not self._published.size
+        if is_new:
+            self._leave()
+            self._values = self.values_in([np.empty(n, kind), np.empty(n, self.engine.store.index_dtype), np.empty(1, kind)])
+            self._published = np.empty(n, kind)
+        assert self._values is not None
+        value, parent = self._values.value, self._values.parent
+        if is_new or not before:
+            self.fill(self._values, before)
+        else:
+            nearer = before[0].distance < value
+            np.copyto(value, before[0].distance, where=nearer)
+            np.copyto(parent, before[0].parent, where=nearer)
+        self._published[:] = before[0].distance if before else value
         return self._work(0, np.flatnonzero(value != self._unreached))
 
     def go_on(self, before: Sequence[PathsSlice]) -> Found:
         """See `BlockShare`."""
+        assert self._values is not None
         value, pending = self._values.value, [self._left]
         for one in before:
             better = np.flatnonzero(one.distance < value[one.vertices])
@@ -161,14 +194,15 @@ class PathsShare(BlockShare):
 
     def _work(self, earliest: int, pending: Array) -> Found:
         """Work on what is pending, up to some buckets behind the earliest of all shares."""
+        assert self._values is not None
         values, spec = self._values, self._spec
         work: Work | None = None
         if earliest < NONE:
             if spec.target >= 0:
                 values.bound[0] = min(values.bound[0], values.value[spec.target])
             work = self.engine.run(
-                self._loop, values, pending, self._buckets(pending), schedule="async", slack=spec.slack,
-                last=min(earliest + ROUND_BUCKETS, int(NONE) - 1), loads_all=spec.bound is None and spec.target < 0,
+                self.loop, values, pending, self._buckets(pending), schedule="async", slack=spec.slack,
+                last=min(earliest + ROUND_BUCKETS, int(NONE) - 1), loads_all=self.loads_all,
             )  # fmt: skip
             self._left = self.engine.pending_rows()
         changed = np.flatnonzero(values.value != self._published)
@@ -180,6 +214,7 @@ class PathsShare(BlockShare):
 
     def _buckets(self, vertices: Array) -> Array:
         """Buckets of vertices: (n,) int32."""
+        assert self._values is not None
         value = self._values.value[vertices].astype(np.float64)
         return np.clip(np.floor(value * self._values.scale), 0, int(NONE) - 1).astype(np.int32)
 

@@ -7,14 +7,25 @@ each hop of a partition. See `oocgraph.exchange.windows`.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
-from oocgraph.exchange.windows import Channel, Window, WindowAddress, load_window_kernels, stamp_of, window_bytes
-from oocgraph.kernels.windows import publish_word
+from oocgraph.exchange.shared_memory import MemoryAddress, began_at
+from oocgraph.exchange.windows import (
+    LOOK_SECONDS,
+    Channel,
+    MemberLostError,
+    Window,
+    WindowClosedError,
+    load_window_kernels,
+    stamp_of,
+    window_bytes,
+)
+from oocgraph.kernels.windows import publish_word, read_word
 
 
 class Group(NamedTuple):
@@ -32,13 +43,13 @@ class Group(NamedTuple):
 
     generation: int
     run: int
-    members: tuple[WindowAddress, ...]
+    members: tuple[MemoryAddress, ...]
 
 
 class MadeWindow(NamedTuple):
     """The window of a partition; None where the worker has no memory for it, and why; and threads of the worker."""
 
-    address: WindowAddress | None
+    address: MemoryAddress | None
     why: str
     num_threads: int
 
@@ -50,8 +61,9 @@ class _Held:
     generation: int
     own: dict[int, Window]
     num_members: int
-    others: dict[WindowAddress, Window] = field(default_factory=dict)
+    others: dict[MemoryAddress, Window] = field(default_factory=dict)
     user: str = ""
+    checked: float = 0.0
 
     @property
     def num_bytes(self) -> int:
@@ -70,7 +82,7 @@ class WorkerWindows:
         """Bytes of the windows that are here, and of slots in those of others."""
         return sum(one.num_bytes for one in list(self._held.values()))
 
-    def make(self, lease: str, generation: int, partitions: Iterable[int], num_members: int) -> dict[int, WindowAddress]:
+    def make(self, lease: str, generation: int, partitions: Iterable[int], num_members: int) -> dict[int, MemoryAddress]:
         """Make windows for some partitions, in place of those of an earlier generation.
 
         Raises
@@ -105,10 +117,10 @@ class WorkerWindows:
             windows = [there.own.get(p) or self._open(there, address) for p, address in enumerate(group.members)]
         return Channel(partition, windows, stamp_of(group.run, hop))
 
-    def _open(self, there: _Held, address: WindowAddress) -> Window:
+    def _open(self, there: _Held, address: MemoryAddress) -> Window:
         if address not in there.others:
             try:
-                there.others[address] = Window.open(address)
+                there.others[address] = Window.open(address, there.num_members)
             except OSError as error:
                 raise StateLostError(f"process {address.pid} is gone, or its memory cannot be mapped ({error.strerror})") from error
         return there.others[address]
@@ -119,6 +131,25 @@ class WorkerWindows:
             for there in self._held.values():
                 if there.user == name:
                     _abort(there)
+
+    def check(self, lease: str) -> None:
+        """See whether all others of a lease are alive, for who does not wait in a channel.
+
+        Raises
+        ------
+        WindowClosedError
+            The program has been told to end.
+        MemberLostError
+            A member's process is gone.
+        """
+        there = self._held.get(lease)
+        if there is None or any(read_word(window.abort) for window in there.own.values()):
+            raise WindowClosedError("the program has been told to end")
+        if time.monotonic() >= there.checked + LOOK_SECONDS:
+            there.checked = time.monotonic()
+            for address in there.others:
+                if began_at(address.pid) != address.began:
+                    raise MemberLostError(f"process {address.pid} is gone")
 
     def release(self, lease: str) -> None:
         """Give back the windows of a lease; what still waits ends."""
@@ -141,7 +172,7 @@ def load_parts(
     plugin: Any, load: Callable[..., list[dict[str, Any]]], lease: str, spec: GraphSpec, partitions: Sequence[int], generation: int
 ) -> tuple[list[dict[str, Any]], list[MadeWindow]]:  # fmt: skip
     """Load partitions on this worker, and make windows for them; see `oocgraph.cluster.placement.Placement`."""
-    num_threads, made, why = int(plugin.worker.state.nthreads), dict[int, WindowAddress](), ""
+    num_threads, made, why = int(plugin.worker.state.nthreads), dict[int, MemoryAddress](), ""
     plugin.check_lease(lease)
     if spec.settings.exchange != "messages":
         try:

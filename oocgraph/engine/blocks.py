@@ -11,7 +11,7 @@ grid of 2000 x 2000 that takes 0.8 of the time; with hubs or many edges, where m
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Literal, NamedTuple
 
@@ -38,6 +38,15 @@ SHIFT = 14
 """Binary logarithm of the entries of a block: 64 KiB of neighbours. On a Kronecker graph of scale 22 in memory blocks of 2**12 and 2**16
 entries took 1.1 and 1.3 times as long."""
 
+LEAST_SHIFT = 8
+"""Of shares of small graphs, whose blocks are smaller: each share has some groups of them."""
+
+GROUP_SHIFT = 6
+"""Blocks of a group, 64: of as many the earliest bucket is noted, and one share has them."""
+
+SHARE_GROUPS = 4
+"""Groups of a share, where blocks of `LEAST_SHIFT` do: they are worked on at different times."""
+
 READERS = 8
 """Threads beyond those that compute, which read meanwhile; 4 and 16 took as long (Kronecker graph of scale 22, a quarter of it held)."""
 
@@ -48,10 +57,19 @@ LEVEL_SLACK = 16
 """Slack of levels. Of a grid of 2000 x 2000 in locality order, with a tenth of it held, 4.0, 2.8, 2.2 and 2.1 times the edges are read
 with 8, 16, 32 and 128, and 6, 15, 28 and 57 % of the work is done again."""
 
+READ_AHEAD = 16
+"""Blocks that a thread reads at a time when all are read."""
+
 LATER = "other shares"
 
 POLL_SECONDS = 0.1
 """How often progress is reported."""
+
+AGENDA_ARRAYS = 6
+"""Of an agenda, which shares have in common."""
+
+LOOK_SECONDS = 0.004
+"""How often a share looks whether it has to pause: work that is aborted ends within 10 ms."""
 
 Schedule = Literal["async", "buckets", "rounds"]
 """By priority, block by block; in sweeps over the earliest bucket (delta-stepping); in sweeps over all that is pending (Bellman-Ford)."""
@@ -111,7 +129,7 @@ class BlockEngine(Closing):
     in_lists
         Whether the in-lists of a directed graph follow its out-lists; these have no weights then.
     share
-        Which of how many equal shares of the blocks it has, as if there were no others; of each, one block at least.
+        Which of how many shares of the blocks it has: every so manieth group of 64. What becomes pending in others is not worked on.
     sharers
         Engines that are still to be made with the same budget, this one among them: it takes its share of what is left.
     budget
@@ -134,14 +152,17 @@ class BlockEngine(Closing):
         self.store, self.threads = store, threads
         self._groups = ("out", "in") if in_lists and store.attributes.directed else ("out",)
         self._arrays: list[StoredArray] = [store.array(f"out/{name}") for name in ("indices", *([column] if column else []))]
-        self._entries = [_share_of(store.array(f"{group}/indices").length, *share) for group in self._groups]
-        self._first_blocks: list[int] = [0, *np.cumsum([max(1, -(-len(entries) >> SHIFT)) for entries in self._entries]).tolist()]
-        self.num_blocks = self._first_blocks[-1]
+        self._lengths = [store.array(f"{group}/indices").length for group in self._groups]
+        self.shift = block_shift(sum(self._lengths), share[1])
+        self._first_blocks: list[int] = [0, *np.cumsum([max(1, -(-length >> self.shift)) for length in self._lengths]).tolist()]
+        self.share, blocks = share, np.arange(self._first_blocks[-1])
+        self._is_own = (blocks >> GROUP_SHIFT) % share[1] == share[0]
+        self.num_blocks = int(np.count_nonzero(self._is_own))
         self.places, self._chunk_items = place_threads(threads), settings().chunk_items
         self._list: Array = np.empty(0, np.int64)
         self._left: Agenda | None = None
         self._num_slots = self._charge(budget, beside, sharers)
-        self.rows = _block_rows(store, self._groups, self._entries, self._first_blocks)
+        self.rows = _block_rows(store, self._groups, self._lengths, self._first_blocks, self.shift)
         self._files: list[EdgeFiles] = []
         weight = np.ones(1, np.uint8) if column is None else self._room(self._arrays[1])
         self._held = Held(self._room(self._arrays[0]), weight)
@@ -160,7 +181,8 @@ class BlockEngine(Closing):
 
     def run(
         self, loop: Loop, values: Values, rows: Array, buckets: Array, *, schedule: Schedule, slack: int,
-        loads_all: bool = True, last: int = int(NONE), progress: Progress = ignore_progress,
+        loads_all: bool = True, last: int = int(NONE), progress: Progress = ignore_progress, agenda: Agenda | None = None,
+        look: Callable[[], bool] | None = None,
     ) -> Work:  # fmt: skip
         """Work until nothing is pending.
 
@@ -179,6 +201,10 @@ class BlockEngine(Closing):
             Last bucket that is worked on; what is later stays pending, see `pending_rows`.
         progress
             Called with ("edges followed", how many, 0).
+        agenda
+            One that other shares work on at the same time, from `shared_agenda`: `rows` are added to what is pending there.
+        look
+            Called every few milliseconds; work pauses when it returns True. `is_quiet` says whether anything is left.
 
         Raises
         ------
@@ -190,7 +216,8 @@ class BlockEngine(Closing):
         began = time.perf_counter()
         num_workers = self.threads + READERS
         self._left = None
-        agenda, rules = self._agenda(last), self._rules(schedule, slack, loads_all)
+        is_alone = agenda is None
+        agenda, rules = self._begun(self._agenda(last) if agenda is None else agenda), self._rules(schedule, slack, loads_all)
         kernels.make_all_pending(self.rows, agenda, rows, buckets)
         counts = np.zeros((num_workers, 8), np.int64)
 
@@ -213,10 +240,15 @@ class BlockEngine(Closing):
                         kernels.fail(agenda, kernels.INTERRUPTED, 0, 0)
                         raise
 
-                return _wait([pool.submit(guarded, i) for i in range(number)], lambda: progress("edges followed", _sum(counts, 0), 0))
+                def report() -> None:
+                    progress("edges followed", _sum(counts, 0), 0)
+                    if look is not None and look():
+                        kernels.fail(agenda, kernels.PAUSED, 0, 0)
+
+                return _wait([pool.submit(guarded, i) for i in range(number)], report, POLL_SECONDS if look is None else LOOK_SECONDS)
 
             def in_memory() -> None:
-                if schedule == "async" and loop.by_vertex is not None and self._list.size and last == NONE:
+                if schedule == "async" and loop.by_vertex is not None and self._list.size and last == NONE and is_alone:
                     address = self._empty_list()
                     graph = self.rows, self._held, values, agenda, address
                     loop.by_vertex(*graph, -1, counts[0])
@@ -232,7 +264,7 @@ class BlockEngine(Closing):
             try:
                 if self._is_whole():
                     in_memory()
-                elif kernels.LOAD in in_threads(by_block, num_workers) and not agenda.control[kernels.STOP]:
+                elif kernels.LOAD in in_threads(by_block, num_workers) and agenda.control[kernels.STOP] in (0, kernels.PAUSED):
                     self._load_rest(agenda, counts, in_threads)
                     rules = rules._replace(loads_all=False)
                     in_memory()
@@ -247,35 +279,37 @@ class BlockEngine(Closing):
         return Work(followed, again, ran, read, num_bytes, time.perf_counter() - began, idle / 1e6 / num_workers)
 
     def _load_rest(self, agenda: Agenda, counts: Array, in_threads: Callable[[Callable[[int], int], int], set[int]]) -> None:
-        """Read all blocks that are not held, in order."""
-        missing = np.flatnonzero(agenda.slot < 0)
-        first_slot, cuts = int(agenda.control[kernels.NUM_HELD]), np.linspace(0, missing.size, READERS + 1).astype(np.int64)
+        """Read the blocks that are not held, in order: all, or as many as there is time for."""
+        missing = np.flatnonzero(agenda.slot == -1)
+        first_slot, begun, starts = int(agenda.control[kernels.NUM_HELD]), list[int](), iter(range(0, missing.size, READ_AHEAD))
 
         def load(worker: int) -> int:
-            blocks, slot = missing[cuts[worker] : cuts[worker + 1]], first_slot + int(cuts[worker])
-            if self._files:
-                kernels.read_blocks(self.rows, self._block_files, self._held, agenda, blocks, slot, counts[worker])
-                return 0
-            for i, block in enumerate(blocks.tolist()):
+            for start in starts:
+                begun.append(start)
+                blocks, slot = missing[start : start + READ_AHEAD], first_slot + start
+                if self._files:
+                    kernels.read_blocks(self.rows, self._block_files, self._held, agenda, blocks, slot, counts[worker])
+                else:
+                    for i, block in enumerate(blocks.tolist()):
+                        counts[worker, 4:6] += 1, self._read(block, slot + i)
                 if agenda.control[kernels.STOP]:
                     break
-                counts[worker, 4:6] += 1, self._read(block, slot + i)
             return 0
 
         in_threads(load, READERS)
-        if not agenda.control[kernels.STOP]:
-            kernels.enter_blocks(agenda, missing, first_slot)
+        if agenda.control[kernels.STOP] in (0, kernels.PAUSED):
+            kernels.enter_blocks(agenda, missing[: len(begun) * READ_AHEAD], first_slot)
 
     def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""
-        n, blocks = len(self._groups) * (self.store.num_vertices + 1) - 1, self.num_blocks
-        slot_bytes = sum(array.dtype.itemsize << SHIFT for array in self._arrays) + 12
+        n, blocks, every = len(self._groups) * (self.store.num_vertices + 1) - 1, self.num_blocks, self._is_own.size
+        slot_bytes = sum(array.dtype.itemsize << self.shift for array in self._arrays) + 12
         least = min(blocks, self.threads + READERS + 1)
-        decoded = sum(decoded_bytes(array, 1 << SHIFT) for array in self._all_arrays())
+        decoded = sum(decoded_bytes(array, 1 << self.shift) for array in self._all_arrays())
         charges = {
             **beside,
-            "rows": 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (blocks + 1) + 56 * (PLACED_ROWS + 1),
-            "what is pending": 2 * ((n + blocks) // 8 + 8) + 9 * blocks,
+            "rows": 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (every + 1) + 56 * (PLACED_ROWS + 1),
+            "what is pending": 2 * ((n + every) // 8 + 8) + 10 * every,
             "checksums": sum(checksum_bytes(array) for array in self._all_arrays()),
             "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded,
             "threads and compiled code": SLACK_BYTES,
@@ -308,32 +342,30 @@ class BlockEngine(Closing):
         return [*self._arrays, *([self.store.array("in/indices")] if self._groups[1:] else [])]
 
     def _room(self, array: StoredArray) -> Array:
-        return aligned(self._num_slots << SHIFT, array.dtype.newbyteorder("="))
+        return aligned(self._num_slots << self.shift, array.dtype.newbyteorder("="))
 
     def _open_files(self, budget: Budget) -> None:
         """Have kernels read plain local files themselves; past the page cache, where that cannot hold what is not held here."""
         self._block_files = BlockFiles(no_files(0), no_files(0), no_files(0))
-        arrays, size = self._all_arrays(), 1 << SHIFT
-        in_pages = all((array.dtype.itemsize << SHIFT) % PAGE_BYTES == 0 for array in arrays)
+        arrays, size = self._all_arrays(), 1 << self.shift
+        in_pages = all((array.dtype.itemsize << self.shift) % PAGE_BYTES == 0 for array in arrays)
         in_chunks = all(array.num_chunks < 2 or array.chunk_length % size == 0 for array in arrays)
         if in_pages and in_chunks and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
-            unheld = (self.num_blocks - self._num_slots) * sum(array.dtype.itemsize << SHIFT for array in self._arrays)
+            unheld = (self.num_blocks - self._num_slots) * sum(array.dtype.itemsize << self.shift for array in self._arrays)
             direct = unheld > page_cache_bytes(budget.limit_bytes)
             for array in arrays:
                 assert isinstance(array, PlainArray)
                 self._files.append(EdgeFiles(array, stream_direct=direct))
             arguments = [files.stream_arguments for files in self._files]
-            begin, second_begin = self._entries[0].start, self._entries[-1].start
-            self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1], begin, second_begin)
+            self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1])
 
     def _read(self, block: int, slot: int) -> int:
         """Read a block that kernels cannot read; returns its bytes."""
         is_second = block >= self._first_blocks[1]
         arrays = [self.store.array("in/indices")] if is_second else self._arrays
-        entries = self._entries[int(is_second)]
-        begin, num_bytes = entries.start + ((block - self._first_blocks[int(is_second)]) << SHIFT), 0
+        begin, num_bytes = (block - self._first_blocks[int(is_second)]) << self.shift, 0
         for array, room in zip(arrays, self._held, strict=False):
-            part = room[slot << SHIFT : (slot << SHIFT) + min(1 << SHIFT, array.length - begin)]
+            part = room[slot << self.shift : (slot << self.shift) + min(1 << self.shift, array.length - begin)]
             array.read_into(begin, part)
             num_bytes += part.nbytes
         return num_bytes
@@ -348,14 +380,35 @@ class BlockEngine(Closing):
 
     def _agenda(self, last: int) -> Agenda:
         """Return an agenda on which nothing is pending yet."""
-        words, groups = (self.rows.offset.size - 1 + int(self.rows.inside[-1])) // 64 + 1, self.num_blocks // 64 + 1
-        control = np.zeros(kernels.CONTROL_WORDS, np.int64)
-        control[kernels.LAST], control[kernels.NUM_HELD], control[kernels.CLOCK] = last, self._num_held, self._stamp.max(initial=0)
+        made = self.shared_agenda([np.empty(size, dtype) for size, dtype in self.shared_arrays(1)], number=0)
+        clear(made, last)
+        return made
+
+    def make_pending(self, agenda: Agenda, rows: Array, buckets: Array) -> None:
+        """Add rows to what is pending, on which nobody works: (n,) int64, int32."""
+        kernels.make_all_pending(self.rows, agenda, rows, buckets)
+
+    def shared_arrays(self, num_shares: int) -> list[tuple[int, np.dtype[Any]]]:
+        """Return sizes and dtypes of the arrays of an agenda that shares have in common."""
+        words, groups = (self.rows.offset.size - 1 + int(self.rows.inside[-1])) // 64 + 1, (self._is_own.size >> GROUP_SHIFT) + 1
+        sizes = {"u8": (words, words), "i4": (self._is_own.size, groups, groups), "i8": (num_shares * kernels.CONTROL_WORDS,)}
+        return [(size, np.dtype(kind)) for kind, each in sizes.items() for size in each]
+
+    def shared_agenda(self, arrays: Sequence[Array], number: int) -> Agenda:
+        """Return this engine's view of an agenda, in which its words of control have a number; `clear` empties all of it."""
+        pending, seen, bucket, held_group, other_group, controls = arrays
+        control = controls[number * kernels.CONTROL_WORDS :][: kernels.CONTROL_WORDS]
+        busy = (~self._is_own).astype(np.uint8)
         return Agenda(
-            np.zeros(words, np.uint64), np.zeros(words, np.uint64), np.full(self.num_blocks, NONE, np.int32),
-            np.full(groups, NONE, np.int32), np.full(groups, NONE, np.int32), self._slot, self._block_in, self._stamp,
-            np.zeros(self.num_blocks, np.uint8), control,
+            pending, seen, bucket, held_group, other_group, self._slot, self._block_in, self._stamp, busy, control, controls, *self.share
         )  # fmt: skip
+
+    def _begun(self, agenda: Agenda) -> Agenda:
+        """Note in an agenda what is held, and take nothing to be stopped."""
+        control = agenda.control
+        control[kernels.NUM_HELD], control[kernels.STOP] = self._num_held, 0
+        control[kernels.CLOCK] = max(int(control[kernels.CLOCK]), int(self._stamp.max(initial=0)))
+        return agenda._replace(slot=self._slot, block_in=self._block_in, stamp=self._stamp)
 
     def _rules(self, schedule: Schedule, slack: int, loads_all: bool) -> Rules:
         loads = loads_all and self._num_slots == self.num_blocks > self._num_held
@@ -363,7 +416,8 @@ class BlockEngine(Closing):
 
     def _forget(self) -> None:
         """Take no block to be held any more."""
-        self._slot, self._block_in = np.full(self.num_blocks, -1, np.int32), np.full(self._num_slots, -1, np.int32)
+        self._slot = np.where(self._is_own, -1, kernels.FOREIGN).astype(np.int32)
+        self._block_in = np.full(self._num_slots, -1, np.int32)
         self._stamp, self._num_held = np.zeros(self._num_slots, np.int64), 0
 
     def _is_whole(self) -> bool:
@@ -373,12 +427,19 @@ class BlockEngine(Closing):
     def _raise(self, agenda: Agenda) -> None:
         """Say why work has stopped before all was done."""
         why, place, other = (int(agenda.control[i]) for i in (kernels.STOP, kernels.PLACE, kernels.OTHER))
-        if not why:
+        if why in (0, kernels.PAUSED):
             return
         self._forget()
         if why == kernels.UNREADABLE:
             raise self._files[min(other, len(self._files) - 1)].error(place)
         raise EdgeError(why, place, other)
+
+
+def clear(agenda: Agenda, last: int = int(NONE)) -> None:
+    """Have nothing pending on an agenda, up to the last bucket that is of interest; nobody works on it."""
+    agenda.pending[:], agenda.seen[:], agenda.controls[:] = 0, 0, 0
+    agenda.bucket[:], agenda.held_group[:], agenda.other_group[:] = NONE, NONE, NONE
+    agenda.controls[kernels.LAST] = last
 
 
 def has_many_edges(store: CSRStore) -> bool:
@@ -409,7 +470,7 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
     value, none = np.empty(0, value_dtype), no_files(0)
     by_vertex = loop.by_vertex is not None and not has_many_edges(store)
     rows = kernels.empty_rows(SHIFT)
-    agenda = Agenda(words, words, small, small, small, small, small, offset, np.empty(0, np.uint8), offset)
+    agenda = Agenda(words, words, small, small, small, small, small, offset, np.empty(0, np.uint8), offset, offset, 0, 1)
     files, held = BlockFiles(none, none, none), Held(index, weights)
     values = Values(value, index, store.index_dtype.type(0), value, 0, 1.0, words, offset)
     load_kernels([
@@ -421,6 +482,7 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
         (kernels.read_blocks, (rows, files, held, agenda, offset, 0, offset)),
         (kernels.enter_blocks, (agenda, offset, 0)),
         (kernels.fail, (agenda, 0, 0, 0)),
+        (kernels.is_quiet, (agenda,)),
         (kernels.pending_rows, (rows, agenda, offset)),
     ])  # fmt: skip
 
@@ -436,11 +498,11 @@ def new_values(
     return Values(value, parent, busy, np.full(1, bound, value.dtype), target, scale, left, np.zeros(1, np.int64))
 
 
-def _wait(futures: list[Future[int]], report: Callable[[], None]) -> set[int]:
+def _wait(futures: list[Future[int]], report: Callable[[], None], seconds: float) -> set[int]:
     """Wait for threads, and report meanwhile; returns what they return."""
     left, codes = set(futures), set()
     while left:
-        ended, left = wait(left, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        ended, left = wait(left, timeout=seconds, return_when=FIRST_COMPLETED)
         codes |= {future.result() for future in ended}
         report()
     return codes
@@ -450,33 +512,34 @@ def _sum(counts: Array, i: int) -> int:
     return int(counts[:, i].sum())
 
 
-def _share_of(num_entries: int, number: int, num_shares: int) -> range:
-    """Return the entries of a share: whole blocks."""
-    blocks = max(1, -(-num_entries >> SHIFT))
-    return range((blocks * number // num_shares) << SHIFT, min(num_entries, (blocks * (number + 1) // num_shares) << SHIFT))
-
-
 def num_shares(store: CSRStore, wanted: int) -> int:
     """Return into how many shares the blocks of a graph may be divided, at most as many as are wanted."""
-    return max(1, min(wanted, store.array("out/indices").length >> SHIFT))
+    return max(1, min(wanted, store.array("out/indices").length >> min(SHIFT, LEAST_SHIFT) + GROUP_SHIFT))
 
 
-def _block_rows(store: CSRStore, groups: tuple[str, ...], shares: list[range], first_blocks: list[int]) -> BlockRows:
-    """Return where the lists are in blocks; what is not in the share is in none."""
+def block_shift(num_entries: int, num_shares: int) -> int:
+    """Return the binary logarithm of the entries of a block."""
+    shift = SHIFT
+    while shift > LEAST_SHIFT and num_shares > 1 and num_entries >> shift + GROUP_SHIFT < SHARE_GROUPS * num_shares:
+        shift -= 1
+    return shift
+
+
+def _block_rows(store: CSRStore, groups: tuple[str, ...], lengths: list[int], first_blocks: list[int], shift: int) -> BlockRows:
+    """Return where the lists are in blocks."""
     n, num_blocks = store.num_vertices, first_blocks[-1]
     num_rows = len(groups) * (n + 1) - 1
-    num_entries = (first_blocks[-2] << SHIFT) + len(shares[-1])
+    num_entries = (first_blocks[-2] << shift) + lengths[-1]
     rows = BlockRows(
         np.empty(num_rows + 1, np.uint16), np.empty(num_blocks + 1, np.int64), np.zeros(num_blocks, np.int64),
-        np.zeros(num_rows // 64 + 2, np.uint32), num_entries, SHIFT, n + 1 if groups[1:] else num_rows, first_blocks[1],
+        np.zeros(num_rows // 64 + 2, np.uint32), num_entries, shift, n + 1 if groups[1:] else num_rows, first_blocks[1],
     )  # fmt: skip
     at = np.zeros(2, np.int64)
-    for group, entries, first_row, first_block in zip(groups, shares, (0, n + 1), first_blocks, strict=False):
-        length, last = store.array(f"{group}/indices").length, 0
+    for group, length, first_row, first_block in zip(groups, lengths, (0, n + 1), first_blocks, strict=False):
+        last = 0
         for row, begins in _row_begins(store, group):
             last = int(begins[-1]) if begins.size else last
-            inside = begins if len(entries) == length else np.clip(begins, entries.start, entries.stop) - entries.start
-            if not kernels.place_rows(inside + (first_block << SHIFT), first_row + row, rows, at):
+            if not kernels.place_rows(begins + (first_block << shift), first_row + row, rows, at):
                 raise damaged_rows(store, group)
         if last != length:
             raise damaged_rows(store, group)

@@ -1,8 +1,7 @@
 """Messages between the members of a group on one host: each puts them into its receivers' memory, and nobody asks anybody.
 
-In: buffers for every other member, round by round. Out: those of all others. A *window* is the memory of one receiver, a file without a
-name that others map through ``/proc/<pid>/fd``: when the last process that has it is gone, so is the file. In it every sender has two
-slots, in turn; the line of a slot has three words:
+In: buffers for every other member, round by round. Out: those of all others. A *window* is memory of one receiver that the others map
+(`oocgraph.exchange.shared_memory`). In it every sender has two slots, in turn; the line of a slot has three words:
 
 - ``length``: 0, or the bytes in the slot and 1. A sender sets it from 0 in one step: that notifies, says the size and locks the slot. If it
   is not 0 the piece before has not been taken yet: the sender goes on with the next receiver and comes back.
@@ -18,18 +17,16 @@ Pu Pang et al., "SHMEMGraph" (one-sided put with a length array, unordered proce
 from __future__ import annotations
 
 import mmap
-import os
-import secrets
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from oocgraph.errors import ClusterError
+from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, began_at
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
 from oocgraph.types import Array
@@ -57,37 +54,6 @@ class MemberLostError(ClusterError):
     """The process of another member is gone."""
 
 
-class WindowAddress(NamedTuple):
-    """Where a window is.
-
-    Attributes
-    ----------
-    space
-        Which processes can map it: those that say the same of themselves (`memory_space`).
-    pid, started, fd
-        Process that has it, when that began, and its file there.
-    token
-        A number that it begins with.
-    num_members, slot_bytes
-        Its layout.
-    """
-
-    space: str
-    pid: int
-    started: int
-    fd: int
-    token: int
-    num_members: int
-    slot_bytes: int
-
-
-def memory_space() -> str:
-    """Say which processes can map each other's files: those of one user that see each other."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        boot = file.read().strip()
-    return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.geteuid()}"
-
-
 def slot_bytes_of(num_members: int) -> int:
     """Bytes of a slot."""
     return min(MOST_SLOT_BYTES, max(LEAST_SLOT_BYTES, ALL_SLOTS_BYTES // num_members // mmap.PAGESIZE * mmap.PAGESIZE))
@@ -108,67 +74,34 @@ class Window:
 
     Attributes
     ----------
-    address : WindowAddress
     busy : Lock
         Held by the hop of its owner that uses it.
     """
 
-    def __init__(self, fd: int, address: WindowAddress) -> None:
-        self.address, self.busy = address, threading.Lock()
-        num_members, slot_bytes = address.num_members, address.slot_bytes
-        num_bytes = _header_bytes(num_members) + 2 * num_members * slot_bytes
-        self._bytes = np.frombuffer(mmap.mmap(fd, num_bytes), np.uint8)
-        self._first = int(self._bytes.ctypes.data)
-        self.words: Array = self._bytes[: _header_bytes(num_members)].view(np.int64)
+    def __init__(self, memory: SharedMemory, num_members: int) -> None:
+        self._memory, self._num_members, self.busy = memory, num_members, threading.Lock()
+        self.slot_bytes = slot_bytes_of(num_members)
+        self._first = int(memory.data.ctypes.data)
+        self._words: Array = memory.data[: _header_bytes(num_members)].view(np.int64)
+
+    @property
+    def address(self) -> MemoryAddress:
+        """Where it is."""
+        return self._memory.address
 
     @classmethod
     def create(cls, num_members: int) -> Window:
-        """Make one.
-
-        Raises
-        ------
-        OSError
-            The memory is not there, or the kernel has no files without names.
-        """
-        slot_bytes = slot_bytes_of(num_members)
-        fd = os.memfd_create("oocgraph-window", os.MFD_CLOEXEC)
-        try:
-            os.posix_fallocate(fd, 0, _header_bytes(num_members) + 2 * num_members * slot_bytes)
-            token = secrets.randbits(62)
-            window = cls(fd, WindowAddress(memory_space(), os.getpid(), began_at(os.getpid()), fd, token, num_members, slot_bytes))
-        except BaseException:
-            os.close(fd)
-            raise
-        window.words[0] = token
-        return window
+        """Make one; OSError: there is no memory for it."""
+        return cls(SharedMemory.create(_header_bytes(num_members) + 2 * num_members * slot_bytes_of(num_members)), num_members)
 
     @classmethod
-    def open(cls, address: WindowAddress) -> Window:
-        """Map the window of another process.
-
-        Raises
-        ------
-        OSError
-            The process is gone, or may not be looked into.
-        ClusterError
-            What is there is another file.
-        """
-        fd = os.open(f"/proc/{address.pid}/fd/{address.fd}", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            expected = _header_bytes(address.num_members) + 2 * address.num_members * address.slot_bytes
-            if os.fstat(fd).st_size == expected:
-                window = cls(fd, address)
-                if window.words[0] == address.token:
-                    return window
-        finally:
-            os.close(fd)
-        raise ClusterError(f"process {address.pid} has another file in the place of its window")
+    def open(cls, address: MemoryAddress, num_members: int) -> Window:
+        """Map the window of another process: see `SharedMemory.open`."""
+        return cls(SharedMemory.open(address), num_members)
 
     def close(self) -> None:
         """Give back the file; memory that is still used stays until it is not."""
-        if self.address.pid == os.getpid() and self.address.fd >= 0:
-            os.close(self.address.fd)
-            self.address = self.address._replace(fd=-1)
+        self._memory.close()
 
     @property
     def abort(self) -> int:
@@ -186,17 +119,17 @@ class Window:
 
     def length(self, sender: int, slot: int) -> int:
         """Address of the words of a slot: length, flag, total."""
-        return self._line(3 + self.address.num_members + 2 * sender + slot)
+        return self._line(3 + self._num_members + 2 * sender + slot)
 
     def slot(self, sender: int, slot: int) -> Array:
         """Memory of a slot: (slot_bytes,) uint8."""
-        begin = _header_bytes(self.address.num_members) + (2 * sender + slot) * self.address.slot_bytes
-        return self._bytes[begin : begin + self.address.slot_bytes]
+        begin = _header_bytes(self._num_members) + (2 * sender + slot) * self.slot_bytes
+        return self._memory.data[begin : begin + self.slot_bytes]
 
     def reset(self) -> None:
         """Forget what a hop before has left: called by the owner, before it says that it has begun the next."""
-        self.words[LINE : 2 * LINE] = 0
-        self.words[(3 + self.address.num_members) * LINE :] = 0
+        self._words[LINE : 2 * LINE] = 0
+        self._words[(3 + self._num_members) * LINE :] = 0
 
     def _line(self, number: int) -> int:
         return self._first + number * LINE * 8
@@ -206,15 +139,6 @@ def load_window_kernels() -> None:
     """Bring compiled code into memory, before that is counted."""
     words = np.zeros(1, np.int64)
     load_kernels([(await_word, (words, words, 0, 0)), (claim_word, (0, 0, 0)), (publish_word, (0, 0)), (read_word, (0,))])
-
-
-def began_at(pid: int) -> int:
-    """Return when a process began, in clock ticks; 0: it is gone, or has ended and nobody has asked for its status."""
-    with suppress(OSError, IndexError):
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return 0 if fields[0] in "ZX" else int(fields[19])
-    return 0
 
 
 @dataclass(slots=True)
@@ -361,7 +285,7 @@ class Channel:
         window, put = self.windows[q], 0
         while not out.is_done:
             slot = self._sent[q] & 1
-            line, size = window.length(self.member, slot), min(out.total - out.sent, window.address.slot_bytes)
+            line, size = window.length(self.member, slot), min(out.total - out.sent, window.slot_bytes)
             if claim_word(line, 0, size + 1):
                 self.counters = self.counters.plus(Counters(failed_claims=1))
                 break
@@ -385,7 +309,7 @@ class Channel:
             size, total = read_word(line) - 1, read_word(line + 16)
             if into.message is None:
                 into.message = np.empty(total, np.uint8)
-            if not 0 <= size <= min(window.address.slot_bytes, into.message.size - into.got):
+            if not 0 <= size <= min(window.slot_bytes, into.message.size - into.got):
                 raise ClusterError(f"member {s} of the group has put a piece of {size} bytes where {total - into.got} are left")
             into.message[into.got : into.got + size] = window.slot(s, slot)[:size]
             self._taken[s] += 1
@@ -421,7 +345,7 @@ class Channel:
     def _check_alive(self) -> None:
         for q in self._others():
             address = self.windows[q].address
-            if began_at(address.pid) != address.started:
+            if began_at(address.pid) != address.began:
                 raise MemberLostError(f"process {address.pid} is gone, and member {q} of the group with it")
 
 

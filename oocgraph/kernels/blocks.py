@@ -24,7 +24,9 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import (
+    atomic_add,
     atomic_min,
+    atomic_or,
     compare_and_swap,
     exchange,
     load_acquire,
@@ -39,12 +41,16 @@ from oocgraph.types import Array
 NONE = np.int32(2**31 - 1)
 """Bucket of a block in which nothing is pending."""
 
-LOCK, READING, RUNNING, HAND, CLOCK, NUM_HELD, SWEEP, STOP, PLACE, OTHER, EVICTED, LAST = range(0, 96, 8)
+LOCK, READING, RUNNING, HAND, CLOCK, NUM_HELD, SWEEP, STOP, PLACE, OTHER, EVICTED, LAST, ROUND = range(0, 104, 8)
 """Where `Agenda.control` has what, each in a cache line of its own: the lock of the schedule; blocks that are being read, and worked
 on; the block a sweep has come to; a clock of blocks taken; slots in use; the bucket of a sweep; why work stops; the vertex and the
-neighbour that a message names; the slot that was given back last; the last bucket that is of interest."""
+neighbour that a message names; the slot that was given back last. And in those of the first share, for all: the last bucket that is of
+interest; whether somebody makes the next round."""
 
-CONTROL_WORDS = 96
+CONTROL_WORDS = 104
+
+FOREIGN = -2
+"""Slot of a block of another share."""
 
 HELD_FIRST = 2**31
 """Slack with which a block in memory always goes before one that has to be read, and none is read ahead."""
@@ -59,8 +65,8 @@ MOST_WAIT = 500
 DONE, READ, FAILED, LOAD = range(4)
 """What work returns: all is done; a block is to be read; something is wrong (`Agenda.control` says what); all blocks are to be read."""
 
-INTERRUPTED, NOT_MONOTONE, OVERFLOW, UNREADABLE = 1, 2, 3, 4
-"""Why work stops."""
+INTERRUPTED, NOT_MONOTONE, OVERFLOW, UNREADABLE, PAUSED = 1, 2, 3, 4, 5
+"""Why work stops; after a pause it may go on."""
 
 
 class BlockRows(NamedTuple):
@@ -113,6 +119,10 @@ class Agenda(NamedTuple):
         Whether somebody reads a block or works on it.
     control : (CONTROL_WORDS,) int64
         See `LOCK`.
+    controls : (n * CONTROL_WORDS,) int64
+        Of all shares that work on this agenda; `slot`, `block_in`, `stamp` and `busy` are of this one alone.
+    share, num_shares : int
+        It has every so manieth group of 64 blocks, from this one on. Blocks of others are busy, and their slot is `FOREIGN`.
     """
 
     pending: Array
@@ -125,6 +135,9 @@ class Agenda(NamedTuple):
     stamp: Array
     busy: Array
     control: Array
+    controls: Array
+    share: int
+    num_shares: int
 
 
 class Held(NamedTuple):
@@ -148,15 +161,11 @@ class BlockFiles(NamedTuple):
     ----------
     targets, weights, second : ChunkFiles
         Of the lists, their weights, and the in-lists that follow them.
-    begin, second_begin : int
-        Entry of the files that the first block of the lists, and of the in-lists, begins with.
     """
 
     targets: Any
     weights: Any
     second: Any
-    begin: int = 0
-    second_begin: int = 0
 
 
 class Rules(NamedTuple):
@@ -269,14 +278,20 @@ def count_reached(rows: Any, value: Any, unreached: Any) -> Any:
 
 @nb.njit(nogil=True, cache=True)
 def make_pending(rows: Any, agenda: Any, v: Any, bucket: Any) -> None:
-    """Make all pieces of a row pending, while nobody works; a bucket of `NONE`: one earlier than each block has been."""
+    """Make all pieces of a row pending, while nobody works on a block; a bucket of `NONE`: one earlier than each block has been."""
     begin, end = row_range(rows, v)
     for b in range(begin >> rows.shift, -(-end >> rows.shift) if end > begin else 0):
         piece = v + rows.inside[b]
-        agenda.pending[piece >> 6] |= np.uint64(1) << np.uint64(piece & 63)
-        agenda.bucket[b] = agenda.bucket[b] - 1 if bucket == NONE else min(agenda.bucket[b], bucket)
-        group = agenda.held_group if agenda.slot[b] >= 0 else agenda.other_group
-        group[b >> 6] = min(group[b >> 6], agenda.bucket[b])
+        atomic_or(agenda.pending, piece >> 6, np.uint64(1) << np.uint64(piece & 63))
+        if bucket == NONE:
+            low = atomic_add(agenda.bucket, b, np.int32(-1)) - np.int32(1)
+        else:
+            low = np.int32(bucket)
+            atomic_min(agenda.bucket, b, low)
+        if agenda.slot[b] != -1:
+            atomic_min(agenda.held_group, b >> 6, low)
+        if agenda.slot[b] < 0:
+            atomic_min(agenda.other_group, b >> 6, low)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -288,10 +303,10 @@ def make_all_pending(rows: Any, agenda: Any, which: Any, buckets: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def pending_rows(rows: Any, agenda: Any, found: Any) -> Any:
-    """Count the rows of which something is pending, while nobody works; `found`, (n,) int64, gets the first n of them."""
+    """Count the rows of which something is pending in the share, while nobody works; `found`, (n,) int64, gets the first n of them."""
     count, last = 0, -1
     for b in range(agenda.bucket.size):
-        if agenda.bucket[b] == NONE:
+        if agenda.bucket[b] == NONE or agenda.slot[b] == FOREIGN:
             continue
         goes_on = b > 0 and rows.inside[b] > rows.inside[b - 1]
         for r in range(rows.first[b] - goes_on, min(rows.first[b + 1], rows.offset.size - 1)):
@@ -321,7 +336,7 @@ def _earliest(agenda: Any, groups: Any, held: Any) -> Any:
     """Earliest bucket of all blocks that are held, or of all others, and its block (-1: none)."""
     while True:
         best, low = -1, NONE
-        for g in range(groups.size):
+        for g in range(agenda.share, groups.size, agenda.num_shares):
             bound = load_acquire(groups, g)
             if bound < low:
                 low, best = bound, g
@@ -391,9 +406,9 @@ def _take_earliest(agenda: Any, rules: Any) -> Any:
     control = agenda.control
     held_bucket, held = _earliest(agenda, agenda.held_group, True)
     other_bucket, other = _earliest(agenda, agenda.other_group, False)
-    if held_bucket > control[LAST]:
+    if held_bucket > agenda.controls[LAST]:
         held_bucket, held = NONE, -1
-    if other_bucket > control[LAST]:
+    if other_bucket > agenda.controls[LAST]:
         other_bucket, other = NONE, -1
     limit = min(np.int64(other_bucket) + rules.slack, np.int64(NONE) - 1)
     if held >= 0 and control[RUNNING] < rules.most_running and held_bucket <= limit:
@@ -425,7 +440,7 @@ def _take_next(agenda: Any, rules: Any) -> Any:
         low = NONE
         for c in range(agenda.bucket.size):
             low = min(low, load_acquire(agenda.bucket, c))
-        if low == NONE or low > control[LAST]:
+        if low == NONE or low > agenda.controls[LAST]:
             return -1, False
         control[HAND], control[SWEEP] = 0, low
 
@@ -439,6 +454,16 @@ def _acquire(agenda: Any) -> None:
 @nb.njit(nogil=True, cache=True)
 def _release(agenda: Any) -> None:
     store_release(agenda.control, LOCK, 0)
+
+
+@nb.njit(nogil=True, cache=True)
+def _begins_running(agenda: Any) -> Any:
+    """Note that a block is worked on, unless the next round is being made: who makes it sees that nobody works, or is seen."""
+    atomic_add(agenda.control, RUNNING, 1)
+    if load_acquire(agenda.controls, ROUND) == 0:
+        return True
+    atomic_add(agenda.control, RUNNING, -1)
+    return False
 
 
 @nb.njit(nogil=True, cache=True)
@@ -458,14 +483,17 @@ def take(agenda: Any, rules: Any) -> Any:
     bucket, over = NONE, False
     if b >= 0:
         agenda.busy[b] = 1
-        control[READING if reads else RUNNING] += 1
         if reads:
+            control[READING] += 1
             bucket = load_acquire(agenda.bucket, b)
             agenda.block_in[slot] = b
+        elif not _begins_running(agenda):
+            agenda.busy[b] = 0
+            b = -1
         else:
-            bucket = exchange(agenda.bucket, b, NONE)
-            control[CLOCK] += 1
+            control[CLOCK] += 1  # before others may see that nothing is pending there: `is_quiet`
             agenda.stamp[agenda.slot[b]] = control[CLOCK]
+            bucket = exchange(agenda.bucket, b, NONE)
     else:
         over = control[READING] + control[RUNNING] == 0
     _release(agenda)
@@ -478,13 +506,13 @@ def publish(agenda: Any, rules: Any, b: Any, slot: Any) -> Any:
     control = agenda.control
     _acquire(agenda)
     exchange(agenda.slot, b, np.int32(slot))
-    control[READING] -= 1
     control[CLOCK] += 1
     agenda.stamp[slot] = control[CLOCK]
-    bucket, goes_on = load_acquire(agenda.bucket, b), rules.in_sweeps or control[RUNNING] < rules.most_running
+    bucket = load_acquire(agenda.bucket, b)
+    goes_on = (rules.in_sweeps or control[RUNNING] < rules.most_running) and _begins_running(agenda)
+    control[READING] -= 1
     if goes_on:
         bucket = exchange(agenda.bucket, b, NONE)
-        control[RUNNING] += 1
     else:
         agenda.busy[b] = 0
         atomic_min(agenda.held_group, b >> 6, bucket)
@@ -497,9 +525,9 @@ def put_back(agenda: Any, b: Any, again: Any) -> None:
     """Note that a block was worked on, and the earliest bucket that was left in it."""
     _acquire(agenda)
     agenda.busy[b] = 0
-    agenda.control[RUNNING] -= 1
     if again < NONE:
         atomic_min(agenda.bucket, b, again)
+    atomic_add(agenda.control, RUNNING, -1)
     bucket = load_acquire(agenda.bucket, b)
     if bucket < NONE:
         atomic_min(agenda.held_group, b >> 6, bucket)
@@ -527,8 +555,8 @@ def read_block(rows: Any, files: Any, held: Any, b: Any, slot: Any) -> Any:
     """Read a block to a slot; returns bytes read, or an error of `read_pages`, and which of the files that is of."""
     part = slice(slot << rows.shift, (slot + 1) << rows.shift)
     if b >= rows.second_block:
-        return _read_part(files.second, held.targets[part], files.second_begin + ((b - rows.second_block) << rows.shift)), 2
-    first = files.begin + (b << rows.shift)
+        return _read_part(files.second, held.targets[part], (b - rows.second_block) << rows.shift), 2
+    first = b << rows.shift
     num_bytes = _read_part(files.targets, held.targets[part], first)
     if num_bytes < 0 or held.weights.size == 1:
         return num_bytes, 0
@@ -550,24 +578,37 @@ def read_blocks(rows: Any, files: Any, held: Any, agenda: Any, blocks: Any, firs
 
 @nb.njit(nogil=True, cache=True)
 def enter_blocks(agenda: Any, blocks: Any, first_slot: Any) -> None:
-    """Note that blocks were read to slots that follow one another, so that now all are held, while nobody works."""
+    """Note that blocks were read to slots that follow one another, while none works in this share."""
     for i in range(blocks.size):
-        agenda.slot[blocks[i]], agenda.block_in[first_slot + i] = first_slot + i, blocks[i]
+        b = blocks[i]
+        agenda.block_in[first_slot + i] = b
+        exchange(agenda.slot, b, np.int32(first_slot + i))
+        atomic_min(agenda.held_group, b >> 6, load_acquire(agenda.bucket, b))
     agenda.control[NUM_HELD] += blocks.size
-    for g in range(agenda.held_group.size):
-        agenda.held_group[g] = min(agenda.held_group[g], agenda.other_group[g])
-        agenda.other_group[g] = NONE
+
+
+@nb.njit(nogil=True, cache=True)
+def _clock(agenda: Any) -> Any:
+    """Blocks that all shares have taken; -1: one works."""
+    clock = 0
+    for c in range(0, agenda.controls.size, CONTROL_WORDS):
+        clock += load_acquire(agenda.controls, c + CLOCK)
+    for c in range(0, agenda.controls.size, CONTROL_WORDS):
+        if load_acquire(agenda.controls, c + RUNNING) + load_acquire(agenda.controls, c + READING):
+            return -1
+    return clock
 
 
 @nb.njit(nogil=True, cache=True)
 def is_quiet(agenda: Any) -> Any:
-    """Whether nobody works and nothing is pending, for who holds the lock."""
-    if agenda.control[RUNNING] + agenda.control[READING]:
+    """Whether nobody works, of all shares, and nothing is pending: none has taken a block while that is looked at."""
+    clock = _clock(agenda)
+    if clock < 0:
         return False
-    for b in range(agenda.bucket.size):  # noqa: SIM110 - numba compiles no generators in all()
-        if load_acquire(agenda.bucket, b) < NONE:
+    for b in range(agenda.bucket.size):
+        if load_acquire(agenda.bucket, b) <= min(np.int64(NONE) - 1, agenda.controls[LAST]):
             return False
-    return True
+    return _clock(agenda) == clock
 
 
 def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
@@ -603,20 +644,24 @@ def make_work(run_block: Any, next_round: Any, name: str | None) -> Any:
             if goes_on:
                 b = np.int64(block)
         while True:
-            if load_acquire(agenda.control, STOP):
-                return FAILED, np.int64(-1), np.int64(-1)
             if b < 0:
-                if rules.loads_all and agenda.control[NUM_HELD] * 8 > agenda.bucket.size:
+                if load_acquire(agenda.control, STOP):
+                    return FAILED, np.int64(-1), np.int64(-1)
+                if rules.loads_all and agenda.control[NUM_HELD] * 8 > agenda.block_in.size:
                     return LOAD, np.int64(-1), np.int64(-1)
                 b, bucket, reads_to, over = take(agenda, rules)
-                if over:
-                    if next_round is not None:
-                        _acquire(agenda)
+                is_alone = agenda.controls.size == CONTROL_WORDS
+                if over and (is_alone or is_quiet(agenda)):
+                    if next_round is not None and compare_and_swap(agenda.controls, ROUND, 0, 1) == 0:
                         goes_on = not is_quiet(agenda) or next_round(rows, agenda, values)
-                        _release(agenda)
-                        if goes_on:
-                            continue
-                    return DONE, np.int64(-1), np.int64(-1)
+                        store_release(agenda.controls, ROUND, 0)
+                        over = not goes_on
+                    elif next_round is not None:
+                        over = False  # another makes it
+                    if over:
+                        return DONE, np.int64(-1), np.int64(-1)
+                    sched_yield()
+                    continue
                 if b < 0:
                     waits += 1
                     if waits < 4:

@@ -100,7 +100,7 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
     def run_block(rows: Any, held: Any, values: Any, agenda: Any, b: Any, limit: Any, w: Any, t: Any, counts: Any) -> Any:
         # no array goes to another function below: numba would count the references to it, for each edge
         offset, row_first, inside, table, num_entries, shift, second_row, second_block = rows
-        pending, seen, buckets, held_group, other_group, slots, _, _, _, control = agenda
+        pending, seen, buckets, held_group, other_group, slots, _, _, _, control, controls, _, _ = agenda
         value, parent, busy, bound, target, scale, _, num_removed = values
         targets, weights = held
         has_weights, last_target = weights.size > 1, targets.size - 1
@@ -205,6 +205,8 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                         before = load_acquire(parent, y)
                         if before != busy and compare_and_swap(parent, y, before, busy) == before:
                             break
+                        if load_acquire(control, STOP):  # it may be a process that holds the lock and is gone
+                            return again
                         sched_yield()
                     old = value[y]
                     better = new > old if maximise else new < old
@@ -218,7 +220,7 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                     bucket = _bucket(-rank if maximise else rank, scale)
                     if y == target:
                         bound[0] = min(bound[0], new)
-                        control[LAST] = min(control[LAST], bucket)
+                        atomic_min(controls, LAST, np.int64(bucket))
                     if listed and push(w, t, np.int64(bucket), y):
                         continue
                 while True:
@@ -240,10 +242,10 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                             bucket = bucket - np.int32(1) if bucket & 15 == 15 else NONE
                         elif bucket < load_acquire(buckets, low):
                             atomic_min(buckets, low, bucket)
-                        if load_acquire(slots, low) >= 0:
-                            if bucket < load_acquire(held_group, low >> 6):
-                                atomic_min(held_group, low >> 6, bucket)
-                        elif bucket < load_acquire(other_group, low >> 6):
+                        slot = load_acquire(slots, low)  # of another share, which alone knows whether it is held: both
+                        if slot != -1 and bucket < load_acquire(held_group, low >> 6):
+                            atomic_min(held_group, low >> 6, bucket)
+                        if slot < 0 and bucket < load_acquire(other_group, low >> 6):
                             atomic_min(other_group, low >> 6, bucket)
                         low += 1
                         goes_on = low < inside.size and row_first[low] == y + 1 and inside[low] > inside[low - 1]

@@ -12,18 +12,21 @@ from oocgraph import ArgumentError, BudgetError, Resources, core_numbers
 from oocgraph.engine import blocks
 from oocgraph.memory import host_bytes
 from oocgraph.store.graph import open_graph
-from tests.algorithms.test_sssp_on_cluster import table
+from tests.algorithms.test_sssp_on_cluster import table, way
 from tests.stores import rewrite
 
+__all__ = ["way"]
 
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
-    ("partitions", "directed", "duplicates"), [(1, True, "keep"), (2, False, "drop"), (5, False, "keep"), (5, True, "drop")]
+    ("partitions", "directed", "duplicates"), [(1, True, "keep"), (2, False, "drop"), (4, False, "keep"), (4, True, "drop")]
 )
 def test_core_numbers_are_those_of_one_process(threads_client, tmp_path, monkeypatch, partitions, directed, duplicates):
-    """On random graphs, a path, and one with hubs, in blocks of 32 entries."""
-    monkeypatch.setattr(blocks, "SHIFT", 5)
-    path = (np.arange(200), np.arange(1, 201))
-    hubs = (np.arange(300) % 7, np.arange(300))
+    """On random graphs, a path, and one with hubs, in blocks of 4 entries."""
+    monkeypatch.setattr(blocks, "SHIFT", 2)
+    path = (np.arange(800), np.arange(1, 801))
+    hubs = (np.arange(1500) % 7, np.arange(1500))
     for i, edges in enumerate((table(partitions)[["source", "target"]], path, hubs)):
         store = oocgraph.build_csr(edges, tmp_path / f"g{i}", directed=directed, duplicates=duplicates)
         here = core_numbers(store, resources=Resources(client=False))

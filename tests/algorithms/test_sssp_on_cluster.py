@@ -10,7 +10,8 @@ import pytest
 
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, sssp
-from oocgraph.cluster import worker_paths
+from oocgraph.cluster import block_rounds, worker_paths
+from oocgraph.config import setting
 from oocgraph.engine import blocks
 from oocgraph.memory import host_bytes
 from oocgraph.store.graph import open_graph
@@ -20,23 +21,33 @@ from tests.stores import rewrite
 def table(seed, *, whole=True, least=1):
     """Return edges between 300 ids, some of them far away."""
     rng = np.random.default_rng(seed)
-    source, target = rng.integers(0, 300, (2, 900))
-    weight = rng.integers(least, 50, 900) if whole else rng.random(900)
+    source, target = rng.integers(0, 300, (2, 1500))
+    weight = rng.integers(least, 50, 1500) if whole else rng.random(1500)
     return pd.DataFrame({"source": source, "target": target, "weight": weight})
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Have workers of this process take blocks of 32 entries."""
-    monkeypatch.setattr(blocks, "SHIFT", 5)
+    """Have workers of this process take blocks of 4 entries, so that a group of them is a share."""
+    monkeypatch.setattr(blocks, "SHIFT", 2)
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(("partitions", "directed", "whole"), [(1, True, True), (2, False, False), (5, False, True), (5, True, False)])
+@pytest.fixture(params=["shared", "paused", "messages"])
+def way(request, monkeypatch):
+    """Have workers share memory, work for a moment alone in each step, or exchange messages."""
+    if request.param == "paused":
+        monkeypatch.setattr(block_rounds, "HOP_SECONDS", 0.0)
+    with setting("exchange", "messages" if request.param == "messages" else "windows"):
+        yield request.param
+
+
+@pytest.mark.usefixtures("small_blocks", "way")
+@pytest.mark.parametrize(("partitions", "directed", "whole"), [(1, True, True), (2, False, False), (4, False, True), (4, True, False)])
 def test_paths_are_those_of_one_process(threads_client, tmp_path, partitions, directed, whole):
     """Distances and parents, with a limit and a target, too."""
     store = oocgraph.build_csr(table(partitions, whole=whole), tmp_path / "g", weight="weight", directed=directed)
     where = {"client": threads_client, "resources": Resources(num_partitions=partitions)}
+    assert blocks.num_shares(store, partitions) == partitions
     limit = 20 if whole else 0.7
     for source, options in ((0, {}), (7, {"distance_limit": limit}), (9, {"target": 100}), (3, {"delta": 0.01})):
         here, found = sssp(store, source, resources=Resources(client=False), **options), sssp(store, source, **where, **options)
@@ -46,7 +57,7 @@ def test_paths_are_those_of_one_process(threads_client, tmp_path, partitions, di
         assert found.num_blocks == here.num_blocks
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_blocks", "way")
 def test_edges_without_length(threads_client, tmp_path):
     """Parents of vertices that are as far as these lead back to the source."""
     store = oocgraph.build_csr(table(1, least=0).assign(weight=lambda t: t.weight // 25), tmp_path / "g", weight="weight")
@@ -62,10 +73,12 @@ def test_few_distances_are_sent_at_once(threads_client, tmp_path, monkeypatch):
     """What is not sent in one step is in the next ones; nothing is over before."""
     monkeypatch.setattr(worker_paths, "most_sent", lambda *_: 3)
     store = oocgraph.build_csr(table(5), tmp_path / "g", weight="weight")
-    found = sssp(store, 0, client=threads_client, resources=Resources(num_partitions=3))
+    with setting("exchange", "messages"):
+        found = sssp(store, 0, client=threads_client, resources=Resources(num_partitions=3))
     np.testing.assert_array_equal(found.distance, sssp(store, 0, resources=Resources(client=False)).distance)
 
 
+@pytest.mark.usefixtures("way")
 def test_distances_of_63_bits_and_those_that_do_not_fit(threads_client, tmp_path):
     long = pd.DataFrame({"source": [1, 2, 3], "target": [2, 3, 4], "weight": [2**31, 2**31, 5]})
     store = oocgraph.build_csr(long, tmp_path / "g", weight="weight")
@@ -75,6 +88,7 @@ def test_distances_of_63_bits_and_those_that_do_not_fit(threads_client, tmp_path
         sssp(store, 1, client=threads_client)
 
 
+@pytest.mark.usefixtures("way")
 def test_what_is_wrong_is_said_as_in_one_process(threads_client, tmp_path):
     store = oocgraph.build_csr(table(2).assign(weight=-1), tmp_path / "g", weight="weight")
     with pytest.raises(ArgumentError, match=r"weight of the edge from .* is negative"):

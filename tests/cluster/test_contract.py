@@ -13,6 +13,7 @@ import pytest
 import oocgraph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.config import setting
 from oocgraph.partition.check import check_partitions
 from oocgraph.verify import verify_search
 from tests import every_knob
@@ -22,6 +23,13 @@ from tests.cluster.kill_fifty import SOURCE
 __all__ = ["cluster"]
 
 _numbers = itertools.count()
+
+
+@pytest.fixture
+def messages():
+    """Have workers share no memory."""
+    with setting("exchange", "messages"):
+        yield
 
 
 class TestSearch(ClusterContract):
@@ -65,7 +73,9 @@ class TestPageRank(ClusterContract):
 
 
 class TestShortestPaths(ClusterContract):
-    place = ("compute", 2)
+    """In memory that workers share."""
+
+    place = ("work", 1)
 
     @pytest.fixture
     def kron(self, tmp_path_factory):
@@ -83,13 +93,20 @@ class TestShortestPaths(ClusterContract):
         np.testing.assert_array_equal(found.parent, here.parent)
 
 
+@pytest.mark.usefixtures("messages")
+class TestShortestPathsByMessages(TestShortestPaths):
+    place = ("compute", 2)
+
+
 class TestCores(ClusterContract):
-    place = ("compute", 5)
+    """In memory that workers share."""
+
+    place = ("work", 1)
 
     @pytest.fixture
     def kron(self, tmp_path_factory):
-        """Return a small graph: there are as many steps as levels."""
-        return oocgraph.generate_kronecker(10, tmp_path_factory.mktemp("small") / "graph.zarr", seed=3), None
+        """Return a small graph, but for a share for each worker: there are as many steps as levels."""
+        return oocgraph.generate_kronecker(12, tmp_path_factory.mktemp("small") / "graph.zarr", seed=3), None
 
     @contextmanager
     def opened(self, store, client, folder):
@@ -100,6 +117,11 @@ class TestCores(ClusterContract):
         np.testing.assert_array_equal(
             found.core_number, oocgraph.core_numbers(store, resources=oocgraph.Resources(client=False)).core_number
         )
+
+
+@pytest.mark.usefixtures("messages")
+class TestCoresByMessages(TestCores):
+    place = ("compute", 5)
 
 
 class TestComponents(ClusterContract):

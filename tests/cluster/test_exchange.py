@@ -154,7 +154,7 @@ def test_a_worker_that_is_busy_with_another_task(kron, client):
 def mapped(dask_worker=None):
     """Run on a worker: the windows that it maps."""
     with open("/proc/self/maps") as file:
-        return sum("oocgraph-window" in line for line in file)
+        return sum("memfd:oocgraph" in line for line in file)
 
 
 def test_nothing_is_left(kron, client):

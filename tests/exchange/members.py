@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.windows import Channel, Window, WindowAddress, stamp_of
+from oocgraph.exchange.shared_memory import MemoryAddress
+from oocgraph.exchange.windows import Channel, Window, stamp_of
 
 
 def sizes(seed, number, sender, receiver, largest):
@@ -44,7 +45,7 @@ def others(folder, group):
         path = Path(folder) / f"address-{q}"
         while not path.exists():
             time.sleep(0.002)
-        found.append(WindowAddress(*json.loads(path.read_text())))
+        found.append(MemoryAddress(*json.loads(path.read_text())))
     return found
 
 
@@ -62,7 +63,7 @@ def main():
     me, group, rng = asked.number, asked.group, random.Random(f"{asked.seed} {asked.number}")
     mine = Window.create(group)
     leave(asked.folder, f"address-{me}", mine.address)
-    windows = [mine if q == me else Window.open(address) for q, address in enumerate(others(asked.folder, group))]
+    windows = [mine if q == me else Window.open(address, group) for q, address in enumerate(others(asked.folder, group))]
     leave(asked.folder, f"ready-{me}", os.getpid())
     done, together, puts, number = 0, [], 0, 0
     try:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.windows import Channel, Window, WindowClosedError, began_at, slot_bytes_of, stamp_of, window_bytes
+from oocgraph.exchange.shared_memory import began_at
+from oocgraph.exchange.windows import Channel, Window, WindowClosedError, slot_bytes_of, stamp_of, window_bytes
 from oocgraph.kernels.windows import publish_word
 from tests import forks
 from tests.processes import PATIENCE_SECONDS
@@ -203,14 +204,14 @@ def test_what_a_hop_has_left_is_forgotten():
 def test_another_file_in_the_place_of_a_window(tmp_path):
     """Of another size, or of another token: it is not used."""
     window = Window.create(2)
-    with pytest.raises(ClusterError, match="has another file in the place of its window"):
-        Window.open(window.address._replace(token=window.address.token ^ 1))
+    with pytest.raises(ClusterError, match="has another file in the place of its memory"):
+        Window.open(window.address._replace(token=window.address.token ^ 1), 2)
     with open(tmp_path / "file", "wb+") as file, pytest.raises(ClusterError, match="another file"):
-        Window.open(window.address._replace(fd=file.fileno()))
+        Window.open(window.address._replace(fd=file.fileno()), 2)
     address = window.address
     window.close()
     with pytest.raises(FileNotFoundError):
-        Window.open(address)
+        Window.open(address, 2)
 
 
 def test_memory_is_what_is_said():
