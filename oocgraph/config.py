@@ -40,6 +40,8 @@ class Settings:
         Host threads that read scattered pages.
     chunk_items
         Vertices that threads hand each other at once, 8 to 64.
+    distribution
+        Of work among threads: see `oocgraph.team`.
     pin_threads
         ``auto``: where a machine has several groups of cores that share a cache, threads that work on a list of vertices are bound to
         cores, and values first touched in the group that will use them; ``never``.
@@ -83,6 +85,7 @@ class Settings:
     threads: int
     io_threads: int
     chunk_items: int
+    distribution: Literal["auto", "static", "dynamic"]
     pin_threads: Literal["auto", "never"]
     device: DeviceKind
     device_memory_budget: str | int | None
@@ -128,6 +131,7 @@ def settings() -> Settings:
         threads=num_cores() if stored["threads"] is None else _positive("threads", stored["threads"], int),
         io_threads=_positive("io-threads", stored["io_threads"], int),
         chunk_items=_chunk_items(stored["chunk_items"]),
+        distribution=_one_of("distribution", stored["distribution"], ("auto", "static", "dynamic")),
         pin_threads=_one_of("pin-threads", stored["pin_threads"], ("auto", "never")),
         device=_one_of("device", stored["device"], get_args(DeviceKind)),
         device_memory_budget=_size("device-memory-budget", stored["device_memory_budget"]),

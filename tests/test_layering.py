@@ -21,7 +21,7 @@ LAYERS = [
     {"arguments"},
     {"config", "arrays", "arrow"},
     {"kernels"},
-    {"memory", "allocator", "progress"},
+    {"memory", "allocator", "progress", "team"},
     {"resources"},
     {"store"},
     {"external_sort"},

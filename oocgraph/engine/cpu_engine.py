@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,13 +28,17 @@ from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
 from oocgraph.subgraph.gather import Gatherer
+from oocgraph.team import borrow, give_back
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
 
 NUM_SLICES = 1024
 """Slices of the vertex range in which rows and pages are counted and from which pieces of work are made."""
 
 PIECES_PER_THREAD = 4
-"""Pieces a thread gets, so that one slow piece does not hold up the rest."""
+"""Pieces a reading thread gets, so that one slow piece does not hold up the rest."""
+
+WORD_SECONDS, ROW_SECONDS, PROBE_SECONDS = 1e-9, 1e-8, 4e-9
+"""About what a word of a bitmap takes, a row that is looked up, and a neighbour that is looked for in the frontier: to tell little work."""
 
 SAMPLE_WORDS = 256
 """Bitmap words that a sample for the cost rule looks at."""
@@ -89,7 +92,7 @@ class Engine(Closing):
 
     def __init__(self, store: CSRStore, graph: Shard[Adjacency], *, threads: int, io_threads: int, knobs: Settings) -> None:
         self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-compute")
+        self.team = borrow(threads)
         on_disk = not all(adjacency.all_resident for adjacency in graph.adjacencies)
         self._gatherer = Gatherer(io_threads, BUFFER_BYTES) if on_disk else None
         self._cuts = {id(adjacency): slice_cuts(max(1, -(-adjacency.num_rows // 64)), NUM_SLICES) for adjacency in graph.adjacencies}
@@ -105,7 +108,7 @@ class Engine(Closing):
         with self.lifetime.ending() as was_open:
             if not was_open:
                 return
-            self._pool.shutdown()
+            give_back(self.team)
             if self._gatherer is not None:
                 self._gatherer.close()
             self.graph.close()
@@ -177,25 +180,26 @@ class Engine(Closing):
             )  # fmt: skip
             return result
 
-        left = sum(int(left) for _, left in self._map(heads, slice_cuts(state.num_words, self.threads * PIECES_PER_THREAD)))
+        seconds = WORD_SECONDS * state.num_words + PROBE_SECONDS * state.num_unvisited
+        left = sum(int(left) for _, left in self.team.run_range(heads, state.num_words, seconds))
         if left and state.num_kept:
             left -= int(cpu.pull_kept(state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, state.marks))
         return int(left)
 
     def undecided_pages(self, state: SearchState) -> int:
         """Exact number of first pages that the undecided vertices need."""
-        return int(self._count(self.graph.pull, state.undecided, first_pages_only=True)[:, 2].sum())
+        return int(self._count(self.graph.pull, state.undecided, state.num_unvisited, first_pages_only=True)[:, 2].sum())
 
     def frontier_pages(self, state: SearchState) -> int:
         """Exact number of pages that the frontier's rows need."""
-        return int(self._count(self.graph.push, state.frontier, first_pages_only=False)[:, 2].sum())
+        return int(self._count(self.graph.push, state.frontier, state.frontier_size, first_pages_only=False)[:, 2].sum())
 
     def pull_tails(self, state: SearchState) -> int:
         """Pull the undecided vertices' tails from disk; returns bytes requested."""
         pull = self.graph.pull
         if pull.files is None or self._gatherer is None:
-            return pull_windows(pull, state, self._count(pull, state.undecided, first_pages_only=False))
-        counts = self._count(pull, state.undecided, first_pages_only=True)
+            return pull_windows(pull, state, self._count(pull, state.undecided, state.num_unvisited, first_pages_only=False))
+        counts = self._count(pull, state.undecided, state.num_unvisited, first_pages_only=True)
         dense = counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages
         gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
         files = pull.files.stream_arguments if dense else pull.files.arguments
@@ -217,14 +221,15 @@ class Engine(Closing):
     def push(self, state: SearchState) -> int:
         """Push the frontier's rows; returns bytes requested."""
         push = self.graph.push
-        counts = self._count(push, state.frontier, first_pages_only=False)
+        counts = self._count(push, state.frontier, state.frontier_size, first_pages_only=False)
         dense = counts[:, 2].sum() > DENSE_SHARE * push.disk_pages
         gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
         files = push.files.stream_arguments if dense and push.files is not None else _files_of(push)
         on_files = push.files is not None and self._gatherer is not None
-        workers = self._gatherer.num_threads if on_files and self._gatherer else self.threads
+        seconds = PROBE_SECONDS * state.frontier_edges
+        num_pieces = self._gatherer.num_threads * PIECES_PER_THREAD if on_files and self._gatherer else len(self.team.cut(1 << 20, seconds))
         weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
-        pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), workers * PIECES_PER_THREAD)
+        pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), num_pieces)
 
         def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
             if piece is pieces[0] and buffer.size:
@@ -238,19 +243,21 @@ class Engine(Closing):
         if push.files is not None and self._gatherer is not None:
             return self._gatherer.run(call, pieces, push.files)[1]
         in_memory = [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size]
-        for _ in self._pool.map(lambda piece: call(piece, _NO_BUFFER), in_memory):
-            continue
+        self.team.run(lambda piece: call(piece, _NO_BUFFER), in_memory, seconds)
         return 0 if push.all_resident else push_windows(push, state, counts, _files_of(push))
 
     def finish(self, state: SearchState) -> None:
         """Set parent and level of what was not reached."""
         none = no_parent(self.store.index_dtype)
-        cuts = slice_cuts(state.num_words, self.threads)
-        self._map(lambda a, z: cpu.finish_search(a, z, state.num_vertices, state.visited, none, state.marks), cuts)
+
+        def finish(a: int, z: int) -> None:
+            cpu.finish_search(a, z, state.num_vertices, state.visited, none, state.marks)
+
+        self.team.run_range(finish, state.num_words, WORD_SECONDS * state.num_words + PROBE_SECONDS * state.num_unvisited)
 
     def reached_edges(self, state: SearchState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
-        stored = self._count_edges(self.graph.push, state.reached)[1]
+        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1]
         if self.store.attributes.directed:
             return stored
         return (stored + self.store.count_self_loops(partial(are_marked, state.reached))) // 2
@@ -271,14 +278,8 @@ class Engine(Closing):
 
     # Below: how the steps are spread over threads.
 
-    def _map(self, call: Callable[[int, int], Any], cuts: Array) -> list[Any]:
-        pairs = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-        if len(pairs) == 1:
-            return [call(*pairs[0])]
-        return [future.result() for future in [self._pool.submit(call, a, z) for a, z in pairs]]
-
-    def _count(self, adjacency: Adjacency, rows: Array, *, first_pages_only: bool) -> Array:
-        """Rows, edges, pages and first edge of each slice: (num_slices, 4) int64."""
+    def _count(self, adjacency: Adjacency, rows: Array, num_rows: int, *, first_pages_only: bool) -> Array:
+        """Rows, edges, pages and first edge of each slice, of about so many marked rows: (num_slices, 4) int64."""
         cuts = self._cuts[id(adjacency)]
         out = np.empty((cuts.size - 1, 4), np.int64)
 
@@ -288,11 +289,17 @@ class Engine(Closing):
                 adjacency.page_shift, rows, first_pages_only, out[a:z],
             )  # fmt: skip
 
-        self._map(count, slice_cuts(cuts.size - 1, self.threads))
+        self.team.run_range(count, cuts.size - 1, _seconds_of_rows(rows.size, num_rows))
         return out
 
-    def _count_edges(self, adjacency: Adjacency, rows: Array) -> tuple[int, int]:
-        results = self._map(lambda a, z: cpu.count_edges(a, z, adjacency.lookup, rows), slice_cuts(rows.size, self.threads))
+    def _count_edges(self, adjacency: Adjacency, rows: Array, num_rows: int) -> tuple[int, int]:
+        """Count marked rows, about so many, and their edges."""
+
+        def count(a: int, z: int) -> tuple[int, int]:
+            result: tuple[int, int] = cpu.count_edges(a, z, adjacency.lookup, rows)
+            return result
+
+        results = self.team.run_range(count, rows.size, _seconds_of_rows(rows.size, num_rows))
         return sum(r[0] for r in results), sum(r[1] for r in results)
 
     def _to_queue(self, state: SearchState) -> None:
@@ -330,6 +337,11 @@ _NO_BUFFER = np.empty(0, np.uint8)
 
 def _ignore_phase(_name: str) -> None:
     """Accept the name of a phase and do nothing."""
+
+
+def _seconds_of_rows(num_words: int, num_rows: int) -> float:
+    """About how long it takes to look up marked rows."""
+    return WORD_SECONDS * num_words + ROW_SECONDS * num_rows
 
 
 def _pairs(cuts: Array) -> list[tuple[int, int]]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from oocgraph.config import Settings, settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.engine.cpu_engine import BUFFER_BYTES, Engine
+from oocgraph.engine.cpu_engine import BUFFER_BYTES, WORD_SECONDS, Engine
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
 from oocgraph.engine.whole import WholeGraph
@@ -27,7 +27,6 @@ from oocgraph.progress import watched
 from oocgraph.results.search import Iteration
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.subgraph.extract import slice_cuts
 from oocgraph.types import Array, ProgressOption, ignore_progress
 
 
@@ -157,6 +156,7 @@ class LocalRuntime(WholeGraph, Engine):
         state.visited[:] = state.frontier
         state.parent[sources] = sources
         state.levels[sources] = 0
+        state.frontier_size = sources.size
         self._measure_frontier(state)
         state.queued = sources.size <= QUEUE_CAPACITY
         if state.queued:
@@ -171,7 +171,11 @@ class LocalRuntime(WholeGraph, Engine):
 
     def advance(self, state: SearchState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
         """Make the vertices found in this iteration the frontier, and record its metrics."""
-        self._map(lambda a, z: cpu.difference(a, z, state.visited, state.before, state.frontier), slice_cuts(state.num_words, self.threads))
+
+        def advance(a: int, z: int) -> int:
+            return int(cpu.difference(a, z, state.visited, state.before, state.frontier))
+
+        state.frontier_size = sum(self.team.run_range(advance, state.num_words, WORD_SECONDS * state.num_words))
         state.level += 1
         state.pulled = choice.direction == "pull"
         state.bytes_requested += num_bytes
@@ -181,12 +185,13 @@ class LocalRuntime(WholeGraph, Engine):
 
     def measure(self, state: SearchState) -> None:
         """Count again what has been reached."""
-        state.num_reached, edges = self._count_edges(self.graph.pull, state.visited)
+        state.num_reached, edges = self._count_edges(self.graph.pull, state.visited, state.num_reached)
         state.unvisited_edges = self.graph.pull.num_edges - edges
 
     def _measure_frontier(self, state: SearchState) -> None:
-        size, edges = self._count_edges(self.graph.push, state.frontier)
-        pull_edges = edges if self.graph.pull is self.graph.push else self._count_edges(self.graph.pull, state.frontier)[1]
-        state.frontier_size, state.frontier_edges = size, edges
+        size = state.frontier_size
+        edges = self._count_edges(self.graph.push, state.frontier, size)[1]
+        pull_edges = edges if self.graph.pull is self.graph.push else self._count_edges(self.graph.pull, state.frontier, size)[1]
+        state.frontier_edges = edges
         state.num_reached += size
         state.unvisited_edges -= pull_edges

@@ -391,9 +391,9 @@ class PartRuntime(Engine):
     def measure(self, state: SearchState) -> None:
         """Count again what has been reached."""
         assert isinstance(state, PartState)
-        state.num_reached, edges = self._count_edges(self.graph.push, state.reached)
+        state.num_reached, edges = self._count_edges(self.graph.push, state.reached, state.num_reached)
         state.unvisited_edges = self.graph.push.num_edges - edges
         state.num_own_visited = int(np.bitwise_count(state.visited).sum())
 
     def _measure_frontier(self, state: PartState) -> None:
-        state.frontier_size, state.frontier_edges = self._count_edges(self.graph.push, state.frontier)
+        state.frontier_size, state.frontier_edges = self._count_edges(self.graph.push, state.frontier, state.num_unvisited)

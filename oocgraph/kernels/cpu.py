@@ -674,10 +674,14 @@ def count_edges(w0: Any, w1: Any, lookup: Any, rows: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def difference(w0: Any, w1: Any, visited: Any, before: Any, out: Any) -> None:
-    """``out = visited & ~before`` over words ``w0 .. w1 - 1``."""
+def difference(w0: Any, w1: Any, visited: Any, before: Any, out: Any) -> Any:
+    """``out = visited & ~before`` over words ``w0 .. w1 - 1``; returns how many bits are set."""
+    count = 0
     for w in range(w0, w1):
-        out[w] = visited[w] & ~before[w]
+        new = visited[w] & ~before[w]
+        out[w] = new
+        count += np.int64(count_ones(new))
+    return count
 
 
 @nb.njit(nogil=True, cache=True)

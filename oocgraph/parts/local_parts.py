@@ -6,7 +6,6 @@ In: parts of one graph, which of them, a budget. Out: `LocalParts`. All parts sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -22,6 +21,7 @@ from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, sea
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
 from oocgraph.subgraph.gather import Gatherer, checksum_bytes
 from oocgraph.subgraph.rows import held_window_bytes
+from oocgraph.team import Team, borrow, give_back
 
 SMALL_EDGES = 1 << 14
 """Edges of a step below which the calling thread does everything: about 50 us of work, as much as handing it to threads."""
@@ -92,7 +92,7 @@ class LocalParts:
         self._staging: SimpleQueue[Staging | None] = SimpleQueue()
         for _ in range(self.threads + 1):
             self._staging.put(None)
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="oocgraph-expand")
+        self._team: Team | None = borrow(self.threads)
         try:
             for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True):
                 whole = number == num_blocks(array.length, array.dtype.itemsize)
@@ -137,9 +137,8 @@ class LocalParts:
         """Call with each item: in threads, unless that is little work."""
         if len(items) < 2 or num_edges < SMALL_EDGES:
             return [call(item) for item in items]
-        futures = [self._pool.submit(call, item) for item in items]
-        wait(futures)
-        return [future.result() for future in futures]
+        assert self._team is not None, "closed"
+        return self._team.run(call, items)
 
     def expand(self, searches: Sequence[PartTraversal], *, num_edges: int) -> None:
         """Expand the frontiers of some parts, which have so many edges together."""
@@ -162,7 +161,9 @@ class LocalParts:
 
     def close(self) -> None:
         """End the threads and close the files."""
-        self._pool.shutdown()
+        if self._team is not None:
+            give_back(self._team)
+            self._team = None
         if self._gatherer is not None:
             self._gatherer.close()
         for loaded in self.loaded.values():

@@ -10,7 +10,6 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product_checks import checked_piece
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import Partial, PartialCOO, PartialCSC, PartialCSR
+from oocgraph.team import Team, team_of
 from oocgraph.types import Array
 
 PARTS_PER_THREAD = 8
@@ -66,11 +66,11 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
     """
     if not parts:
         return
-    with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-spmv") as pool:
+    with team_of(threads) as team:
         if is_by_row(parts[0]):
-            _by_rows(parts, x, y, semiring, lambda use: list(pool.map(use, parts)), first_row)
+            _by_rows(parts, x, y, semiring, lambda use: team.run(use, parts), first_row)
         else:
-            _by_columns(parts, x, y, semiring, pool, num_private_vectors(parts, threads))
+            _by_columns(parts, x, y, semiring, team, num_private_vectors(parts, threads))
 
 
 def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring) -> None:
@@ -117,7 +117,7 @@ def put_rows(part: Partial, rows: Array, y: Array, semiring: Semiring) -> None:
     semiring.add(own, rows)
 
 
-def _by_columns(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, pool: ThreadPoolExecutor, num_private: int) -> None:
+def _by_columns(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, team: Team, num_private: int) -> None:
     sums = [y, *(semiring.zeros(y.size, y.dtype) for _ in range(num_private))]
 
     def add_share(g: int) -> None:
@@ -125,13 +125,14 @@ def _by_columns(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, po
             kernel, arguments = _call(part, x, sums[g], y[:0], semiring)
             kernel(*arguments)
 
-    for _ in pool.map(add_share, range(len(sums))):
-        pass
+    team.run(add_share, range(len(sums)))
     distance = 1
     while distance < len(sums):
-        nearer = range(0, len(sums) - distance, 2 * distance)
-        for _ in pool.map(lambda g, d=distance: semiring.add(sums[g], sums[g + d]), nearer):
-            pass
+
+        def add(g: int, distance: int = distance) -> None:
+            semiring.add(sums[g], sums[g + distance])
+
+        team.run(add, range(0, len(sums) - distance, 2 * distance))
         distance *= 2
 
 

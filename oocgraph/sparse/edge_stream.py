@@ -15,7 +15,6 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -27,6 +26,7 @@ from oocgraph.sparse.partial import PartialCSR
 from oocgraph.sparse.stored import StoredMatrix
 from oocgraph.store.arrays import PlainArray, aligned, decoded_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.team import team_of
 from oocgraph.types import PAGE_BYTES, Array
 
 PIECE_BYTES = 2 << 20
@@ -145,8 +145,8 @@ class EdgeStream:
             return [self._visit(0, use)]
         order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
         threads = self.threads if len(self._kept) == num_parts else self._num_workers
-        with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-pieces") as pool:
-            made = dict(zip(order, pool.map(lambda i: self._visit(i, use), order), strict=True))
+        with team_of(threads) as team:
+            made = dict(zip(order, team.run(lambda i: self._visit(i, use), order), strict=True))
         return [made[i] for i in range(num_parts)]
 
     def values(self) -> Iterator[tuple[int, Array]]:

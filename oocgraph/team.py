@@ -1,0 +1,225 @@
+"""Threads that share work: each begins with a share of it, and who is done takes from those that are not (`oocgraph.kernels.deques`).
+
+In: a function and pieces, and about how long all take. Out: what the function made of each. The thread that calls works too, so that little
+work costs no handing over, and of two threads one has to be woken. Nothing is left waiting: teams are lent, and go back for the next call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from oocgraph.closing import Closing
+from oocgraph.config import settings
+from oocgraph.kernels import deques
+from oocgraph.kernels.load import load_kernels
+
+_T = TypeVar("_T")
+
+LITTLE = 1e-4
+"""Seconds of work below which one thread does it: to wake another one takes half of that."""
+
+PIECES_PER_THREAD = 16
+"""Pieces of a thread at the most; of about `LITTLE` each."""
+
+
+class Distribution(NamedTuple):
+    """How work is distributed.
+
+    Attributes
+    ----------
+    kind : str
+        ``alone`` (the thread that calls does it), ``static`` (each thread its share), ``dynamic`` (who is done takes from others).
+    reason : str
+    """
+
+    kind: str
+    reason: str
+
+
+class Counts(NamedTuple):
+    """What a team has done so far, of each of its threads: (num_threads,).
+
+    Attributes
+    ----------
+    busy_seconds, idle_seconds
+        At work; with nothing to do until all were done.
+    pieces, stolen, stolen_far, missed
+        Pieces done; ranges of these that were taken from threads of the same group of cores, and of others; attempts in vain.
+    """
+
+    busy_seconds: Any
+    idle_seconds: Any
+    pieces: Any
+    stolen: Any
+    stolen_far: Any
+    missed: Any
+
+
+class Team(Closing):
+    """Threads, the one that calls among them. Calls from several threads take turns.
+
+    Parameters
+    ----------
+    threads
+        How many.
+    groups
+        Group of cores of each; by default all of one.
+
+    Attributes
+    ----------
+    asked : str
+        The setting ``oocgraph.distribution`` as the team was lent.
+    is_sound : bool
+        Whether none of its threads still works for a call that has ended: who was interrupted twice did not wait.
+    """
+
+    def __init__(self, threads: int, groups: Sequence[int] | None = None) -> None:
+        self.threads, self.asked, self.is_sound = max(1, threads), "auto", True
+        self._groups = np.array(groups or [0] * self.threads, np.int64)
+        self._words, self._steals = deques.new_deques(self.threads), np.zeros((self.threads, 4), np.int64)
+        self._busy, self._idle, self._pieces = np.zeros(self.threads), np.zeros(self.threads), np.zeros(self.threads, np.int64)
+        self._running, self._members = threading.Lock(), threading.local()
+        self._helpers: ThreadPoolExecutor | None = None
+        if self.threads > 1:
+            load_kernels([(deques.next_piece, (self._words, 0, self._groups, True, self._steals[0])), (deques.put, (self._words, 0, 0))])
+            self._helpers = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="oocgraph-team")
+
+    def close(self) -> None:
+        """End the threads; closing again does nothing."""
+        if self._helpers is not None:
+            self._helpers.shutdown()
+
+    @property
+    def counts(self) -> Counts:
+        """What it has done."""
+        return Counts(self._busy.copy(), self._idle.copy(), self._pieces.copy(), *self._steals[:, :3].T.copy())
+
+    def distribution(self, num_pieces: int, seconds: float | None = None) -> Distribution:
+        """Choose how so many pieces are distributed, which take so long together; None: that is not known."""
+        if self.threads == 1 or num_pieces < 2:
+            return Distribution("alone", "one thread" if self.threads == 1 else "one piece")
+        if seconds is not None and seconds < LITTLE:
+            return Distribution("alone", f"{seconds * 1e6:.0f} us of work")
+        if self.asked != "auto":
+            return Distribution(self.asked, "as asked")
+        if num_pieces <= self.threads:
+            return Distribution("static", "a piece for each thread")
+        return Distribution("dynamic", "a thread may be held up, or its share take longer")
+
+    def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
+        """Cut ``0 .. size - 1``, work for so long, into pieces: one if it is little."""
+        if self.threads == 1 or seconds < LITTLE or size < 2:
+            return [(0, size)]
+        num_pieces = min(size, self.threads * min(PIECES_PER_THREAD, max(1, int(seconds / LITTLE / self.threads))))
+        cuts = [size * i // num_pieces for i in range(num_pieces + 1)]
+        return list(itertools.pairwise(cuts))
+
+    def run_range(self, call: Callable[[int, int], _T], size: int, seconds: float) -> list[_T]:
+        """Return what ``call(start, stop)`` makes of parts of ``0 .. size - 1``, in order."""
+        return self.run(lambda piece: call(*piece), self.cut(size, seconds), seconds)
+
+    def run(self, call: Callable[[Any], _T], pieces: Sequence[Any], seconds: float | None = None) -> list[_T]:
+        """Return what `call` makes of each piece, in their order.
+
+        Parameters
+        ----------
+        call
+            Called in several threads at once. What it raises, the first time, is raised here when all threads have come to an end.
+        seconds
+            About how long all take in one thread, if that is known.
+        """
+        kind = self.distribution(len(pieces), seconds).kind
+        if kind == "alone" or getattr(self._members, "works", False):
+            return [call(piece) for piece in pieces]
+        with self._running:
+            return self._run(call, pieces, steals=kind == "dynamic")
+
+    def _run(self, call: Callable[[Any], _T], pieces: Sequence[Any], *, steals: bool) -> list[_T]:
+        assert self._helpers is not None
+        results: list[Any] = [None] * len(pieces)
+        ended = np.zeros(self.threads)
+        deques.fill(self._words, [len(pieces) * t // self.threads for t in range(self.threads + 1)])
+
+        def work(t: int) -> None:
+            self._members.works = True
+            began, busy = time.perf_counter(), 0.0
+            try:
+                while (i := int(deques.next_piece(self._words, t, self._groups, steals, self._steals[t]))) >= 0:
+                    at = time.perf_counter()
+                    results[i] = call(pieces[i])
+                    busy += time.perf_counter() - at
+                    self._pieces[t] += 1
+            except BaseException:
+                deques.end(self._words)
+                raise
+            finally:
+                self._members.works = False
+                ended[t] = time.perf_counter()
+                self._busy[t] += busy
+                self._idle[t] += ended[t] - began - busy
+
+        others: list[Future[None]] = [self._helpers.submit(work, t) for t in range(1, self.threads)]
+        self.is_sound = False
+        try:
+            work(0)
+            wait(others)
+        finally:
+            deques.end(self._words)
+            wait(others)
+            self.is_sound = True
+        for future in others:
+            future.result()
+        self._idle += ended.max() - ended
+        return results
+
+
+_idle_teams: dict[int, list[Team]] = {}
+"""Teams that nobody uses now, by their threads."""
+
+_lending = threading.Lock()
+
+
+@contextmanager
+def team_of(threads: int) -> Iterator[Team]:
+    """Lend a team of so many threads; it is kept for the next one who asks."""
+    team = borrow(threads)
+    try:
+        yield team
+    finally:
+        give_back(team)
+
+
+def borrow(threads: int) -> Team:
+    """Lend a team of so many threads, which `give_back` takes."""
+    with _lending:
+        idle = _idle_teams.get(max(1, threads))
+        team = idle.pop() if idle else None
+    team = Team(threads) if team is None else team
+    team.asked = settings().distribution
+    return team
+
+
+def give_back(team: Team) -> None:
+    """Keep a team for the next one who asks."""
+    if team.is_sound:
+        with _lending:
+            _idle_teams.setdefault(team.threads, []).append(team)
+
+
+def _forget() -> None:
+    """Begin anew in a child process: threads stay in the parent."""
+    global _lending  # noqa: PLW0603 - whoever held it is not here
+    _lending = threading.Lock()
+    _idle_teams.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
