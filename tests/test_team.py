@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -56,13 +57,16 @@ def test_pieces_are_taken_once_by_compiled_threads(threads):
     for one in members:
         one.start()
     for k in range(rounds):
-        shares = [0, *([size] * threads)] if k % 2 else [size * t // threads for t in range(threads + 1)]  # all on one deque, or a share each
+        shares = (
+            [0, *([size] * threads)] if k % 2 else [size * t // threads for t in range(threads + 1)]
+        )  # all on one deque, or a share each
         deques.fill(words, shares)
         barrier.wait()
         barrier.wait()
     for one in members:
         one.join()
-    assert (seen[:size] == rounds).all() and not seen[size:].any()
+    assert (seen[:size] == rounds).all()
+    assert not seen[size:].any()
     assert counts[:, deques.STOLEN].sum() > 0
 
 
@@ -73,7 +77,8 @@ def test_the_oldest_range_is_the_largest():
     assert deques.next_piece(words, 0, groups, True, counts[0]) == 0
     assert deques.next_piece(words, 1, groups, True, counts[1]) == 32
     assert deques.next_piece(words, 0, groups, True, counts[0]) == 1
-    assert counts[1, deques.STOLEN] == 1 and not counts[0].any()
+    assert counts[1, deques.STOLEN] == 1
+    assert not counts[0].any()
     assert deques.steal(words, 0) == 16 << 32 | 32
 
 
@@ -83,7 +88,8 @@ def test_own_group_first():
     deques.fill(words, [0, 64, 64, 128, 128])
     for t in (1, 3):
         deques.next_piece(words, t, groups, True, counts[t])
-    assert counts[:, deques.STOLEN].tolist() == [0, 1, 0, 1] and not counts[:, deques.STOLEN_FAR].any()
+    assert counts[:, deques.STOLEN].tolist() == [0, 1, 0, 1]
+    assert not counts[:, deques.STOLEN_FAR].any()
     deques.fill(words, [0, 0, 0, 64, 64])
     deques.next_piece(words, 0, groups, True, counts[0])
     assert counts[0, deques.STOLEN_FAR] == 1
@@ -115,15 +121,17 @@ def test_little_work_wakes_nobody():
         who = team.run(lambda _: threading.get_ident(), range(8), LITTLE / 2)
         assert set(who) == {threading.get_ident()}
         assert team.cut(1000, LITTLE / 2) == [(0, 1000)]
-        assert team.distribution(4, LONG).kind == "static" and team.distribution(5, LONG).kind == "dynamic"
+        assert team.distribution(4, LONG).kind == "static"
+        assert team.distribution(5, LONG).kind == "dynamic"
 
 
 @pytest.mark.parametrize("seconds", [LITTLE, 8 * LITTLE, 1.0])
 def test_cuts_cover_the_range(team, seconds):
     for size in (0, 1, 2, 1000):
         pieces = team.cut(size, seconds)
-        assert pieces[0][0] == 0 and pieces[-1][1] == size
-        assert all(a[1] == b[0] for a, b in zip(pieces[:-1], pieces[1:], strict=True))
+        assert pieces[0][0] == 0
+        assert pieces[-1][1] == size
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(pieces))
         assert len(pieces) <= teams.PIECES_PER_THREAD * team.threads
 
 
@@ -184,6 +192,8 @@ def test_counts():
         began = time.perf_counter()
         team.run(lambda i: time.sleep(0.02 if i else 0.1), range(2), LONG)
         seconds, counts = time.perf_counter() - began, team.counts
-    assert counts.pieces.tolist() == [1, 1] and not counts.stolen.any()
-    assert 0.1 <= counts.busy_seconds[0] <= seconds and 0.02 <= counts.busy_seconds[1] < 0.1
+    assert counts.pieces.tolist() == [1, 1]
+    assert not counts.stolen.any()
+    assert 0.1 <= counts.busy_seconds[0] <= seconds
+    assert 0.02 <= counts.busy_seconds[1] < 0.1
     assert 0.05 <= counts.idle_seconds[1] <= seconds

@@ -15,8 +15,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import atomic_add, atomic_or, count_ones, nanoseconds, trailing_zeros
-from oocgraph.kernels.rows import find_class, next_class, read_pages, row_of, vertex_of_edge
+from oocgraph.kernels.intrinsics import atomic_add, atomic_min, atomic_or, count_ones, load_acquire, nanoseconds, trailing_zeros
+from oocgraph.kernels.rows import NO_HIT, find_class, next_class, read_pages, row_of, vertex_of_edge
 
 BATCH = 4096
 """Rows looked at together when reads are coalesced: 512 short rows do not fill a read of 128 KiB."""
@@ -26,9 +26,56 @@ STATUS_DONE, STATUS_GROWN, STATUS_LOG_FULL, STATUS_MISSES = 0, 1, 2, 3
 
 
 @nb.njit(nogil=True, cache=True)
+def _put_off(long_rows: Any, v: Any, first: Any, stop: Any, end: Any) -> Any:
+    """Note what is left of a long row; returns whether there was room."""
+    count, place = long_rows.count, long_rows.place
+    if count[0] >= place.shape[0]:
+        return False
+    i = atomic_add(count, 0, 1)
+    if i >= place.shape[0]:
+        return False
+    place[i, 0], place[i, 1], place[i, 2], place[i, 3] = v, first, stop, end
+    long_rows.hit[i] = NO_HIT
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_part(
+    i: Any, first: Any, stop: Any, resident: Any, files: Any, buffer: Any, indices: Any, frontier: Any, long_rows: Any,
+) -> Any:  # fmt: skip
+    """Look through a part of a long row, up to the first hit that any part has found; notes it.
+
+    Returns
+    -------
+    (neighbour, bytes_read, error): that of a hit, or -1; error is 0, or what `read_pages` returned.
+    """
+    hit, page_shift, num_pages, total = long_rows.hit, files.page_shift, buffer.size >> 12, 0
+    e, base, held = first, np.int64(0), min(stop, resident.size)
+    while e < stop:
+        if load_acquire(hit, i) < e:
+            break
+        if e >= resident.size:
+            page = e >> page_shift
+            last = min(page + num_pages, ((stop - 1) >> page_shift) + 1, (page // files.chunk_pages + 1) * files.chunk_pages)
+            got = read_pages(files, buffer, page, last - page)
+            if got < 0:
+                return np.int64(-1), total, got
+            total += got
+            base, held = page << page_shift, min(stop, last << page_shift)
+        until = min(held, e + BATCH) if e < resident.size else held
+        while e < until:
+            y = np.int64(resident[e]) if e < resident.size else np.int64(indices[e - base])
+            if (frontier[y >> 6] >> np.uint64(y & 63)) & np.uint64(1):
+                atomic_min(hit, i, e)
+                return y, total, 0
+            e += 1
+    return np.int64(-1), total, 0
+
+
+@nb.njit(nogil=True, cache=True)
 def pull_heads(
     w0: Any, w1: Any, num_vertices: Any, lookup: Any, planes: Any, resident: Any, base: Any, frontier: Any, visited: Any, undecided: Any,
-    marks: Any,
+    marks: Any, long_rows: Any,
 ) -> Any:  # fmt: skip
     """Pull over what is in memory: planes first, then the resident part of each list.
 
@@ -40,6 +87,8 @@ def pull_heads(
     ----------
     resident : index dtype
         Edges ``base .. base + resident.size - 1`` of ``indices``: the first ones (base 0), or a window that was just read.
+    long_rows : LongRows
+        Gets what is put off, which is neither found nor undecided.
 
     Returns
     -------
@@ -95,17 +144,25 @@ def pull_heads(
             e, end = row_of(lookup, c, v)
             e = max(e + num_planes, base)
             stop = min(end, num_resident)
-            hit = False
-            while e < stop:
-                y = np.int64(resident[e - base])
-                if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
-                    parent[v] = y
-                    hit = True
+            hit, is_put_off = False, False
+            short = min(stop, e + long_rows.limit)
+            while True:
+                while e < short:
+                    y = np.int64(resident[e - base])
+                    if (frontier[y >> 6] >> np.uint64(y & 63)) & one:
+                        parent[v] = y
+                        hit = True
+                        break
+                    e += 1
+                if hit or short >= stop:
                     break
-                e += 1
+                is_put_off = _put_off(long_rows, v, e, stop, end)
+                if is_put_off:
+                    break
+                short = stop
             if hit:
                 rest &= ~(one << b)
-            elif e < end:
+            elif e < end and not is_put_off:
                 misses |= one << b
                 left += 1
         hits = open_bits & ~rest
@@ -211,7 +268,7 @@ def count_rows(
 @nb.njit(nogil=True, cache=True)
 def pull_tails(
     w0: Any, w1: Any, lookup: Any, num_planes: Any, num_resident: Any, files: Any, gap_pages: Any, buffer: Any, indices: Any, tails: Any,
-    kept: Any, frontier: Any, visited: Any, undecided: Any, marks: Any,
+    kept: Any, frontier: Any, visited: Any, undecided: Any, marks: Any, long_rows: Any,
 ) -> Any:  # fmt: skip
     """Pull over tails on disk: page by page, stopping at the first hit.
 
@@ -220,6 +277,7 @@ def pull_tails(
 
     A vertex whose list holds no hit will be asked again. Its tail, if it lies in one read and there is room, is kept: entry i
     belongs to ``kept_vertex[i]`` and is ``kept_edges[kept_begin[i, 0] : kept_begin[i, 1]]``; ``kept`` counts entries and edges.
+    A row that is longer than `long_rows` says is put off there after its first page.
 
     Returns
     -------
@@ -295,6 +353,8 @@ def pull_tails(
                         for j in range(size_kept):
                             kept_edges[at + j] = indices[batch_start[i] - base + j]
             ahead = 1
+            if x < 0 and end - e > long_rows.limit and _put_off(long_rows, batch_v[i], e, end, end):
+                continue
             while x < 0 and e < end:
                 page = e >> page_shift
                 last = min(page + min(ahead, half_pages), ((end - 1) >> page_shift) + 1)

@@ -121,6 +121,35 @@ class Tails(NamedTuple):
     edges: Array
 
 
+class LongRows(NamedTuple):
+    """Rows that a pull puts off after their first `limit` entries: threads look through the rest together (`oocgraph.engine.long_rows`).
+
+    Attributes
+    ----------
+    count : (1,) int64
+        Rows that were to be put off: more than there is room for are looked through as they come.
+    place : (num_rows, 4) int64
+        Vertex, first entry that was not looked at, the one behind the last that may be, and the one behind the end of the row.
+    hit : (num_rows,) int64
+        First entry known to be in the frontier.
+    limit : int
+    """
+
+    count: Array
+    place: Array
+    hit: Array
+    limit: int
+
+
+def new_long_rows(num_rows: int, limit: int) -> LongRows:
+    """Return room for so many rows."""
+    return LongRows(np.zeros(1, np.int64), np.empty((num_rows, 4), np.int64), np.empty(num_rows, np.int64), limit)
+
+
+NO_HIT = 2**62
+"""Of a long row."""
+
+
 def explicit_rows(indptr: Array) -> RowLookup:
     """Return the lookup of rows that begin where `indptr` says, (num_rows + 1,) int64; of none where it is empty."""
     zero = np.zeros(1, np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.kernels import cpu, gather, partition
 from oocgraph.kernels.load import compile_elsewhere
-from oocgraph.kernels.rows import Marks, Tails, explicit_rows, no_files, no_planes
+from oocgraph.kernels.rows import Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
 from oocgraph.types import Progress, ignore_progress
 
 SEARCH_KERNELS = (
@@ -71,13 +71,15 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool =
     marks = Marks(np.zeros(n, dtype), levels[:n], levels.view(np.int32), False, 1)
     buffer = np.zeros(8192, np.uint8)
     cpu.sample_heads(1, n, rows, planes, resident, frontier, visited)
-    cpu.pull_heads(0, 1, n, rows, planes, resident, 0, frontier, visited, undecided, marks)
+    cpu.pull_heads(0, 1, n, rows, planes, resident, 0, frontier, visited, undecided, marks, new_long_rows(0, 1))
     cpu.count_rows(np.array([0, 1]), n, rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
     tails = Tails(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, dtype))
     cpu.pull_kept(tails, 0, 0, frontier, visited, undecided, marks)
+    cpu.pull_part(0, 0, 0, resident, files, buffer, buffer.view(dtype), frontier, new_long_rows(1, 1))
     cpu.pull_tails(
-        0, 1, rows, 0, 2, files, 0, buffer, buffer.view(dtype), tails, np.zeros(2, np.int64), frontier, visited, undecided, marks
-    )
+        0, 1, rows, 0, 2, files, 0, buffer, buffer.view(dtype), tails, np.zeros(2, np.int64), frontier, visited, undecided, marks,
+        new_long_rows(0, 1),
+    )  # fmt: skip
     queues, state, limits = np.zeros((4, 4), np.int64), np.zeros(7, np.int64), np.zeros(6, np.int64)
     cache = np.zeros(4096, np.uint8)
     none = np.empty(0, np.int64)

@@ -140,8 +140,10 @@ class Gatherer:
         for _ in range(num_threads):
             self._buffers.put(np.frombuffer(mmap.mmap(-1, buffer_bytes), np.uint8))  # at a page boundary, as O_DIRECT wants
 
-    def run(self, call: Callable[[Any, Array], tuple[int, int, int]], pieces: Sequence[Any], files: EdgeFiles | None) -> tuple[int, int]:
-        """Run ``call(piece, buffer) -> (found, bytes, error)`` for each piece; return the sums of found and bytes.
+    def run(
+        self, call: Callable[[Any, Array], tuple[int, int, int]], pieces: Sequence[Any], files: EdgeFiles | None
+    ) -> list[tuple[int, int, int]]:  # fmt: skip
+        """Return what ``call(piece, buffer) -> (found, bytes, error)`` makes of each piece, in order.
 
         `files` says what an error means; None where none can be returned. Threads that call this at a time take turns, so that the first
         one's pieces are not held up by the next one's.
@@ -169,7 +171,7 @@ class Gatherer:
         for _, _, code in results:
             if code < 0 and files is not None:
                 raise files.error(code)
-        return sum(r[0] for r in results), sum(r[1] for r in results)
+        return results
 
     def close(self) -> None:
         """End the threads."""

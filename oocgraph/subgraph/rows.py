@@ -107,7 +107,7 @@ class RowGatherer:
             num_bytes, error = self._gather_files(part, scratch, here)
             return 0, num_bytes, error
 
-        return self.gatherer.run(call, self._parts(e0, e1, out.itemsize), self.source.files)[1]
+        return sum(one[1] for one in self.gatherer.run(call, self._parts(e0, e1, out.itemsize), self.source.files))
 
     def _parts(self, e0: int, e1: int, itemsize: int) -> list[tuple[int, int, int, int]]:
         """Cut a piece: ``row, begin, last_row, end`` of each part."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import ChunkFiles, Tails, file_extent
+from oocgraph.kernels.rows import ChunkFiles, Tails, file_extent, new_long_rows
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference
 
@@ -43,8 +43,9 @@ def test_pull_heads(seed):
     for module in (reference, cpu):
         visited, undecided, marks = case.visited.copy(), case.undecided.copy(), case.marks()
         counts = module.pull_heads(
-            0, visited.size, case.n, case.lookup, case.heads, case.resident, 0, case.frontier, visited, undecided, marks
-        )
+            0, visited.size, case.n, case.lookup, case.heads, case.resident, 0, case.frontier, visited, undecided, marks,
+            new_long_rows(0, 1),
+        )  # fmt: skip
         new = reference.vertices_of(visited & ~case.visited)
         outputs.append((counts, visited, undecided, marks[0][new], marks[1][new], marks[2][new]))
     for a, b in zip(*outputs, strict=True):
@@ -91,7 +92,7 @@ def test_pull_tails(seed, files):
         visited, marks = case.visited.copy(), case.marks()
         found, num_bytes, error = module.pull_tails(
             0, visited.size, case.lookup, case.heads.offset.size - 1, case.resident.size, arguments, seed % 3, buffer,
-            buffer.view(case.indices.dtype), entries, kept, case.frontier, visited, case.undecided, marks,
+            buffer.view(case.indices.dtype), entries, kept, case.frontier, visited, case.undecided, marks, new_long_rows(0, 1),
         )  # fmt: skip
         assert error == 0
         assert (num_bytes > 0) == case.undecided.any()

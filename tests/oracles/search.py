@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels.rows import ChunkFiles, Marks, Planes, RowLookup, Tails
+from oocgraph.kernels.rows import ChunkFiles, LongRows, Marks, Planes, RowLookup, Tails
 from oocgraph.types import Array
 
 
@@ -59,9 +59,9 @@ def note(v: int, x: int, marks: Marks) -> None:
 
 def pull_heads(
     w0: int, w1: int, num_vertices: int, lookup: RowLookup, planes: Planes, resident: Array, base: int, frontier: Array, visited: Array,
-    undecided: Array, marks: Marks,
+    undecided: Array, marks: Marks, long_rows: LongRows | None = None,
 ) -> tuple[int, int]:  # fmt: skip
-    """See `oocgraph.kernels.cpu.pull_heads`."""
+    """See `oocgraph.kernels.cpu.pull_heads`; nothing is put off."""
     found = left = 0
     candidates = vertices_of(~visited, w0, w1)
     undecided[w0:w1] = 0
@@ -121,8 +121,9 @@ def count_rows(
 def pull_tails(
     w0: int, w1: int, lookup: RowLookup, num_planes: int, num_resident: int, files: ChunkFiles, gap_pages: int, buffer: Array,
     indices: Array, tails: Tails, kept: Array, frontier: Array, visited: Array, undecided: Array, marks: Marks,
+    long_rows: LongRows | None = None,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """See `oocgraph.kernels.cpu.pull_tails`; reads every tail whole and keeps none."""
+    """See `oocgraph.kernels.cpu.pull_tails`; reads every tail whole, keeps none, and puts none off."""
     found = total = 0
     for v in vertices_of(undecided, w0, w1).tolist():
         begin, end = row_of(lookup, v)
