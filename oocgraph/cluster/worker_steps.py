@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from oocgraph.cluster.specs import LeftError, StateLostError
 from oocgraph.cluster.worker_windows import Group
 from oocgraph.errors import ClusterError
-from oocgraph.exchange.encoding import decode, encode, with_own
+from oocgraph.exchange.encoding import decode, encode
 from oocgraph.exchange.windows import Channel, MemberLostError, WindowClosedError
 from oocgraph.types import Array
 
@@ -208,8 +208,7 @@ def _is_last(hop: Hop, number: int, num_steps: int) -> bool:
 
 def _exchanged(channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float) -> tuple[list[Any], dict[int, Array], float]:
     """Say what was found, and return what all have, what was for this partition alone, and the most seconds that any has spent."""
-    buffers = encode(taken.message, seconds)
-    raw = channel.exchange([with_own(buffers, taken.own.get(q)) for q in range(len(channel.windows))])
+    raw = channel.exchange(encode(taken.message, seconds), taken.own)
     messages, own = [taken.message] * len(raw), dict[int, Array]()
     for s, one in enumerate(raw):
         if s != p:

@@ -7,7 +7,6 @@ arrays are views.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -40,7 +39,7 @@ class Parcel(NamedTuple):
 
 
 def encode(message: tuple[Any, ...] | None, seconds: float) -> list[Array]:
-    """Return what goes to every receiver; the buffer for one of them follows: `with_own`."""
+    """Return what goes to every receiver; a buffer for one of them alone may follow."""
     arrays = [one for one in message or () if isinstance(one, np.ndarray)]
     fields = None if message is None else [[one.dtype.str, one.size] if isinstance(one, np.ndarray) else [one] for one in message]
     header = json.dumps([seconds, fields]).encode()
@@ -48,11 +47,6 @@ def encode(message: tuple[Any, ...] | None, seconds: float) -> list[Array]:
     for one in arrays:
         buffers += _padded(np.ascontiguousarray(one).view(np.uint8))
     return buffers
-
-
-def with_own(buffers: Sequence[Array], own: Array | None) -> list[Array]:
-    """Return a message for one receiver."""
-    return [*buffers] if own is None else [*buffers, own]
 
 
 def decode(raw: Array, kind: type[Message]) -> Parcel:

@@ -1,17 +1,27 @@
 """Messages between the members of a group on one host: each puts them into its receivers' memory, and nobody asks anybody.
 
 In: buffers for every other member, round by round. Out: those of all others. A *window* is memory of one receiver that the others map
-(`oocgraph.exchange.shared_memory`). In it every sender has two slots, in turn; the line of a slot has three words:
+(`oocgraph.exchange.shared_memory`). In it every sender has two slots, in turn; the line of a slot has four words:
 
 - ``length``: 0, or the bytes in the slot and 1. A sender sets it from 0 in one step: that notifies, says the size and locks the slot. If it
   is not 0 the piece before has not been taken yet: the sender goes on with the next receiver and comes back.
 - ``flag``: what is in the slot is complete: run, hop and number of the piece. The receiver sets ``length`` to 0 when it has taken it.
 - ``total``: bytes of the message that the piece belongs to.
+- ``got``: the receiver has taken this piece from the sender's outbox itself.
 
 A message that is longer than a slot goes in pieces. A member sends to the one before it first, and looks first for the one behind it; but
 it takes whatever has come. A round ends when a message of every other member is taken, empty ones too: there is no barrier.
 
-Pu Pang et al., "SHMEMGraph" (one-sided put with a length array, unordered processing).
+Two measures are for groups out of balance. They are off where they cannot pay: in a pair, where a sender has one receiver.
+
+- *Fine pieces*: a message goes in up to 64 pieces, so that its receiver copies one while the next is written, if the one before it to the
+  same receiver was larger than 1.5 times the mean of its sender's. (The number of edges behind a pair, the paper's second condition, is not
+  known to a sender here: who receives a frontier decides what it does with it.)
+- *Get*: a sender writes what all others receive to an outbox first. A member that has sent everything takes the message of one that has not
+  sent to it from there: it locks the slot, and goes on to the next sender if that is locked, for then the message is coming.
+
+Pu Pang et al., "SHMEMGraph: Efficient and Balanced Graph Processing Using One-sided Communication", CLUSTER 2018: put with a length
+array, unordered processing, fine-grained data service, get.
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from __future__ import annotations
 import mmap
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,11 +49,26 @@ LEAST_SLOT_BYTES = 1 << 16
 ALL_SLOTS_BYTES = 4 << 20
 """Bytes of a slot at most and at least; of one slot for each sender. With 1 MiB a copy takes 60 us, the words 1 us."""
 
+FINE_RATIO = 1.5
+"""Of the mean of a sender's messages: one that is larger goes in fine pieces."""
+
+FINE_PIECES = 64
+"""Of such a message at most; none is smaller than `LEAST_SLOT_BYTES`."""
+
+LEAST_BALANCED = 3
+"""Members of a group at least, for what is done against imbalance."""
+
+LOCKED = -1
+"""Length of a slot whose receiver gets the piece itself."""
+
 LOOK_SECONDS = 0.1
 """Time after which a member that waits looks whether the others are alive."""
 
 HOP_BITS, PIECE_BITS = 20, 22
 """Of a stamp; the rest is the number of the run."""
+
+
+_NOTHING: Mapping[int, Array] = {}
 
 
 class WindowClosedError(ClusterError):
@@ -60,12 +85,13 @@ def slot_bytes_of(num_members: int) -> int:
 
 
 def window_bytes(num_members: int) -> int:
-    """Bytes that a member of a group maps and writes to: its own window, and its slots in the others'."""
-    return _header_bytes(num_members) + 2 * 2 * (num_members - 1) * slot_bytes_of(num_members)
+    """Bytes that a member of a group maps and touches: its own window, its slots in the others', and their outboxes."""
+    slots = 2 * 2 * (num_members - 1) + (num_members if num_members >= LEAST_BALANCED else 0)
+    return _header_bytes(num_members) + slots * slot_bytes_of(num_members)
 
 
 def _header_bytes(num_members: int) -> int:
-    lines = 3 + 3 * num_members
+    lines = 4 + 3 * num_members
     return -(-lines * LINE * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
@@ -92,7 +118,8 @@ class Window:
     @classmethod
     def create(cls, num_members: int) -> Window:
         """Make one; OSError: there is no memory for it."""
-        return cls(SharedMemory.create(_header_bytes(num_members) + 2 * num_members * slot_bytes_of(num_members)), num_members)
+        slots = 2 * num_members + (num_members >= LEAST_BALANCED)
+        return cls(SharedMemory.create(_header_bytes(num_members) + slots * slot_bytes_of(num_members)), num_members)
 
     @classmethod
     def open(cls, address: MemoryAddress, num_members: int) -> Window:
@@ -113,13 +140,24 @@ class Window:
         """Address of the word that says whether a hop is taken together."""
         return self._line(2)
 
+    @property
+    def ready(self) -> int:
+        """Address of the words of the outbox: stamp of the round whose message is complete there, its bytes."""
+        return self._line(3)
+
     def started(self, member: int) -> int:
         """Address of the word by which a member says that it has begun a hop."""
-        return self._line(3 + member)
+        return self._line(4 + member)
 
     def length(self, sender: int, slot: int) -> int:
-        """Address of the words of a slot: length, flag, total."""
-        return self._line(3 + self._num_members + 2 * sender + slot)
+        """Address of the words of a slot: length, flag, total, got."""
+        return self._line(4 + self._num_members + 2 * sender + slot)
+
+    @property
+    def outbox(self) -> Array:
+        """Memory of what its owner has for all others: (slot_bytes,) uint8; there is none in a pair."""
+        begin = _header_bytes(self._num_members) + 2 * self._num_members * self.slot_bytes
+        return self._memory.data[begin : begin + self.slot_bytes]
 
     def slot(self, sender: int, slot: int) -> Array:
         """Memory of a slot: (slot_bytes,) uint8."""
@@ -129,7 +167,8 @@ class Window:
     def reset(self) -> None:
         """Forget what a hop before has left: called by the owner, before it says that it has begun the next."""
         self._words[LINE : 2 * LINE] = 0
-        self._words[(3 + self._num_members) * LINE :] = 0
+        self._words[3 * LINE : 4 * LINE] = 0
+        self._words[(4 + self._num_members) * LINE :] = 0
 
     def _line(self, number: int) -> int:
         return self._first + number * LINE * 8
@@ -147,6 +186,7 @@ class _Outgoing:
 
     buffers: Sequence[Array]
     total: int
+    piece_bytes: int
     sent: int = 0
     is_done: bool = False
 
@@ -157,6 +197,7 @@ class _Incoming:
 
     message: Array | None = None
     got: int = 0
+    is_coming: bool = False
     is_done: bool = False
 
 
@@ -167,14 +208,20 @@ class Counters(NamedTuple):
     ----------
     puts, put_bytes
         Pieces put into windows, and their bytes.
+    gets
+        Messages taken from their senders' outboxes.
+    fine_pieces
+        Pieces of messages that went in fine pieces.
     failed_claims
-        Times that a slot was not free.
+        Times that a slot was not free, or its sender was quicker than a get.
     waits, wait_seconds
         Times that a member waited for others, and how long.
     """
 
     puts: int = 0
     put_bytes: int = 0
+    gets: int = 0
+    fine_pieces: int = 0
     failed_claims: int = 0
     waits: int = 0
     wait_seconds: float = 0.0
@@ -205,6 +252,8 @@ class Channel:
     counters: Counters = field(default_factory=Counters)
     _sent: list[int] = field(default_factory=list)
     _taken: list[int] = field(default_factory=list)
+    _totals: list[int] = field(default_factory=list)
+    _round: int = 0
 
     def start(self, seconds: float) -> bool:
         """Say that this member has begun the hop, and wait for the others; returns whether all have begun in time: all are told the same.
@@ -219,7 +268,7 @@ class Channel:
             A member is gone.
         """
         n = len(self.windows)
-        self._sent, self._taken = [0] * n, [0] * n
+        self._sent, self._taken, self._totals, self._round = [0] * n, [0] * n, [0] * n, 0
         for q in self._others():
             publish_word(self.windows[q].started(self.member), self.stamp)
         mine, decision = self.windows[self.member], self.windows[0].decision
@@ -237,13 +286,15 @@ class Channel:
             claim_word(place, found, value)
         return int(found)
 
-    def exchange(self, messages: Sequence[Sequence[Array]]) -> list[Array]:
+    def exchange(self, common: Sequence[Array], own: Mapping[int, Array] = _NOTHING) -> list[Array]:
         """Put a message for each other member, and take one of each.
 
         Parameters
         ----------
-        messages
-            For each member its buffers, (n,) uint8 each; its own are not looked at.
+        common
+            Buffers that all others receive, (n,) uint8 each.
+        own
+            What follows these for some of the receivers, (n,) uint8.
 
         Returns
         -------
@@ -257,8 +308,10 @@ class Channel:
         MemberLostError
             A member is gone.
         """
-        outgoing = {q: _Outgoing(messages[q], sum(one.size for one in messages[q])) for q in self._others()}
-        incoming = {s: _Incoming() for s in reversed(outgoing)}
+        self._round += 1
+        outgoing, incoming = self._outgoing(common, own), {q: _Incoming() for q in reversed(self._others())}
+        if not own:
+            self._offer(common)
         while True:
             moved = [self._send(q, one) for q, one in outgoing.items() if not one.is_done]
             moved += [self._take(s, one) for s, one in incoming.items() if not one.is_done]
@@ -266,9 +319,31 @@ class Channel:
                 to, of = [q for q, out in outgoing.items() if not out.is_done], [s for s, one in incoming.items() if not one.is_done]
                 if not to and not of:
                     break
-                self._wait(to, of)
+                if to or not any([self._get(s, incoming[s]) for s in of]):
+                    self._wait(to, of, [s for s in of if not to and not incoming[s].is_coming])
         none = np.empty(0, np.uint8)
         return [none if s == self.member else _message(incoming[s]) for s in range(len(self.windows))]
+
+    def _outgoing(self, common: Sequence[Array], own: Mapping[int, Array]) -> dict[int, _Outgoing]:
+        """Prepare the messages of a round, and note their sizes for the next one."""
+        before, mean = self._totals, sum(self._totals) / max(1, len(self.windows) - 1)
+        num_bytes, most = sum(one.size for one in common), self.windows[self.member].slot_bytes
+        messages = {}
+        self._totals = [0] * len(self.windows)
+        for q in self._others():
+            buffers = [*common, own[q]] if q in own else common
+            total = self._totals[q] = num_bytes + (own[q].size if q in own else 0)
+            is_fine = len(self.windows) >= LEAST_BALANCED and before[q] > FINE_RATIO * mean
+            messages[q] = _Outgoing(buffers, total, min(most, max(LEAST_SLOT_BYTES, -(-total // FINE_PIECES))) if is_fine else most)
+        return messages
+
+    def _offer(self, common: Sequence[Array]) -> None:
+        """Write what all others receive to the outbox, if it fits."""
+        total, mine = sum(one.size for one in common), self.windows[self.member]
+        if len(self.windows) >= LEAST_BALANCED and total <= mine.slot_bytes:
+            _copy(common, 0, mine.outbox[:total])
+            publish_word(mine.ready + 8, total)
+            publish_word(mine.ready, self.stamp + self._round)
 
     def abort(self) -> None:
         """End the waiting of all other members."""
@@ -281,22 +356,28 @@ class Channel:
         return [(self.member - k) % n for k in range(1, n)]
 
     def _send(self, q: int, out: _Outgoing) -> bool:
-        """Put pieces for a receiver while slots are free; returns whether any was put."""
-        window, put = self.windows[q], 0
+        """Put pieces for a receiver while slots are free; returns whether any was put, or taken by the receiver."""
+        window, moved = self.windows[q], 0
         while not out.is_done:
-            slot = self._sent[q] & 1
-            line, size = window.length(self.member, slot), min(out.total - out.sent, window.slot_bytes)
-            if claim_word(line, 0, size + 1):
-                self.counters = self.counters.plus(Counters(failed_claims=1))
-                break
-            _copy(out.buffers, out.sent, window.slot(self.member, slot)[:size])
-            publish_word(line + 16, out.total)
+            slot, stamp = self._sent[q] & 1, self.stamp + 2 + self._sent[q]
+            line, size = window.length(self.member, slot), min(out.total - out.sent, out.piece_bytes)
+            if read_word(line + 24) != stamp:
+                if claim_word(line, 0, size + 1):
+                    self.counters = self.counters.plus(Counters(failed_claims=1))
+                    break
+                if read_word(line + 24) == stamp:  # it was got just before
+                    publish_word(line, 0)
+            if read_word(line + 24) == stamp:
+                size = out.total
+            else:
+                _copy(out.buffers, out.sent, window.slot(self.member, slot)[:size])
+                publish_word(line + 16, out.total)
+                publish_word(line + 8, stamp)
+                self.counters = self.counters.plus(Counters(puts=1, put_bytes=size, fine_pieces=out.piece_bytes < window.slot_bytes))
             self._sent[q] += 1
-            publish_word(line + 8, self.stamp + 1 + self._sent[q])
-            out.sent, put = out.sent + size, put + 1
+            out.sent, moved = out.sent + size, moved + 1
             out.is_done = out.sent == out.total
-            self.counters = self.counters.plus(Counters(puts=1, put_bytes=size))
-        return put > 0
+        return moved > 0
 
     def _take(self, s: int, into: _Incoming) -> bool:
         """Take what has come of a sender's message; returns whether anything had."""
@@ -318,14 +399,38 @@ class Channel:
             into.is_done = into.got == into.message.size
         return taken > 0
 
-    def _wait(self, to: Sequence[int], of: Sequence[int]) -> None:
-        """Wait until a piece has come of one of some senders, or a slot at one of some receivers is free."""
+    def _get(self, s: int, into: _Incoming) -> bool:
+        """Take a sender's message from its outbox, unless it has begun to put it; returns whether it was taken."""
+        mine, sender = self.windows[self.member], self.windows[s]
+        line = mine.length(s, self._taken[s] & 1)
+        if len(self.windows) < LEAST_BALANCED or into.is_coming or read_word(sender.ready) != self.stamp + self._round:
+            return False
+        if into.message is not None or claim_word(line, 0, LOCKED):
+            self.counters = self.counters.plus(Counters(failed_claims=1))
+            into.is_coming = True
+            return False
+        total = read_word(sender.ready + 8)  # the sender does not go on while the slot is locked
+        if not 0 <= total <= sender.slot_bytes:
+            raise ClusterError(f"member {s} of the group offers a message of {total} bytes; a slot has {sender.slot_bytes}")
+        into.message = sender.outbox[:total].copy()
+        into.got, into.is_done = total, True
+        self._taken[s] += 1
+        publish_word(line + 24, self.stamp + 1 + self._taken[s])
+        publish_word(line, 0)
+        self.counters = self.counters.plus(Counters(gets=1))
+        return True
+
+    def _wait(self, to: Sequence[int], of: Sequence[int], gets: Sequence[int]) -> None:
+        """Wait until a piece has come of one of some senders, a slot at one of some receivers is free, or one can get a message."""
         mine = self.windows[self.member]
         addresses = [mine.length(s, self._taken[s] & 1) + 8 for s in of]
         values = [self.stamp + 2 + self._taken[s] for s in of]
         addresses += [self.windows[q].length(self.member, self._sent[q] & 1) for q in to]
+        values += [0] * len(to)
+        addresses += [self.windows[s].ready for s in gets]
+        values += [self.stamp + self._round] * len(gets)
         began = time.perf_counter()
-        self._await(addresses, values + [0] * len(to), None)
+        self._await(addresses, values, None)
         self.counters = self.counters.plus(Counters(waits=1, wait_seconds=time.perf_counter() - began))
 
     def _await(self, addresses: Sequence[int], values: Sequence[int], deadline: float | None) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import MemoryAddress
-from oocgraph.exchange.windows import Channel, Window, stamp_of
+from oocgraph.exchange.windows import Channel, Counters, Window, stamp_of
 
 
 def sizes(seed, number, sender, receiver, largest):
@@ -57,7 +57,8 @@ def main():
         parser.add_argument(name, type=int)
     for name, default in {"largest": 100, "seed": 0, "hops": 1, "die": -1}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--delays", type=float, default=0.0)
+    for name in ("--delays", "--common", "--slow-puts"):
+        parser.add_argument(name, type=float, default=0.0)
     parser.add_argument("--wait", type=float, default=30.0)
     asked = parser.parse_args()
     me, group, rng = asked.number, asked.group, random.Random(f"{asked.seed} {asked.number}")
@@ -65,7 +66,9 @@ def main():
     leave(asked.folder, f"address-{me}", mine.address)
     windows = [mine if q == me else Window.open(address, group) for q, address in enumerate(others(asked.folder, group))]
     leave(asked.folder, f"ready-{me}", os.getpid())
-    done, together, puts, number = 0, [], 0, 0
+    done, together, counters, number = 0, [], Counters(), 0
+    if asked.slow_puts:
+        put_slowly(asked.slow_puts, rng)
     try:
         for hop in range(asked.hops):
             channel = Channel(me, windows, stamp_of(1, hop))
@@ -76,16 +79,31 @@ def main():
                     time.sleep(rng.random() * 0.003)
                 if number == asked.die:
                     stop_within_a_put(channel)
-                out = [[message_of(asked.seed, number, me, q, asked.largest)] for q in range(group)]
-                for s, got in enumerate(channel.exchange(out)):
+                out = {q: message_of(asked.seed, number, me, q, asked.largest) for q in range(group) if q != me}
+                is_common = asked.common > random.Random(f"{asked.seed} {number}").random()
+                taken = channel.exchange([message_of(asked.seed, number, me, 0, asked.largest)]) if is_common else channel.exchange([], out)
+                for s, got in enumerate(taken):
                     if s != me:
-                        np.testing.assert_array_equal(got, message_of(asked.seed, number, s, me, asked.largest))
+                        expected = message_of(asked.seed, number, s, 0 if is_common else me, asked.largest)
+                        np.testing.assert_array_equal(got, expected)
                         done += 1
                 number += 1
-            puts += channel.counters.puts
-        leave(asked.folder, f"found-{me}", {"messages": done, "together": together, "puts": puts})
+            counters = counters.plus(channel.counters)
+        leave(asked.folder, f"found-{me}", {"messages": done, "together": together, **counters._asdict()})
     except ClusterError as error:
         leave(asked.folder, f"found-{me}", {"error": f"{type(error).__name__}: {error}", "messages": done, "ended": time.monotonic()})
+
+
+def put_slowly(share, rng):
+    """Hold up some of the puts of this process before they begin, so that others get messages meanwhile."""
+    send = Channel._send
+
+    def slow(channel, q, out):
+        if rng.random() < share:
+            time.sleep(rng.random() * 0.003)
+        return send(channel, q, out)
+
+    Channel._send = slow
 
 
 def stop_within_a_put(channel):

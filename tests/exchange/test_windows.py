@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import began_at
-from oocgraph.exchange.windows import Channel, Window, WindowClosedError, slot_bytes_of, stamp_of, window_bytes
+from oocgraph.exchange.windows import LEAST_SLOT_BYTES, Channel, Window, WindowClosedError, slot_bytes_of, stamp_of, window_bytes
 from oocgraph.kernels.windows import publish_word
 from tests import forks
 from tests.processes import PATIENCE_SECONDS
@@ -74,6 +74,38 @@ def test_long_messages_go_in_pieces(tmp_path):
         one, other = found(tmp_path / "group", 2)
     assert one["messages"] == other["messages"] == 20
     assert max(one["puts"], other["puts"]) > 20
+
+
+@pytest.mark.parametrize("group", [3, 8])
+def test_messages_that_are_got_are_taken_once(tmp_path, group):
+    """Where puts are held up, members that have nothing to do take messages themselves; some are for one receiver alone."""
+    options = "--largest", 300_000, "--common", 0.7, "--slow-puts", 0.1, "--seed", group
+    with members(tmp_path / "group", group, 300, *options):
+        all_found = found(tmp_path / "group", group)
+    for one in all_found:
+        assert "error" not in one, one
+        assert one["messages"] == 300 * (group - 1)
+    assert sum(one["gets"] for one in all_found) > 0
+    assert sum(one["puts"] + one["gets"] for one in all_found) >= 300 * group * (group - 1)
+
+
+def test_a_pair_of_much_more_bytes_goes_in_fine_pieces():
+    """After a round in which it had: one receiver gets five times as much as the others."""
+    windows = [Window.create(3) for _ in range(3)]
+    channels = [Channel(k, windows, stamp_of(1, 0)) for k in range(3)]
+    at_once(*(lambda one=one: one.start(10) for one in channels))
+    large = np.arange(700_000, dtype=np.uint32).view(np.uint8)[:1_000_000]
+    for number in range(2):
+        own = [{}, {2: large}, {}]
+        taken = at_once(*(lambda k=k, own=own: channels[k].exchange([np.full(200_000, k, np.uint8)], own[k]) for k in range(3)))
+        np.testing.assert_array_equal(taken[2][1], np.concatenate([np.full(200_000, 1, np.uint8), large]))
+        assert [one.counters.fine_pieces for one in channels] == [0, number * -(-1_200_000 // LEAST_SLOT_BYTES), 0]
+
+
+def test_a_balanced_group_has_no_fine_pieces(tmp_path):
+    """All messages of a round as large."""
+    with members(tmp_path / "group", 4, 50, "--largest", 300_000, "--common", 1.0):
+        assert [one["fine_pieces"] for one in found(tmp_path / "group", 4)] == [0] * 4
 
 
 def test_many_hops(tmp_path):
@@ -169,7 +201,7 @@ def test_an_abort_ends_waiting_within_10_ms():
 
         def wait(channel=channels[0], ended=ended):
             try:
-                channel.exchange([[], []])
+                channel.exchange([])
             finally:
                 ended.append(time.perf_counter())
 
@@ -192,12 +224,12 @@ def test_what_a_hop_has_left_is_forgotten():
     windows, (one, other) = pair()
     at_once(lambda: one.start(10), lambda: other.start(10))
     publish_word(windows[0].abort, 1)
-    assert isinstance(at_once(lambda: one.exchange([[], [np.ones(9, np.uint8)]]))[0], WindowClosedError)
+    assert isinstance(at_once(lambda: one.exchange([np.ones(9, np.uint8)]))[0], WindowClosedError)
     for window in windows:
         window.reset()
     channels = [Channel(k, windows, stamp_of(1, 1)) for k in range(2)]
     at_once(*(lambda one=one: one.start(10) for one in channels))
-    got = at_once(*(lambda one=one: one.exchange([[np.full(3, 5, np.uint8)]] * 2) for one in channels))
+    got = at_once(*(lambda one=one: one.exchange([np.full(3, 5, np.uint8)]) for one in channels))
     assert [got[0][1].tolist(), got[1][0].tolist()] == [[5, 5, 5]] * 2
 
 
@@ -224,7 +256,7 @@ def test_memory_is_what_is_said():
     before = shared()
     _, (one, other) = pair()
     at_once(lambda: one.start(10), lambda: other.start(10))
-    message = [[np.ones(4 * slot_bytes_of(2), np.uint8)]] * 2
+    message = [np.ones(4 * slot_bytes_of(2), np.uint8)]
     at_once(lambda: one.exchange(message), lambda: other.exchange(message))
     assert 4 * slot_bytes_of(2) <= shared() - before <= 2 * window_bytes(2)
 
