@@ -73,5 +73,6 @@ def open_files(*folders):
 
 
 def own_threads():
-    """Names of oocgraph's threads, sorted; those of other libraries come and go."""
-    return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("oocgraph"))
+    """Names of oocgraph's threads, sorted, but for teams, which are kept for the next computation; those of other libraries come and go."""
+    names = [thread.name for thread in threading.enumerate()]
+    return sorted(name for name in names if name.startswith("oocgraph") and not name.startswith("oocgraph-team"))
