@@ -65,6 +65,8 @@ class Settings:
     exchange
         What messages between workers go through: ``auto``: memory that they share, where all are on one host, else Dask; ``windows``:
         shared memory, or an error that says why not; ``messages``: Dask.
+    take_over
+        Share of a worker's vertices, 0 to 1, that others of its host may work on in an iteration in which they wait for it; 0: none.
     precision
         Of what PageRank gathers along edges (ranks and sums are float64): ``double``; ``single`` (float32: the changes may not come below
         1.5e-7 * damping / (1 - damping) in all); ``auto``: single while a large graph's ranks still change by more than that and 1e-6 in
@@ -97,6 +99,7 @@ class Settings:
     steps_ahead: int
     steps_per_task: int | None
     exchange: Literal["auto", "windows", "messages"]
+    take_over: float
     dashboard_address: str | None
     precision: Precision
     checkpoint_every: int
@@ -143,6 +146,7 @@ def settings() -> Settings:
         steps_ahead=_positive("steps-ahead", stored["steps_ahead"], int),
         steps_per_task=None if stored["steps_per_task"] is None else _positive("steps-per-task", stored["steps_per_task"], int),
         exchange=_one_of("exchange", stored["exchange"], ("auto", "windows", "messages")),
+        take_over=_share("take-over", stored["take_over"]),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
         precision=_one_of("precision", stored["precision"], get_args(Precision)),
         checkpoint_every=_positive("checkpoint-every", stored["checkpoint_every"], int),
@@ -235,6 +239,12 @@ def _positive(key: str, value: Any, kind: type[Any]) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, kind)) or value <= 0:
         raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a positive {'number' if kind is float else 'integer'}")
     return kind(value)
+
+
+def _share(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be a number from 0 to 1")
+    return float(value)
 
 
 def _chunk_items(value: Any) -> int:

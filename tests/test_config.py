@@ -20,6 +20,7 @@ def test_defaults_are_those_of_the_packaged_file():
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
     assert (found.device, found.device_memory_budget) == ("auto", None)
     assert (found.worker_timeout, found.steps_ahead, found.steps_per_task, found.exchange) == (30, 8, None, "auto")
+    assert found.take_over == 0.1
     assert (found.result_folder, found.dashboard_address) == (None, None)
     assert found.silent_worker_timeout == 60
 
@@ -74,6 +75,7 @@ def test_environment_overrides_a_default():
         ({"oocgraph.steps-ahead": 0}, "steps-ahead is 0"),
         ({"oocgraph.steps-per-task": 0}, "steps-per-task is 0"),
         ({"oocgraph.exchange": "shared"}, "exchange is .shared."),
+        ({"oocgraph.take-over": 1.5}, "take-over is 1.5; it must be a number from 0 to 1"),
         ({"oocgraph.result-folder": 3}, "result-folder is 3"),
         ({"oocgraph.result-folder": ""}, "result-folder is ''"),
         ({"oocgraph.dashboard-address": 8787}, "dashboard-address is 8787"),

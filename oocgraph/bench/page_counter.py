@@ -19,7 +19,7 @@ from oocgraph.engine.local import LocalRuntime
 from oocgraph.engine.resident import LOAD_BYTES
 from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import new_long_rows
+from oocgraph.kernels.rows import NO_LONG_ROWS
 from oocgraph.memory import Budget, device_bytes_read
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
@@ -99,7 +99,7 @@ class CountingRuntime(LocalRuntime):
         scratch.visited[:] = state.visited
         cpu.pull_heads(
             0, state.num_words, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
-            state.frontier, scratch.visited, scratch.undecided, scratch.marks, new_long_rows(0, 1),
+            state.frontier, scratch.visited, scratch.undecided, scratch.marks, NO_LONG_ROWS,
         )  # fmt: skip
         if not scratch.undecided.any():
             return 0

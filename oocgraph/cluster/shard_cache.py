@@ -26,8 +26,10 @@ from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, DevicePartResidency
 from oocgraph.engine.part import PartRuntime
 from oocgraph.engine.shard_plan import Loading, ShardPlan
+from oocgraph.engine.take_over import Mapped
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.kernels import warm
+from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.plan.residency import Residency, part_state_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -52,6 +54,8 @@ class HeldPart:
         Number of this load among all of the worker.
     lock
         Held by a step.
+    mapped
+        What is mapped of other partitions, to take over work of theirs; None: there is no memory for that, or nothing to map.
     """
 
     spec: GraphSpec
@@ -62,6 +66,14 @@ class HeldPart:
     load: int
     lock: threading.RLock = field(default_factory=threading.RLock)
     leases: set[str] = field(default_factory=set)
+    mapped: Mapped | None = None
+    _plans: dict[int, ShardPlan] = field(default_factory=dict)
+
+    def plan_of(self, partition: int) -> ShardPlan:
+        """Return where rows and planes of another partition begin."""
+        if partition not in self._plans:
+            self._plans[partition] = ShardPlan(self.plan.store, self.plan.vertex_partition, partition, self.plan.loading)
+        return self._plans[partition]
 
 
 class ShardCache:
@@ -111,11 +123,10 @@ class ShardCache:
             if choice.device is not None:
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
-            loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes)
-            charges = {
-                (lease, p): part_state_bytes(store.num_vertices, int(vertex_partition.num_owned[p]), store.index_dtype.itemsize)
-                for p in partitions
-            }
+            state_bytes = [part_state_bytes(store.num_vertices, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]
+            shares = spec.num_partitions > 1 and spec.settings.take_over > 0 and spec.settings.exchange != "messages"
+            loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, shares_planes=shares)
+            charges = {(lease, p): state_bytes[p] for p in partitions}
             plans = {
                 (*spec.graph, p): _plan(store, vertex_partition, p, loading, choice)
                 for p in partitions
@@ -139,7 +150,21 @@ class ShardCache:
                 self.refuse_late(lease)
             for p in partitions:
                 self._parts[*spec.graph, p].leases.add(lease)
+                if shares:
+                    self._prepare_to_map(lease, p, self._parts[*spec.graph, p], max(state_bytes))
             return [self._metrics(self._parts[*spec.graph, p], p) for p in partitions]
+
+    def _prepare_to_map(self, lease: str, partition: int, part: HeldPart, state_bytes: int) -> None:
+        """Charge what a partition maps of another one to take over work, if there is room without giving anything up.
+
+        That is the other's state, and of its planes those of a piece.
+        """
+        if part.runtime is None or part.runtime.common is None or part.mapped is not None:
+            return
+        num_bytes = state_bytes + 2 * part.residency.plane_bytes // MOST_PIECES
+        if num_bytes <= self.limit_bytes(part.spec) - self.ledger.baseline_bytes - self.ledger.reserved_bytes:
+            self._charges[lease, partition] += num_bytes
+            part.mapped = Mapped()
 
     def leave(self, name: str) -> None:
         """Refuse the tasks of a lease or a search from now on."""

@@ -19,7 +19,9 @@ from oocgraph.cluster.shard_cache import HeldPart, ShardCache, loaded
 from oocgraph.cluster.specs import SearchSpec, StateLostError
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
+from oocgraph.engine.take_over import Facts
 from oocgraph.exchange.parts import FrontierPart
+from oocgraph.exchange.windows import Channel, MemberLostError
 from oocgraph.memory import device_bytes_read
 from oocgraph.results.search import Iteration
 from oocgraph.store.search_log import LogWriter
@@ -59,6 +61,16 @@ class SearchSteps(Steps):
     ) -> Taken:  # fmt: skip
         """See `WorkerState.step`."""
         taken: Taken = plugin.worker_state.step(self.spec, self.graph, p, number, before, is_first=is_first)
+        return taken
+
+    def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:
+        """See `Steps.offer`."""
+        plugin.worker_state.offer(self.graph, p, channel)
+
+    def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
+        """See `WorkerState.take_over`."""
+        search = self.spec.search if isinstance(self.spec, SearchSpec) else self.spec[0]
+        taken: bool = plugin.worker_state.take_over(search, self.graph, p, other, channel)
         return taken
 
     def is_over(self, messages: Sequence[FrontierPart]) -> bool:
@@ -118,6 +130,38 @@ class WorkerState(ShardCache):
                 runtime.adopt(running.state)
                 running.load = held.load
             return self._take(running, runtime, partition, index, parts, began, device_began)
+
+    def offer(self, graph: tuple[str, int], partition: int, channel: Channel | None) -> None:
+        """Have the next step of a partition offer work to others, through the channel of its hop."""
+        held = self._parts.get((*graph, partition))
+        if held is not None and held.runtime is not None:
+            held.runtime.channel = channel
+
+    def take_over(self, search: str, graph: tuple[str, int], partition: int, other: int, channel: Channel) -> bool:
+        """Take over a piece of another partition's step of a search, if there is one, and this partition holds what it needs."""
+        held, running = self._parts.get((*graph, partition)), self._searches.get((search, partition))
+        if held is None or held.mapped is None or running is None:
+            return False
+        with held.lock:
+            if held.runtime is None or running.load != held.load:
+                return False
+            window = channel.windows[other]
+            board = window.board
+            offered = board.facts_of(channel.round)
+            if offered is None or not held.runtime.can_take_over(running.state, Facts.of(offered)):
+                return False
+            found = board.take(channel.round)
+            if found is None:
+                return False
+            facts, piece = Facts.of(found[0]), found[1]
+            try:
+                owner = held.mapped.of(other, window.address, facts)
+            except OSError as error:
+                raise MemberLostError(f"process {window.address.pid} is gone, or its memory cannot be mapped ({error.strerror})") from error
+            left, num_bytes = held.runtime.take_over(running.state, facts, piece, owner, held.plan_of(other))
+            owner.planes.forget_pages()
+            board.report(left, num_bytes)
+            return True
 
     def _held(self, graph: tuple[str, int], partition: int) -> HeldPart:
         held = self._parts.get((*graph, partition))

@@ -82,6 +82,13 @@ class Steps(ABC):
             What the step needs is not here: the worker was started again.
         """
 
+    def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:  # noqa: B027 - most programs offer nothing
+        """Offer work of the next step to others; None: none of them waits for it in this hop."""
+
+    def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
+        """Take over a piece of the step of another partition, for which this one waits; returns whether there was one."""
+        return False
+
     @abstractmethod
     def is_over(self, messages: Sequence[Any]) -> bool:
         """Whether a step that all partitions have taken was the last, by what they have said."""
@@ -189,12 +196,13 @@ def _take(
     is_first, is_last = hop.after is not None, _is_last(hop, number + 1, 1)
     while True:
         step_began, number = time.perf_counter(), number + 1
+        steps.offer(plugin, p, channel if together and not is_last and number != hop.last else None)
         taken = steps.take(plugin, p, number, messages, own, is_first=is_first)
         is_first = False
         reports.append({**taken.report, "seconds_alone": time.perf_counter() - step_began})
         if channel is None or not together or is_last or number == hop.last:
             return reports, taken, number, False
-        messages, own, seconds = _exchanged(channel, p, steps, taken, time.perf_counter() - began)
+        messages, own, seconds = _exchanged(plugin, channel, p, steps, taken, time.perf_counter() - began)
         reports[-1]["seconds"] = time.perf_counter() - step_began
         if steps.is_over(messages):
             return reports, taken._replace(own={}), number, True
@@ -206,9 +214,11 @@ def _is_last(hop: Hop, number: int, num_steps: int) -> bool:
     return num_steps >= hop.most_steps or (hop.every is not None and (number + 1) % hop.every == 0)
 
 
-def _exchanged(channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float) -> tuple[list[Any], dict[int, Array], float]:
+def _exchanged(
+    plugin: Any, channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float
+) -> tuple[list[Any], dict[int, Array], float]:
     """Say what was found, and return what all have, what was for this partition alone, and the most seconds that any has spent."""
-    raw = channel.exchange(encode(taken.message, seconds), taken.own)
+    raw = channel.exchange(encode(taken.message, seconds), taken.own, idle=lambda other: steps.take_over(plugin, p, other, channel))
     messages, own = [taken.message] * len(raw), dict[int, Array]()
     for s, one in enumerate(raw):
         if s != p:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,15 @@ from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.long_rows import Look, Part, look_through
 from oocgraph.engine.shard import Adjacency, Shard
 from oocgraph.engine.state import SearchState, are_marked
+from oocgraph.engine.take_over import PULL_HEADS, PULL_TAILS, PUSH, Result
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import ChunkFiles, new_long_rows, no_files
+from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
-from oocgraph.subgraph.gather import Gatherer
+from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.team import borrow, give_back
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
 
@@ -43,6 +44,9 @@ WORD_SECONDS, ROW_SECONDS, PROBE_SECONDS = 1e-9, 1e-8, 4e-9
 
 LONG_ROW, MOST_LONG_ROWS = 1 << 16, 4096
 """Entries of a row that one thread looks through before all do, 0.2 ms, and how many such rows a pull puts off."""
+
+PAGE_SECONDS = 2e-5
+"""About what a page from disk takes, with all reading threads."""
 
 SAMPLE_WORDS = 256
 """Bitmap words that a sample for the cost rule looks at."""
@@ -65,6 +69,35 @@ SPARSE_GAP_PAGES, DENSE_GAP_PAGES, DENSE_SHARE = 1, 8, 0.3
 
 DISK_BYTE_COST = 25
 """What a byte from disk costs in bytes of memory traffic: scattered pages 0.33 GB/s against about 8 GB/s."""
+
+
+Call = Callable[[Any, Array], Result]
+"""Works on a piece, with a buffer for what is read; that is empty where nothing is."""
+
+
+class Job(NamedTuple):
+    """A step's work on a range, before it is cut.
+
+    Attributes
+    ----------
+    kind
+        See `oocgraph.engine.take_over`.
+    seconds
+        About how long it takes in one thread.
+    active
+        Counts the active vertices of pieces.
+    files
+        Of the edges that are read; None: all are in memory.
+    is_dense, gap
+        How they are read.
+    """
+
+    kind: int
+    seconds: float
+    active: Callable[[Sequence[tuple[int, int]]], Array]
+    files: EdgeFiles | None = None
+    is_dense: bool = False
+    gap: int = 0
 
 
 class TinyLimits(NamedTuple):
@@ -178,15 +211,16 @@ class Engine(Closing):
         """Pull over what is resident; returns how many vertices that leaves undecided."""
         pull = self.graph.pull
 
-        def heads(w0: int, w1: int) -> tuple[int, int]:
-            result: tuple[int, int] = cpu.pull_heads(
-                w0, w1, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
-                state.frontier, state.visited, state.undecided, state.marks, self._long_rows if self.threads > 1 else _NO_LONG_ROWS,
+        def heads(piece: tuple[int, int], _: Array) -> Result:
+            _, left = cpu.pull_heads(
+                *piece, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
+                state.frontier, state.visited, state.undecided, state.marks, self._long_rows if self.threads > 1 else NO_LONG_ROWS,
             )  # fmt: skip
-            return result
+            return int(left), 0, 0
 
         seconds = WORD_SECONDS * state.num_words + PROBE_SECONDS * state.num_unvisited
-        left = sum(int(left) for _, left in self.team.run_range(heads, state.num_words, seconds))
+        job = Job(PULL_HEADS, seconds, lambda pieces: _marked(~state.visited, pieces))
+        left = sum(one[0] for one in self.spread(state, job, heads, self.cut(state.num_words, seconds)))
         left += look_through(state, pull, self._long_rows, _files_of(pull), self._look_in_memory)
         if left and state.num_kept:
             left -= int(cpu.pull_kept(state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, state.marks))
@@ -210,21 +244,24 @@ class Engine(Closing):
         gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
         files = pull.files.stream_arguments if dense else pull.files.arguments
         cuts = self._cuts[id(pull)]
-        pieces = [(int(cuts[a]), int(cuts[z])) for a, z in equal_pieces(counts[:, 0], self._gatherer.num_threads * PIECES_PER_THREAD)]
+        pieces = [(int(cuts[a]), int(cuts[z])) for a, z in equal_pieces(counts[:, 0], self.num_reads)]
 
-        def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+        def call(piece: tuple[int, int], buffer: Array) -> Result:
             if piece is pieces[0]:
                 self.on_phase("read")
-            result: tuple[int, int, int] = cpu.pull_tails(
+            result: Result = cpu.pull_tails(
                 *piece, pull.lookup, pull.num_planes, pull.resident.size, files, gap, buffer,
                 buffer.view(pull.resident.dtype), state.kept_entries, state.kept,
                 state.frontier, state.visited, state.undecided, state.marks, self._long_rows,
             )  # fmt: skip
             return result
 
-        num_bytes = sum(one[1] for one in self._gatherer.run(call, pieces, pull.files))
+        job = Job(
+            PULL_TAILS, PAGE_SECONDS * int(counts[:, 2].sum()), lambda pieces: _marked(state.undecided, pieces), pull.files, dense, gap
+        )  # fmt: skip
+        num_bytes = sum(one[1] for one in self.spread(state, job, call, pieces))
 
-        def look_on_disk(look: Look, parts: Sequence[Part]) -> list[tuple[int, int, int]]:
+        def look_on_disk(look: Look, parts: Sequence[Part]) -> list[Result]:
             nonlocal num_bytes
             assert self._gatherer is not None
             looked = self._gatherer.run(look, parts, pull.files)
@@ -243,23 +280,25 @@ class Engine(Closing):
         files = push.files.stream_arguments if dense and push.files is not None else _files_of(push)
         on_files = push.files is not None and self._gatherer is not None
         seconds = PROBE_SECONDS * state.frontier_edges
-        num_pieces = self._gatherer.num_threads * PIECES_PER_THREAD if on_files and self._gatherer else len(self.team.cut(1 << 20, seconds))
+        num_pieces = self.num_reads if on_files else len(self.cut(1 << 20, seconds))
         weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
         pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), num_pieces)
 
-        def call(piece: tuple[int, int], buffer: Array) -> tuple[int, int, int]:
+        def call(piece: tuple[int, int], buffer: Array) -> Result:
             if piece is pieces[0] and buffer.size:
                 self.on_phase("read")
-            result: tuple[int, int, int] = cpu.push_rows(
+            result: Result = cpu.push_rows(
                 *piece, push.lookup, push.heads, push.resident, 0, files, gap, buffer,
                 buffer.view(push.resident.dtype), state.frontier, state.closed, *state.owners, state.marks,
             )  # fmt: skip
             return result
 
-        if push.files is not None and self._gatherer is not None:
-            return sum(one[1] for one in self._gatherer.run(call, pieces, push.files))
-        in_memory = [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size]
-        self.team.run(lambda piece: call(piece, _NO_BUFFER), in_memory, seconds)
+        if on_files:
+            seconds += PAGE_SECONDS * int(counts[:, 2].sum())
+        job = Job(PUSH, seconds, partial(_rows_in, counts), push.files if on_files else None, bool(dense), gap)
+        if on_files:
+            return sum(one[1] for one in self.spread(state, job, call, pieces))
+        self.spread(state, job, call, [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size])
         return 0 if push.all_resident else push_windows(push, state, counts, _files_of(push))
 
     def finish(self, state: SearchState) -> None:
@@ -280,6 +319,19 @@ class Engine(Closing):
 
     # What differs between a whole graph and a partition.
 
+    def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
+        """Cut a range, work for so long, into pieces."""
+        return self.team.cut(size, seconds)
+
+    @property
+    def num_reads(self) -> int:
+        """Pieces into which work of reading threads is cut."""
+        return 0 if self._gatherer is None else self._gatherer.num_threads * PIECES_PER_THREAD
+
+    def spread(self, state: SearchState, job: Job, call: Call, pieces: Sequence[tuple[int, int]]) -> list[Result]:
+        """Return what `call` makes of pieces: in reading threads where the job has files, else in those that compute."""
+        return self._run(job, call, pieces)
+
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""
         raise NotImplementedError
@@ -294,7 +346,12 @@ class Engine(Closing):
 
     # Below: how the steps are spread over threads.
 
-    def _look_in_memory(self, look: Look, parts: Sequence[Part]) -> list[tuple[int, int, int]]:
+    def _run(self, job: Job, call: Call, pieces: Sequence[Any]) -> list[Result]:
+        if job.files is not None and self._gatherer is not None:
+            return self._gatherer.run(call, pieces, job.files)
+        return self.team.run(lambda piece: call(piece, _NO_BUFFER), pieces, job.seconds)
+
+    def _look_in_memory(self, look: Look, parts: Sequence[Part]) -> list[Result]:
         return self.team.run(lambda part: look(part, _NO_BUFFER), parts, PROBE_SECONDS * self._long_rows.limit * len(parts))
 
     def _count(self, adjacency: Adjacency, rows: Array, num_rows: int, *, first_pages_only: bool) -> Array:
@@ -353,7 +410,22 @@ class Engine(Closing):
 
 _NO_BUFFER = np.empty(0, np.uint8)
 
-_NO_LONG_ROWS = new_long_rows(0, 1)
+
+def _marked(bitmap: Array, pieces: Sequence[tuple[int, int]]) -> Array:
+    """Count the bits that are set in each of some ranges of words: (num_pieces,) int64."""
+    before = np.concatenate([[0], np.cumsum(np.bitwise_count(bitmap), dtype=np.int64)])
+    ends: Array = np.array(pieces, np.int64).reshape(-1, 2)
+    counts: Array = before[ends[:, 1]] - before[ends[:, 0]]
+    return counts
+
+
+def _rows_in(counts: Array, pieces: Sequence[tuple[int, int]]) -> Array:
+    """Count the rows, at most, that lie in each of some ranges of edges, by those of slices (see `Engine._count`): (num_pieces,) int64."""
+    before = np.concatenate([[0], np.cumsum(counts[:, 0])])
+    ends: Array = np.array(pieces, np.int64).reshape(-1, 2)
+    first = np.maximum(0, np.searchsorted(counts[:, 3], ends[:, 0], side="right") - 1)
+    rows: Array = before[np.searchsorted(counts[:, 3], ends[:, 1], side="left")] - before[first]
+    return rows
 
 
 def _ignore_phase(_name: str) -> None:

@@ -11,21 +11,37 @@ costs the edges of a tiny frontier once more per partition and saves the exchang
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from oocgraph.config import Settings
 from oocgraph.engine.buffers import BufferPool
-from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Engine, TinyLimits
+from oocgraph.engine.cpu_engine import PREFETCH_MISSES, Call, Engine, Job, TinyLimits
 from oocgraph.engine.levels import iterate
 from oocgraph.engine.shard import Adjacency, Shard
+from oocgraph.engine.shard_plan import ShardPlan
 from oocgraph.engine.state import SearchState
+from oocgraph.engine.take_over import (
+    LEAST_SECONDS,
+    PULL_HEADS,
+    PUSH,
+    CommonPart,
+    Facts,
+    Offer,
+    Result,
+    StateLayout,
+    TakenFrom,
+    num_pieces_of,
+)
 from oocgraph.errors import CorruptStoreError
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
+from oocgraph.exchange.windows import Channel
 from oocgraph.kernels import cpu
 from oocgraph.kernels import partition as bits
+from oocgraph.kernels.rows import NO_LONG_ROWS, Marks, Tails, no_files
+from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.partition.vertex_partition import VertexPartition
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
@@ -92,6 +108,8 @@ class PartState(SearchState):
         What was visited when the step began, and is in the log.
     is_new, ended
         Whether no step has been taken yet; whether no level is left to find.
+    is_common
+        Whether others may map it, and take over work.
     lost
         Whether what a device had noted of it could not be brought to the host: it has to be made again from the logs.
     """
@@ -101,6 +119,11 @@ class PartState(SearchState):
         words = max(1, -(-part.store.num_vertices // 64))
         self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
         self.set_owners(part.owned, part.rank)
+        common = None if part.common is None else part.common.lend(self)
+        self.is_common = common is not None
+        if common is not None:
+            self.visited, self.undecided, self._closed, self.parent = common.visited, common.undecided, common.closed, common.parent
+            self.level8, self.level32 = common.level8, common.level32
         self.queued = False
         self.num_own_visited = 0
         self.entered = np.zeros(self.num_words, np.uint64)
@@ -167,6 +190,17 @@ class PartRuntime(Engine):
         self.rank = np.zeros(words, np.uint32 if store.num_vertices < 2**32 else np.int64)
         bits.own_bits(*self.own_blocks[:2], self.owned)
         bits.rank_words(self.owned, self.rank)
+        self.common: CommonPart | None = None
+        if graph.planes is not None:
+            layout = StateLayout(self.num_owned, store.num_vertices, store.index_dtype, self.rank.dtype)
+            self.common = CommonPart(graph.planes, layout, self.owned, self.rank)
+        self.channel: Channel | None = None
+
+    def close(self) -> None:
+        """End the threads, close the files and give back memory that others map."""
+        super().close()
+        if self.common is not None:
+            self.common.close()
 
     @property
     def buffers(self) -> BufferPool:
@@ -359,6 +393,100 @@ class PartRuntime(Engine):
         return going
 
     # What `oocgraph.engine.levels.iterate` asks of a runtime, where it differs from a whole graph's.
+
+    @property
+    def most_taken(self) -> int:
+        """Active vertices of an iteration that others may take over: 0 where nothing can be offered to them."""
+        return 0 if self.common is None or self.channel is None else int(self.knobs.take_over * self.num_owned)
+
+    def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
+        """Cut a range into pieces: more of them where others may take some."""
+        if not self.most_taken or seconds < LEAST_SECONDS or size < 2:
+            return super().cut(size, seconds)
+        num_pieces = min(size, num_pieces_of(seconds))
+        return [(size * i // num_pieces, size * (i + 1) // num_pieces) for i in range(num_pieces)]
+
+    @property
+    def num_reads(self) -> int:
+        """Pieces into which work of reading threads is cut."""
+        return min(super().num_reads, MOST_PIECES) if self.most_taken else super().num_reads
+
+    def spread(self, state: SearchState, job: Job, call: Call, pieces: Sequence[tuple[int, int]]) -> list[Result]:
+        """Return what `call` makes of pieces, some of which others may take."""
+        assert isinstance(state, PartState)
+        if not self.most_taken or not state.is_common or job.seconds < LEAST_SECONDS or not 1 < len(pieces) <= MOST_PIECES:
+            return super().spread(state, job, call, pieces)
+        assert self.common is not None
+        assert self.channel is not None
+        assert self.common.state is not None
+        planes, own = self.common.planes.address, self.common.state
+        facts = Facts(
+            kind=job.kind, level=state.level + 1, wide=state.wide, num_planes=self.graph.pull.num_planes,
+            num_pulled=self.graph.pull.resident.size, num_pushed=self.graph.push.resident.size, is_dense=job.is_dense, gap=job.gap,
+            planes_fd=planes.fd, planes_token=planes.token, planes_bytes=planes.num_bytes,
+            state_fd=own.fd, state_token=own.token, state_bytes=own.num_bytes,
+        )  # fmt: skip
+
+        def run(claim: Callable[[Array], Result]) -> list[Result]:
+            return self._run(job, lambda _, buffer: claim(buffer), range(len(pieces)))
+
+        return Offer(self.common, self.channel, self.most_taken).run(facts, pieces, job.active(pieces), run, call)
+
+    def take_over(self, state: PartState, facts: Facts, piece: tuple[int, int], owner: TakenFrom, plan: ShardPlan) -> tuple[int, int]:
+        """Work on a piece of another partition's step, in its memory.
+
+        Parameters
+        ----------
+        state
+            Of this partition, with the same frontier.
+        facts, owner
+            Of the job; what is mapped of its owner.
+        plan
+            Of the owner's partition.
+
+        Returns
+        -------
+        (left, num_bytes): vertices left undecided by a pull over what is in memory; bytes read.
+        """
+        push, pull = self.graph.push, self.graph.pull
+        there = StateLayout(plan.num_owned, self.store.num_vertices, self.store.index_dtype, self.rank.dtype).arrays(owner.state)
+        marks = Marks(there.parent, there.level8, there.level32, bool(facts.wide), facts.level)
+        rows = pull if facts.kind != PUSH else push
+        resident = rows.resident[: facts.num_pushed if facts.kind == PUSH else facts.num_pulled]
+        files = no_files(rows.page_shift) if rows.files is None else rows.files.stream_arguments if facts.is_dense else rows.files.arguments
+        none = Tails(np.empty(0, np.int64), np.empty((0, 2), np.int64), resident[:0])
+
+        def call(piece: tuple[int, int], buffer: Array) -> Result:
+            indices = buffer.view(resident.dtype)
+            if facts.kind == PUSH:
+                pushed: Result = cpu.push_rows(
+                    *piece, push.lookup, push.heads, resident, 0, files, facts.gap, buffer, indices,
+                    state.frontier, there.closed, there.owned, there.rank, marks,
+                )  # fmt: skip
+                return pushed
+            if facts.kind == PULL_HEADS:
+                heads = plan.heads_in(owner.planes, facts.num_planes)
+                _, left = cpu.pull_heads(
+                    *piece, plan.num_owned, plan.lookup, heads, resident, 0, state.frontier, there.visited, there.undecided, marks,
+                    NO_LONG_ROWS,
+                )  # fmt: skip
+                return left, 0, 0
+            result: Result = cpu.pull_tails(
+                *piece, plan.lookup, facts.num_planes, resident.size, files, facts.gap, buffer, indices, none,
+                np.zeros(2, np.int64), state.frontier, there.visited, there.undecided, marks, NO_LONG_ROWS,
+            )  # fmt: skip
+            return result
+
+        job = Job(facts.kind, 0.0, lambda _: np.zeros(1, np.int64), None if facts.kind == PULL_HEADS else rows.files)
+        ((left, num_bytes, _),) = self._run(job, call, [piece])
+        return int(left) if facts.kind == PULL_HEADS else 0, int(num_bytes)
+
+    def can_take_over(self, state: PartState, facts: Facts) -> bool:
+        """Whether what this worker holds fits the job: the same first edges and, for the others, their files."""
+        push, pull = self.graph.push, self.graph.pull
+        size, rows = (facts.num_pushed, push) if facts.kind == PUSH else (facts.num_pulled, pull)
+        on_disk = size < rows.num_edges and rows.files is None and facts.kind != PULL_HEADS
+        return not state.queued and rows.resident.size >= size and not on_disk
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

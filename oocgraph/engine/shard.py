@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels.rows import Planes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.subgraph.gather import EdgeFiles
@@ -93,12 +94,15 @@ class Shard(Generic[A]):
         What is where.
     load_seconds : float
         Time to read it.
+    planes : SharedMemory, optional
+        Where the planes are, if others may map them.
     """
 
     push: A
     pull: A
     residency: Any
     load_seconds: float
+    planes: SharedMemory | None = None
 
     @property
     def adjacencies(self) -> list[A]:

@@ -13,7 +13,9 @@ import numpy as np
 
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
+from oocgraph.engine.take_over import new_planes, planes_in
 from oocgraph.errors import OocGraphError
+from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels import partition as kernels
 from oocgraph.kernels.rows import Planes, RowLookup, explicit_rows, no_planes
 from oocgraph.memory import Budget, page_cache_bytes
@@ -28,12 +30,13 @@ from oocgraph.types import Array
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """How to load: threads, and what of it."""
+    """How to load: threads, what of it, and whether planes go to memory that other processes may map."""
 
     threads: int
     io_threads: int
     buffer_bytes: int
     max_planes: int | None
+    shares_planes: bool = False
 
 
 class ShardPlan:
@@ -133,20 +136,19 @@ class ShardPlan:
         began = time.perf_counter()
         loading = self.loading
         adjacencies: list[Adjacency] = []
+        planes: SharedMemory | None = None
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
-                own = (
-                    adjacencies[-1]
-                    if self.vertex_partition is None
-                    else self._own_rows(self.vertex_partition, adjacencies[-1], residency, pool)
-                )
+                own = adjacencies[-1]
+                if self.vertex_partition is not None:
+                    own, planes = self._own_rows(self.vertex_partition, own, residency, pool)
         except BaseException:
             close_files(adjacencies)
             raise
-        return Shard(adjacencies[0], own, residency, time.perf_counter() - began)
+        return Shard(adjacencies[0], own, residency, time.perf_counter() - began, planes)
 
     def _whole_rows(
         self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor
@@ -180,12 +182,17 @@ class ShardPlan:
         """Read the first edges of a group."""
         return whole.read_parallel(array, 0, num_edges, pool)
 
-    def _own_rows(self, vertex_partition: VertexPartition, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor) -> Adjacency:
+    def _own_rows(
+        self, vertex_partition: VertexPartition, rows: Adjacency, residency: Residency, pool: ThreadPoolExecutor
+    ) -> tuple[Adjacency, SharedMemory | None]:
         """Take the rows of the vertices owned, at local positions, with planes; edges and files are those of `rows`."""
         store, p, k = self.store, self.partition, residency.num_planes
         lengths, offsets = self._plane_bounds(k)
         share = float(vertex_partition.num_edges[p]) / max(1, int(vertex_partition.num_edges.sum()))
-        planes = np.empty(int(offsets[-1]), store.index_dtype)
+        shares = self.loading.shares_planes and self.lookup is not None
+        planes, memory = (
+            new_planes(int(offsets[-1]), store.index_dtype) if shares else (np.empty(int(offsets[-1]), store.index_dtype), None)
+        )
         if self.lookup is not None:
             lookup = self.lookup
             if k:
@@ -198,7 +205,13 @@ class ShardPlan:
             lookup = explicit_rows(np.ascontiguousarray(own))
             if first.size > 1:
                 raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
-        return Adjacency(rows.stored, lookup, Planes(planes, offsets, lengths), rows.resident, rows.files, self.num_owned, share)
+        heads = Planes(planes, offsets, lengths)
+        return Adjacency(rows.stored, lookup, heads, rows.resident, rows.files, self.num_owned, share), memory
+
+    def heads_in(self, memory: SharedMemory, num_planes: int) -> Planes:
+        """Return the first planes of the vertices owned, which are in memory of another process."""
+        lengths, offsets = self._plane_bounds(num_planes)
+        return Planes(planes_in(memory, int(offsets[-1]), self.store.index_dtype), offsets, lengths)
 
     def _take_planes(
         self, vertex_partition: VertexPartition, planes: Array, offsets: Array, num_planes: int, pool: ThreadPoolExecutor

@@ -15,13 +15,11 @@ import numpy as np
 from oocgraph.engine.shard import Adjacency
 from oocgraph.engine.state import SearchState
 from oocgraph.kernels import cpu
-from oocgraph.kernels.rows import ChunkFiles, new_long_rows, no_planes
+from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, no_planes
 from oocgraph.types import Array
 
 WINDOW_BYTES = 1 << 20
 """Edges read at once; two windows are held."""
-
-_NO_LONG_ROWS = new_long_rows(0, 1)
 
 
 def pull_windows(pull: Adjacency, state: SearchState, counts: Array) -> int:
@@ -35,7 +33,7 @@ def pull_windows(pull: Adjacency, state: SearchState, counts: Array) -> int:
         last = _vertex_of_edge(pull, start + window.size - 1) >> 6
         cpu.pull_heads(
             first, last + 1, state.num_vertices, pull.lookup, heads, window, start, state.frontier, closed, state.undecided, state.marks,
-            _NO_LONG_ROWS,
+            NO_LONG_ROWS,
         )  # fmt: skip
         num_bytes += window.nbytes
     state.visited |= closed & asked

@@ -63,7 +63,8 @@ class SharedMemory:
 
     def __init__(self, fd: int, address: MemoryAddress) -> None:
         self.address, self._fd = address, -1
-        self.data: Array = np.frombuffer(mmap.mmap(fd, address.num_bytes), np.uint8)
+        self._map = mmap.mmap(fd, address.num_bytes)
+        self.data: Array = np.frombuffer(self._map, np.uint8)
 
     @classmethod
     def create(cls, num_bytes: int) -> SharedMemory:
@@ -105,6 +106,10 @@ class SharedMemory:
         finally:
             os.close(fd)
         raise ClusterError(f"process {address.pid} has another file in the place of its memory")
+
+    def forget_pages(self) -> None:
+        """Take the pages that this process has touched out of its memory; what they hold stays, and comes back when it is touched."""
+        self._map.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:
         """Give back the file, of who has made it; memory that is still used stays until it is not."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 import mmap
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,7 +37,9 @@ import numpy as np
 
 from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, began_at
+from oocgraph.exchange.shared_work import Board, load_board_kernels
 from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.shared_work import WORDS
 from oocgraph.kernels.windows import ABORTED, LATE, await_word, claim_word, publish_word, read_word
 from oocgraph.types import Array
 
@@ -60,6 +62,9 @@ LEAST_BALANCED = 3
 
 LOCKED = -1
 """Length of a slot whose receiver gets the piece itself."""
+
+IDLE_SECONDS = 0.001
+"""Time after which a member that waits, and could take over work, looks for some again."""
 
 LOOK_SECONDS = 0.1
 """Time after which a member that waits looks whether the others are alive."""
@@ -91,8 +96,12 @@ def window_bytes(num_members: int) -> int:
 
 
 def _header_bytes(num_members: int) -> int:
-    lines = 4 + 3 * num_members
-    return -(-lines * LINE * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+    words = _board_word(num_members) + WORDS
+    return -(-words * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _board_word(num_members: int) -> int:
+    return (4 + 3 * num_members) * LINE
 
 
 class Window:
@@ -102,6 +111,8 @@ class Window:
     ----------
     busy : Lock
         Held by the hop of its owner that uses it.
+    board : Board
+        Work of its owner that others may take over.
     """
 
     def __init__(self, memory: SharedMemory, num_members: int) -> None:
@@ -109,6 +120,8 @@ class Window:
         self.slot_bytes = slot_bytes_of(num_members)
         self._first = int(memory.data.ctypes.data)
         self._words: Array = memory.data[: _header_bytes(num_members)].view(np.int64)
+        board = _board_word(num_members)
+        self.board = Board(self._words[board : board + WORDS])
 
     @property
     def address(self) -> MemoryAddress:
@@ -178,6 +191,7 @@ def load_window_kernels() -> None:
     """Bring compiled code into memory, before that is counted."""
     words = np.zeros(1, np.int64)
     load_kernels([(await_word, (words, words, 0, 0)), (claim_word, (0, 0, 0)), (publish_word, (0, 0)), (read_word, (0,))])
+    load_board_kernels()
 
 
 @dataclass(slots=True)
@@ -216,6 +230,10 @@ class Counters(NamedTuple):
         Times that a slot was not free, or its sender was quicker than a get.
     waits, wait_seconds
         Times that a member waited for others, and how long.
+    taken, taken_pieces
+        Active vertices of members that others have worked on, and the pieces that these were in.
+    helped_seconds
+        That members worked on these while they had nothing else to do.
     """
 
     puts: int = 0
@@ -225,6 +243,9 @@ class Counters(NamedTuple):
     failed_claims: int = 0
     waits: int = 0
     wait_seconds: float = 0.0
+    taken: int = 0
+    taken_pieces: int = 0
+    helped_seconds: float = 0.0
 
     def plus(self, other: Counters) -> Counters:
         """Return the sums."""
@@ -286,7 +307,14 @@ class Channel:
             claim_word(place, found, value)
         return int(found)
 
-    def exchange(self, common: Sequence[Array], own: Mapping[int, Array] = _NOTHING) -> list[Array]:
+    @property
+    def round(self) -> int:
+        """A number of the exchange that is going on; before it, of the one before."""
+        return self.stamp + self._round
+
+    def exchange(
+        self, common: Sequence[Array], own: Mapping[int, Array] = _NOTHING, *, idle: Callable[[int], bool] | None = None
+    ) -> list[Array]:  # fmt: skip
         """Put a message for each other member, and take one of each.
 
         Parameters
@@ -295,6 +323,9 @@ class Channel:
             Buffers that all others receive, (n,) uint8 each.
         own
             What follows these for some of the receivers, (n,) uint8.
+        idle
+            Called, when all is sent, with the number of a member whose message has not come: takes over a piece of its work, and returns
+            whether there was one.
 
         Returns
         -------
@@ -319,8 +350,9 @@ class Channel:
                 to, of = [q for q, out in outgoing.items() if not out.is_done], [s for s, one in incoming.items() if not one.is_done]
                 if not to and not of:
                     break
-                if to or not any([self._get(s, incoming[s]) for s in of]):
-                    self._wait(to, of, [s for s in of if not to and not incoming[s].is_coming])
+                if to or not (any([self._get(s, incoming[s]) for s in of]) or self._helps(of, idle)):
+                    gets = [s for s in of if not to and not incoming[s].is_coming]
+                    self._wait(to, of, gets, seconds=None if to or idle is None else IDLE_SECONDS)
         none = np.empty(0, np.uint8)
         return [none if s == self.member else _message(incoming[s]) for s in range(len(self.windows))]
 
@@ -344,6 +376,29 @@ class Channel:
             _copy(common, 0, mine.outbox[:total])
             publish_word(mine.ready + 8, total)
             publish_word(mine.ready, self.stamp + self._round)
+
+    def _helps(self, of: Sequence[int], idle: Callable[[int], bool] | None) -> bool:
+        """Take over a piece of the work of one that has not sent; returns whether there was one."""
+        if idle is None:
+            return False
+        for s in of:
+            began = time.perf_counter()
+            if idle(s):
+                self.counters = self.counters.plus(Counters(helped_seconds=time.perf_counter() - began))
+                return True
+        return False
+
+    def await_others(self, num_pieces: int) -> None:
+        """Wait until others have done so many pieces of the job at this member's board.
+
+        Raises
+        ------
+        WindowClosedError
+            The group has been told to end.
+        MemberLostError
+            A member is gone.
+        """
+        self._await([self.windows[self.member].board.done], [num_pieces], None)
 
     def abort(self) -> None:
         """End the waiting of all other members."""
@@ -420,8 +475,11 @@ class Channel:
         self.counters = self.counters.plus(Counters(gets=1))
         return True
 
-    def _wait(self, to: Sequence[int], of: Sequence[int], gets: Sequence[int]) -> None:
-        """Wait until a piece has come of one of some senders, a slot at one of some receivers is free, or one can get a message."""
+    def _wait(self, to: Sequence[int], of: Sequence[int], gets: Sequence[int], *, seconds: float | None) -> None:
+        """Wait until a piece has come of one of some senders, a slot at one of some receivers is free, or one can get a message.
+
+        After `seconds`, if they are given, it returns in any case.
+        """
         mine = self.windows[self.member]
         addresses = [mine.length(s, self._taken[s] & 1) + 8 for s in of]
         values = [self.stamp + 2 + self._taken[s] for s in of]
@@ -430,7 +488,7 @@ class Channel:
         addresses += [self.windows[s].ready for s in gets]
         values += [self.stamp + self._round] * len(gets)
         began = time.perf_counter()
-        self._await(addresses, values, None)
+        self._await(addresses, values, None if seconds is None else time.monotonic() + seconds)
         self.counters = self.counters.plus(Counters(waits=1, wait_seconds=time.perf_counter() - began))
 
     def _await(self, addresses: Sequence[int], values: Sequence[int], deadline: float | None) -> int:

@@ -146,6 +146,9 @@ def new_long_rows(num_rows: int, limit: int) -> LongRows:
     return LongRows(np.zeros(1, np.int64), np.empty((num_rows, 4), np.int64), np.empty(num_rows, np.int64), limit)
 
 
+NO_LONG_ROWS = new_long_rows(0, 1)
+"""Where none is put off."""
+
 NO_HIT = 2**62
 """Of a long row."""
 

@@ -163,7 +163,7 @@ def test_nothing_is_left(kron, client):
     names = set(os.listdir("/dev/shm"))
     with ClusterRuntime.open(store, client=client) as runtime:
         oocgraph.bfs(store, SOURCE, runtime=runtime)
-        assert set(client.run(mapped).values()) == {2}
+        assert min(client.run(mapped).values()) >= 2
         assert set(os.listdir("/dev/shm")) == names
     client.run(lambda: __import__("gc").collect())
     assert set(client.run(mapped).values()) == {0}

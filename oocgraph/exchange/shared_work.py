@@ -1,0 +1,115 @@
+"""Work of one member of a group that others may take over: its owner claims pieces from the front, others from the back.
+
+In: pieces, one after the other, and how many at the back others may have. Out: each piece once, to whoever claims it. The words are in the
+owner's window (`oocgraph.exchange.windows`). ``claim`` holds a number of the job, and the first and last piece that nobody has: one
+compare-and-swap takes a piece from either end, and fails once the job is another. What a piece is, the owner says in ``facts`` and
+``bounds``; whoever has claimed a piece may read them, for the owner waits until all that others have claimed is done.
+
+Pu Pang et al., "SHMEMGraph", CLUSTER 2018: active vertices are got from a member that has not sent yet, at most a tenth of its vertices.
+Differs in: who takes over works in the owner's own memory, which all map, so that nothing has to be sent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.shared_work import (
+    BOUNDS,
+    BYTES,
+    DONE,
+    FACTS,
+    LEAST,
+    LEFT,
+    ROUND,
+    WORDS,
+    back_of,
+    claim_piece,
+    job_of,
+    post_pieces,
+    report_piece,
+)
+from oocgraph.types import Array
+
+
+class Board:
+    """A job of the owner of a window; the words are (`WORDS`,) int64 of shared memory."""
+
+    def __init__(self, words: Array) -> None:
+        self._words = words
+
+    @property
+    def done(self) -> int:
+        """Address of the number of pieces that others have done."""
+        return int(self._words.ctypes.data) + DONE * 8
+
+    # The owner's part.
+
+    def post(self, round_number: int, facts: Array, bounds: Array, least: int) -> int:
+        """Offer pieces, of which others may have those from `least` on; returns the number of the job.
+
+        Parameters
+        ----------
+        round_number
+            By which others know that what they hold fits the job.
+        facts : (n,) int64
+            At most `MOST_FACTS`.
+        bounds : (num_pieces, 2) int64
+            First and stop of each; at most `MOST_PIECES`.
+        """
+        words, job = self._words, (int(job_of(self._words)) + 1) & ((1 << 22) - 1)
+        post_pieces(words, job, 0)  # nobody claims while it is written
+        words[LEAST], words[ROUND] = least, round_number
+        words[DONE : BYTES + 1] = 0
+        words[FACTS : FACTS + facts.size] = facts
+        words[BOUNDS : BOUNDS + bounds.size] = bounds.ravel()
+        post_pieces(words, job, len(bounds))
+        return job
+
+    def claim(self, job: int) -> int:
+        """Claim the next piece; -1: there is none."""
+        return int(claim_piece(self._words, job, True))
+
+    def num_claimed(self, num_pieces: int) -> int:
+        """Pieces that others have, once none is left: the next to be claimed from the back is behind all of the owner's."""
+        return num_pieces - int(back_of(self._words))
+
+    @property
+    def results(self) -> tuple[int, int]:
+        """Vertices left undecided, and bytes read, of all pieces that others have done."""
+        return int(self._words[LEFT]), int(self._words[BYTES])
+
+    # The others' part.
+
+    def facts_of(self, round_number: int) -> list[int] | None:
+        """Return the facts of the job of a round; None: there is none. They hold only if a piece can be claimed then."""
+        return None if not job_of(self._words) or self._words[ROUND] != round_number else self._words[FACTS:BOUNDS].tolist()
+
+    def take(self, round_number: int) -> tuple[list[int], tuple[int, int]] | None:
+        """Claim a piece from the back of the job of a round, if there is one; returns the job's facts and the piece's bounds."""
+        words, job = self._words, int(job_of(self._words))
+        if words[ROUND] != round_number:
+            return None
+        piece = int(claim_piece(words, job, False))
+        if piece < 0:
+            return None
+        first, stop = words[BOUNDS + 2 * piece : BOUNDS + 2 * piece + 2].tolist()
+        return words[FACTS:BOUNDS].tolist(), (first, stop)
+
+    def report(self, left: int, num_bytes: int) -> None:
+        """Say that a piece is done, behind all that was written for it."""
+        report_piece(self._words, left, num_bytes)
+
+
+def load_board_kernels() -> None:
+    """Bring compiled code into memory, before that is counted."""
+    words = np.zeros(WORDS, np.int64)
+    load_kernels(
+        [
+            (claim_piece, (words, 0, True)),
+            (job_of, (words,)),
+            (back_of, (words,)),
+            (post_pieces, (words, 0, 0)),
+            (report_piece, (words, 0, 0)),
+        ]
+    )
