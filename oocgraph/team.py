@@ -64,6 +64,30 @@ class Counts(NamedTuple):
     missed: Any
 
 
+class Member(NamedTuple):
+    """A thread of a team, as compiled loops take it (`oocgraph.kernels.deques.next_piece`, `oocgraph.kernels.fork_join.next_event`).
+
+    Attributes
+    ----------
+    words
+        The deques of all.
+    number : int
+        Which one it is.
+    groups : (num_threads,) int64
+        Group of cores of each.
+    steals : bool
+        Whether it takes from others.
+    counts : (8,) int64
+        What it has done.
+    """
+
+    words: Any
+    number: int
+    groups: Any
+    steals: bool
+    counts: Any
+
+
 class Team(Closing):
     """Threads, the one that calls among them. Calls from several threads take turns.
 
@@ -85,12 +109,12 @@ class Team(Closing):
     def __init__(self, threads: int, groups: Sequence[int] | None = None) -> None:
         self.threads, self.asked, self.is_sound = max(1, threads), "auto", True
         self._groups = np.array(groups or [0] * self.threads, np.int64)
-        self._words, self._steals = deques.new_deques(self.threads), np.zeros((self.threads, 4), np.int64)
-        self._busy, self._idle, self._pieces = np.zeros(self.threads), np.zeros(self.threads), np.zeros(self.threads, np.int64)
+        self._words, self._done = deques.new_deques(self.threads), deques.new_counts(self.threads)
+        self._busy, self._idle = np.zeros(self.threads), np.zeros(self.threads)
         self._running, self._members = threading.Lock(), threading.local()
         self._helpers: ThreadPoolExecutor | None = None
         if self.threads > 1:
-            load_kernels([(deques.next_piece, (self._words, 0, self._groups, True, self._steals[0])), (deques.put, (self._words, 0, 0))])
+            load_kernels([(deques.next_piece, (self._words, 0, self._groups, True, self._done[0])), (deques.put, (self._words, 0, 0))])
             self._helpers = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="oocgraph-team")
 
     def close(self) -> None:
@@ -101,7 +125,8 @@ class Team(Closing):
     @property
     def counts(self) -> Counts:
         """What it has done."""
-        return Counts(self._busy.copy(), self._idle.copy(), self._pieces.copy(), *self._steals[:, :3].T.copy())
+        order = [deques.DONE, deques.STOLEN, deques.STOLEN_FAR, deques.MISSED]
+        return Counts(self._busy.copy(), self._idle.copy(), *self._done[:, order].T.copy())
 
     def distribution(self, num_pieces: int, seconds: float | None = None) -> Distribution:
         """Choose how so many pieces are distributed, which take so long together; None: that is not known."""
@@ -143,21 +168,90 @@ class Team(Closing):
         with self._running:
             return self._run(call, pieces, steals=kind == "dynamic")
 
-    def _run(self, call: Callable[[Any], _T], pieces: Sequence[Any], *, steals: bool) -> list[_T]:
-        assert self._helpers is not None
-        results: list[Any] = [None] * len(pieces)
-        ended = np.zeros(self.threads)
-        deques.fill(self._words, [len(pieces) * t // self.threads for t in range(self.threads + 1)])
+    def run_pieces(self, call: Callable[[Member], _T], num_pieces: int, seconds: float | None = None) -> list[_T]:
+        """Have each thread make one compiled call, which takes pieces ``0 .. num_pieces - 1``; return what the calls return.
 
-        def work(t: int) -> None:
+        Little work is done by one call, in the thread that asks.
+
+        Parameters
+        ----------
+        call
+            Takes pieces with `oocgraph.kernels.deques.next_piece` until there are none.
+        seconds
+            As for `run`.
+        """
+        kind = self.distribution(num_pieces, seconds).kind
+        if kind == "alone" or getattr(self._members, "works", False):
+            return [call(self._alone(num_pieces))]
+        with self._running:
+            return self._run_compiled(call, num_pieces, steals=kind == "dynamic")
+
+    def fork_join(self, call: Callable[[Member], _T], seconds: float | None = None) -> list[_T]:
+        """Have each thread make one compiled call, which takes part in a fork-join; return what the calls return.
+
+        Little work is done by one call, in the thread that asks.
+
+        Parameters
+        ----------
+        call
+            Handles the events of `oocgraph.kernels.fork_join.next_event` until the computation has ended. Member 0 has the first frame.
+        seconds
+            As for `run`.
+        """
+        is_little = seconds is not None and seconds < LITTLE
+        if self.threads == 1 or is_little or getattr(self._members, "works", False):
+            return [call(self._alone(0))]
+        with self._running:
+            return self._run_compiled(call, 0, steals=True)
+
+    @staticmethod
+    def _alone(num_pieces: int) -> Member:
+        """Return the only member of a team, to whom all pieces belong."""
+        words = deques.new_deques(1)
+        deques.fill(words, [0, num_pieces])
+        return Member(words, 0, np.zeros(1, np.int64), steals=False, counts=deques.new_counts(1)[0])
+
+    def _run_compiled(self, call: Callable[[Member], _T], num_pieces: int, *, steals: bool) -> list[_T]:
+        results: list[Any] = [None] * self.threads
+        self._fill(num_pieces)
+
+        def work(t: int) -> float:
+            began, slept = time.perf_counter(), int(self._done[t, deques.SLEPT])
+            results[t] = call(Member(self._words, t, self._groups, steals, self._done[t]))
+            return time.perf_counter() - began - 1e-6 * (int(self._done[t, deques.SLEPT]) - slept)
+
+        self._together(work)
+        return results
+
+    def _run(self, call: Callable[[Any], _T], pieces: Sequence[Any], *, steals: bool) -> list[_T]:
+        results: list[Any] = [None] * len(pieces)
+        self._fill(len(pieces))
+
+        def work(t: int) -> float:
+            busy = 0.0
+            while (i := int(deques.next_piece(self._words, t, self._groups, steals, self._done[t]))) >= 0:
+                at = time.perf_counter()
+                results[i] = call(pieces[i])
+                busy += time.perf_counter() - at
+            return busy
+
+        self._together(work)
+        return results
+
+    def _fill(self, num_pieces: int) -> None:
+        """Give each thread a share of the pieces."""
+        deques.fill(self._words, [num_pieces * t // self.threads for t in range(self.threads + 1)])
+
+    def _together(self, work: Callable[[int], float]) -> None:
+        """Call `work` in each thread; it returns the seconds for which that was busy."""
+        assert self._helpers is not None
+        ended = np.zeros(self.threads)
+
+        def member(t: int) -> None:
             self._members.works = True
             began, busy = time.perf_counter(), 0.0
             try:
-                while (i := int(deques.next_piece(self._words, t, self._groups, steals, self._steals[t]))) >= 0:
-                    at = time.perf_counter()
-                    results[i] = call(pieces[i])
-                    busy += time.perf_counter() - at
-                    self._pieces[t] += 1
+                busy = work(t)
             except BaseException:
                 deques.end(self._words)
                 raise
@@ -167,10 +261,10 @@ class Team(Closing):
                 self._busy[t] += busy
                 self._idle[t] += ended[t] - began - busy
 
-        others: list[Future[None]] = [self._helpers.submit(work, t) for t in range(1, self.threads)]
+        others: list[Future[None]] = [self._helpers.submit(member, t) for t in range(1, self.threads)]
         self.is_sound = False
         try:
-            work(0)
+            member(0)
             wait(others)
         finally:
             deques.end(self._words)
@@ -179,7 +273,6 @@ class Team(Closing):
         for future in others:
             future.result()
         self._idle += ended.max() - ended
-        return results
 
 
 _idle_teams: dict[int, list[Team]] = {}

@@ -41,7 +41,7 @@ def test_every_piece_once(team, num_pieces):
 def test_pieces_are_taken_once_by_compiled_threads(threads):
     """Of 20,000 runs of pieces that take no time, in which threads steal all the time, none loses or doubles a piece."""
     words, groups = deques.new_deques(threads), np.arange(threads) // 2
-    counts, seen = np.zeros((threads, 4), np.int64), np.zeros(4096, np.int64)
+    counts, seen = deques.new_counts(threads), np.zeros(4096, np.int64)
     size = 64
     barrier = threading.Barrier(threads + 1)
     rounds = 1000
@@ -72,19 +72,19 @@ def test_pieces_are_taken_once_by_compiled_threads(threads):
 
 def test_the_oldest_range_is_the_largest():
     """A thief takes half of what its victim had begun with; the victim goes on with the first pieces."""
-    words, groups, counts = deques.new_deques(2), np.zeros(2, np.int64), np.zeros((2, 4), np.int64)
+    words, groups, counts = deques.new_deques(2), np.zeros(2, np.int64), deques.new_counts(2)
     deques.fill(words, [0, 64, 64])
     assert deques.next_piece(words, 0, groups, True, counts[0]) == 0
     assert deques.next_piece(words, 1, groups, True, counts[1]) == 32
     assert deques.next_piece(words, 0, groups, True, counts[0]) == 1
     assert counts[1, deques.STOLEN] == 1
-    assert not counts[0].any()
+    assert not counts[0, : deques.DONE].any()
     assert deques.steal(words, 0) == 16 << 32 | 32
 
 
 def test_own_group_first():
     """The first two attempts are at threads of the own group of cores; then at any."""
-    words, groups, counts = deques.new_deques(4), np.array([0, 0, 1, 1]), np.zeros((4, 4), np.int64)
+    words, groups, counts = deques.new_deques(4), np.array([0, 0, 1, 1]), deques.new_counts(4)
     deques.fill(words, [0, 64, 64, 128, 128])
     for t in (1, 3):
         deques.next_piece(words, t, groups, True, counts[t])

@@ -19,6 +19,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_strings
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
+from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
 from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for, written_bytes
@@ -196,10 +197,12 @@ def build_with_report(
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
         compile_kernels()
+        load_sorts()
         load_strings()
         load_codecs(options.codec)
         budget = Budget(limit)
-        num_workers = workers_for(options.threads or configured.threads, budget.available_bytes)
+        threads = options.threads or configured.threads
+        num_workers = workers_for(threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")
         with (
             StoreWriter(store, codec=options.codec, overwrite=options.overwrite) as writer,
@@ -216,6 +219,7 @@ def build_with_report(
                 budget=budget,
                 sizes=sizes,
                 progress=shown,
+                threads=threads,
             )
             metrics = build_steps(edges, job)
     report = BuildReport(

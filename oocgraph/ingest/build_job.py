@@ -15,13 +15,14 @@ from typing import Any, TypeVar, get_args
 
 from oocgraph.config import check_threads
 from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.external_sort.sorting import sort_keys
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.ingest.payload import Payload
 from oocgraph.ingest.sources.source import Request
 from oocgraph.memory import Budget, enough_memory, format_bytes
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import AskedOrder, Codec, Duplicates, Progress
+from oocgraph.types import Array, AskedOrder, Codec, Duplicates, Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,8 +40,8 @@ MIN_BLOCK_ROWS = 1 << 13
 ROW_BYTES = 64
 """Bytes that a block takes for each edge beside its columns: ids as read and as int64, keys, keys distributed to bins."""
 
-RECORD_BYTES = 48
-"""Bytes that sorting takes for each record: the key, and two results on their way to the file."""
+RECORD_BYTES = 56
+"""Bytes that sorting takes for each record: the key, room to sort it, and two results on their way to the file."""
 
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
@@ -204,6 +205,8 @@ class Job:
         What they mean for this source.
     writer, temporary, workers, budget, sizes, progress
         What the steps work with.
+    threads
+        Threads that compute: workers are more where there is memory for them.
     phases
         Seconds of each step, in order.
     """
@@ -217,12 +220,17 @@ class Job:
     budget: Budget
     sizes: Sizes
     progress: Progress
+    threads: int
     phases: dict[str, float] = field(default_factory=dict)
 
     @property
     def scratch(self) -> Scratch:
         """Buffers of the calling thread."""
         return self.workers.scratch
+
+    def sort(self, keys: Array, num_pieces: int) -> None:
+        """Sort keys in their place: one of so many pieces, so that several threads share it if those are few."""
+        sort_keys(keys, self.scratch, threads=max(1, self.threads // num_pieces))
 
     def folder(self, name: str) -> Folder:
         """Return a folder for temporary files, on the disk of the output."""

@@ -64,30 +64,32 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
     counter = DegreeCounter(job, num_ids=num_ids, col_bits=col_bits)
     loops = BinFiles(job.folder("loops"), one_bin(num_ids))
 
+    all_pieces = pieces(raw, job.sizes.capacity, job.workers)
+
     def clean(piece: Piece) -> tuple[Piece, Array]:
         if piece.count > job.sizes.capacity:
             return _clean_repeated(piece, counter, job, col_bits=col_bits)
         records = piece.files.read(piece.index, job.scratch)
-        records, looped = _clean_records(records, job, col_bits=col_bits, codes=codes)
+        records, looped = _clean_records(records, job, num_pieces=len(all_pieces), col_bits=col_bits, codes=codes)
         counter.count(records[0])
         piece = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
         piece.files.replace(piece.index, records, job.scratch)
         return piece, looped.copy()
 
     done = []
-    for piece, looped in job.results("sort edges", clean, pieces(raw, job.sizes.capacity, job.workers)):
+    for piece, looped in job.results("sort edges", clean, all_pieces):
         loops.append((looped,), job.scratch)
         done.append(piece)
     degree, has_out = counter.finish()
     return CleanEdges(done, col_bits, degree, has_out, loops)
 
 
-def _clean_records(records: Records, job: Job, *, col_bits: int, codes: dict[int, Array]) -> tuple[Records, Array]:
-    """Sort, and drop what is to be dropped; without columns in place."""
+def _clean_records(records: Records, job: Job, *, num_pieces: int, col_bits: int, codes: dict[int, Array]) -> tuple[Records, Array]:
+    """Sort one of so many pieces, and drop what is to be dropped; without columns in place."""
     keys, *columns = records
     drop_loops = not job.options.keep_self_loops
     if not columns:
-        keys.sort()
+        job.sort(keys, num_pieces)
         looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
         kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.payload.duplicates != "keep", drop_loops, looped)
         return (keys[:kept],), looped[:num_looped]

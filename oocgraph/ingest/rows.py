@@ -46,7 +46,7 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
 
     def rows(part: _Part) -> RowBlock:
         piece, offset = part.piece, part.offset
-        keys, *columns = _sorted_records(part, job)
+        keys, *columns = _sorted_records(part, job, len(parts))
         if part.skip:
             first, stop = 0, 0
         else:
@@ -109,7 +109,7 @@ def _parts(all_pieces: list[Piece], capacity: int) -> list[_Part]:
     return parts
 
 
-def _sorted_records(part: _Part, job: Job) -> Records:
+def _sorted_records(part: _Part, job: Job, num_parts: int) -> Records:
     piece = part.piece
     if part.length < piece.count:
         return (np.full(part.length, piece.low, np.uint64),)
@@ -117,7 +117,7 @@ def _sorted_records(part: _Part, job: Job) -> Records:
     piece.files.remove(piece.index)
     if len(records) > 1:
         return sort_records(records)
-    records[0].sort()
+    job.sort(records[0], num_parts)
     return records
 
 

@@ -29,8 +29,8 @@ LEFT, STOP, SHARED = 0, 8, 16
 OVER = -1
 """No piece is left."""
 
-STOLEN, STOLEN_FAR, MISSED, SLEPT = range(4)
-"""Of a thread's counts: ranges stolen from threads of its own group of cores, and of others; attempts in vain; microseconds slept."""
+STOLEN, STOLEN_FAR, MISSED, SLEPT, DONE = range(5)
+"""Counts of a thread: ranges stolen from threads of its own group of cores, and of others; attempts in vain; microseconds slept; pieces."""
 
 NAP = 20
 """Microseconds that a thread sleeps which has found nothing a few times: somebody is about to put a half on a deque."""
@@ -48,6 +48,13 @@ def put(words: Any, t: Any, task: Any) -> None:
     bottom = words[at]
     store_release(words, _slot(t, bottom), task)
     store_release(words, at, bottom + 1)
+
+
+@nb.njit(nogil=True, cache=True)
+def has_room(words: Any, t: Any) -> Any:
+    """Whether thread t, who calls this, can put another range on its deque."""
+    at = SHARED + t * ROW
+    return words[at + BOTTOM] - load_acquire(words, at + TOP) < ROW - FIRST
 
 
 @nb.njit(nogil=True, cache=True)
@@ -80,7 +87,7 @@ def steal(words: Any, victim: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _rob(words: Any, t: Any, groups: Any, state: Any, counts: Any) -> Any:
+def rob(words: Any, t: Any, groups: Any, state: Any, counts: Any) -> Any:
     """Try to steal from some other threads, at random: the first two of the own group, if it has others."""
     n = groups.size
     for attempt in range(2 * n):
@@ -104,6 +111,16 @@ def _rob(words: Any, t: Any, groups: Any, state: Any, counts: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def nap(vain: Any, counts: Any) -> None:
+    """Wait a little, having found nothing so many times."""
+    if vain < 4:
+        sched_yield()
+    else:
+        usleep(np.uint32(NAP))
+        counts[SLEPT] += NAP
+
+
+@nb.njit(nogil=True, cache=True)
 def next_piece(words: Any, t: Any, groups: Any, steals: Any, counts: Any) -> Any:
     """Return the number of the next piece for thread t, or `OVER`.
 
@@ -115,8 +132,8 @@ def next_piece(words: Any, t: Any, groups: Any, steals: Any, counts: Any) -> Any
         Group of cores of each thread.
     steals : bool
         Whether it may take from others.
-    counts : (4,) int64
-        Added to; see `STOLEN`.
+    counts : (8,) int64
+        Of this thread, from `new_counts`; added to.
     """
     state, vain = np.uint64(t + 1) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(words[LEFT]), 0
     while not load_acquire(words, STOP):
@@ -124,7 +141,7 @@ def next_piece(words: Any, t: Any, groups: Any, steals: Any, counts: Any) -> Any
         if task < 0:
             if not steals or load_acquire(words, LEFT) <= 0:
                 return OVER
-            task, state = _rob(words, t, groups, state, counts)
+            task, state = rob(words, t, groups, state, counts)
         if task >= 0:
             first, stop = task >> 32, task & 0xFFFFFFFF
             while stop - first > 1:
@@ -132,13 +149,10 @@ def next_piece(words: Any, t: Any, groups: Any, steals: Any, counts: Any) -> Any
                 put(words, t, middle << 32 | stop)
                 stop = middle
             atomic_add(words, LEFT, -1)
+            counts[DONE] += 1
             return first
         vain += 1
-        if vain < 4:
-            sched_yield()
-        else:
-            usleep(np.uint32(NAP))
-            counts[SLEPT] += NAP
+        nap(vain, counts)
     return OVER
 
 
@@ -151,6 +165,11 @@ def end(words: Any) -> None:
 def new_deques(num_threads: int) -> Any:
     """Return deques on which nothing is: int64 words."""
     return np.zeros(SHARED + num_threads * ROW, np.int64)
+
+
+def new_counts(num_threads: int) -> Any:
+    """Return counts of each thread: (num_threads, 8) int64, a cache line for each; see `STOLEN`."""
+    return np.zeros((num_threads, 8), np.int64)
 
 
 def fill(words: Any, cuts: Any) -> None:

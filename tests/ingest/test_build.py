@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oocgraph.errors import DuplicateEdgeError, InputError
+from oocgraph.external_sort import sorting
 from oocgraph.ingest import build_job
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.ingest.build_job import BuildOptions
@@ -236,6 +238,27 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
         )
         every_knob.build(source, tmp_path / str(number), threads=threads, duplicates="sum" if weighted else "drop", directed=bool(weighted))
         assert_same_store(tmp_path / "0", tmp_path / str(number), ignore=())
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_store_does_not_depend_on_how_keys_are_sorted(tmp_path, monkeypatch, directed):
+    """By NumPy, or by digits in one thread or in several that share one bin."""
+    src, dst = np.random.default_rng(5).integers(0, 30_000, (2, 200_000)) ** 2 // 30_000
+    shared = []
+
+    @contextmanager
+    def team_of(threads):
+        shared.append(threads)
+        with sorting_team_of(threads) as team:
+            yield team
+
+    sorting_team_of = sorting.team_of
+    monkeypatch.setattr(sorting, "team_of", team_of)
+    for name, pays, threads in (("numpy", False, 2), ("one", True, 1), ("several", True, 4)):
+        monkeypatch.setattr(sorting, "digits_pay", lambda pays=pays: pays)
+        every_knob.build(ArraySource(src, dst), tmp_path / name, threads=threads, directed=directed)
+        assert_same_store(tmp_path / "numpy", tmp_path / name, ignore=())
+    assert set(shared) == {1, 4}
 
 
 @pytest.mark.parametrize("edges", [[], [(0, 0)], [(7, 7), (3, 3)], [(0, 1)]])
