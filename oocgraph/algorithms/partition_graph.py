@@ -57,8 +57,8 @@ def partition_graph(
     num_partitions
         From 1 to the number of vertices that have an edge; a partition may come out empty.
     policy
-        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex``, ``1d``, ``2d`` (`oocgraph.partition.policies`),
-        or a `Policy`.
+        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex``, ``chunk``, ``1d``, ``2d``
+        (`oocgraph.partition.policies`), or a `Policy`.
     path
         Folder to create for the partitions; on a cluster every worker must see it.
     read

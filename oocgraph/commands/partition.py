@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     metavar="NAME|FILE:NAME",
     default="CVC",
     show_default=True,
-    help="EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex, 1d, 2d; or an oocgraph.Policy that a Python file defines, as my.py:policy.",
+    help="EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex, chunk, 1d, 2d; or an oocgraph.Policy that a Python file defines, as "
+    "my.py:policy.",
 )
 @click.option("--read", type=click.Choice(["out", "in"]), default="out", show_default=True, help="Lists to read: parts are CSR, or CSC.")
 @click.option("--transpose", is_flag=True, help="Give each part the other lists too.")

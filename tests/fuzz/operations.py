@@ -341,7 +341,7 @@ def export(call: Call) -> Answer:
 
 
 def _draw_partition(rng: np.random.Generator, base: Base) -> dict[str, Any]:
-    policies = ["EEC", "CVC", "HVC", "FEC", "GVC", "SVC", "1D-edge", "1D-vertex"]
+    policies = ["EEC", "CVC", "HVC", "FEC", "GVC", "SVC", "1D-edge", "1D-vertex", "chunk"]
     group = _pick(rng, ["out", "out", "in"])
     return {**_usual(rng), "policy": _pick(rng, policies), "read": group, "transpose": bool(rng.random() < 0.3), "_threads": 1}
 
