@@ -64,6 +64,7 @@ References
 - Zhu, Chen, Zheng, Ma: Gemini: A Computation-Centric Distributed Graph Processing System. OSDI 2016, section 4 (chunks, locality-aware).
   ``chunk`` differs from it in: it gives chunk p what lies in the p-th share of the whole, where Gemini walks over the vertices and
   divides what is left by the chunks that are left; so any worker finds the master of any vertex at once. No chunk stays empty.
+  E counts out-edges, which go with their source.
 - Boman, Devine, Rajamanickam: Scalable Matrix Computations on Large Scale-Free Graphs Using 2D Graph Partitioning. SC 2013.
 """
 

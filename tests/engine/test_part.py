@@ -17,7 +17,7 @@ from tests.engine.parts import gather, open_parts, run_parts
 from tests.reference_build import reference_build
 from tests.stores import rewrite
 
-DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
+DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 
 def make_store(path, seed, *, num_ids=300, num_edges=900, **options):

@@ -115,7 +115,8 @@ def _draw_bfs(rng: np.random.Generator, base: Base) -> dict[str, Any]:
     sources = _pick(rng, [base.sources[:1], base.sources[:1], base.sources[:2], base.sources, base.sources[2:]])
     return {
         **_usual(rng), "sources": sources, "depth": _pick(rng, [None, None, None, 2]),
-        "_direction": _pick(rng, ["auto", "push", "pull", "half", "alpha-beta"]), "_cramped": _pick(rng, [None, 0, 1, 2, 3, 4, 5]),
+        "_direction": _pick(rng, ["auto", "push", "pull", "half", "alpha-beta", "gemini"]),
+        "_cramped": _pick(rng, [None, 0, 1, 2, 3, 4, 5]),
     }  # fmt: skip
 
 
