@@ -23,7 +23,7 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client
+from oocgraph.cluster.preflight import check_client, results_folder
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
@@ -119,7 +119,7 @@ class ClusterRuntime(Closing):
         with ExitStack() as opened:
             session = opened.enter_context(ClusterSession(client))
             fingerprint = graph_fingerprint(store)
-            workers = session.find_workers(store.url, fingerprint, result_folder)
+            workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
             spec = GraphSpec(
                 url=url_for_workers(store),
                 fingerprint=fingerprint,

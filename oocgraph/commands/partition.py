@@ -52,7 +52,8 @@ def partition(
     """Cut the graph store GRAPH into partitions, in the folder OUT.
 
     A policy is two functions: who is the master of a vertex, who owns an edge. The edges are streamed, in this process or on a Dask
-    cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
+    cluster (--cluster, --scheduler); --memory and --threads are then those of each worker. The workers write OUT, so workers on several
+    hosts need a file system that all of them see, with GRAPH and OUT on it; this is checked before anything is read.
     """
     from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
     from oocgraph.errors import BudgetError
