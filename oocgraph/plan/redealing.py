@@ -94,9 +94,10 @@ def choose_shares(
     if last is not None and max(busy_seconds) - mean < last.seconds:
         return SharesChoice(shares, f"kept: {words}, but dealing again takes {last.seconds:.2g} s and would not have paid yet")
     speed = [owned / max(busy, 1e-9) for owned, busy in zip(edges, busy_seconds, strict=True)]
-    wanted = in_parts(speed)
-    if wanted == shares or (shares is None and len(set(wanted)) == 1):
-        return SharesChoice(shares, f"kept: {words}, but speeds differ by less than a part")
+    parts = in_parts(speed)
+    wanted = parts if len(set(parts)) > 1 else None
+    if wanted == shares:
+        return SharesChoice(shares, f"kept: {words}, but these are the shares by measured edges a second")
     return SharesChoice(wanted, f"dealt again by measured edges a second: {words}, above {MOST_IMBALANCE:g}")
 
 

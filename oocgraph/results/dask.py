@@ -97,8 +97,8 @@ class DaskBFSResult(BFSResult):
     client
         Computes what is asked for as a whole (`to_pandas`).
     cluster
-        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``num_epochs``, ``num_moves``, ``resumed_after_step`` (see
-        `oocgraph.cluster.logged_search.Outcome`).
+        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``num_epochs``, ``num_moves``, ``resumed_after_step``,
+        ``edge_shares``, ``shares_reason`` (see `oocgraph.cluster.logged_search.Outcome`).
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
     **others
@@ -112,7 +112,7 @@ class DaskBFSResult(BFSResult):
 
     result_store: str
     client: Any = None
-    cluster: Mapping[str, int | None] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
     owned: bool = False
 
     def __post_init__(self) -> None:

@@ -33,8 +33,8 @@ def test_unequal_shares_are_corrected_by_what_is_owned():
         ({"edges": [10], "busy_seconds": [5.0]}, "less than 0.2 s of work"),
         ({"last": Dealing(0, 1.5, 0.1), "shares": (12, 20)}, "1.50 with the shares before, so others would not help"),
         ({"last": Dealing(1, 1.5, 1.1), "shares": (12, 20)}, "takes 1.1 s and would not have paid yet"),
-        ({"edges": [3_000, 1_000], "shares": (16, 16)}, "speeds differ by less than a part"),
-        ({"edges": [3_000, 1_000]}, "speeds differ by less than a part"),
+        ({"edges": [3_000, 1_000]}, "but these are the shares by measured edges a second"),
+        ({"shares": (8, 24)}, "but these are the shares by measured edges a second"),
     ],
 )
 def test_shares_are_kept(changes, reason):
