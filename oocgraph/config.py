@@ -79,6 +79,9 @@ class Settings:
         the mean degree and that is at most 16, and the memory budget has 24 bytes a vertex, else by degree.
     codec
         Compression of the arrays of the stores that are built: ``none``, ``blosc`` or ``zstd``.
+    redeal_shares
+        ``auto``: an opened graph's workers get new shares of its edges between searches, where those measured were unequally busy
+        (`oocgraph.plan.redealing`); ``off``: shares stay equal.
     dashboard_address
         Where a cluster that oocgraph starts serves Dask's dashboard, such as ``:8787``; None: nowhere.
     """
@@ -100,6 +103,7 @@ class Settings:
     steps_per_task: int | None
     exchange: Literal["auto", "windows", "messages"]
     take_over: float
+    redeal_shares: Literal["auto", "off"]
     dashboard_address: str | None
     precision: Precision
     checkpoint_every: int
@@ -147,6 +151,7 @@ def settings() -> Settings:
         steps_per_task=None if stored["steps_per_task"] is None else _positive("steps-per-task", stored["steps_per_task"], int),
         exchange=_one_of("exchange", stored["exchange"], ("auto", "windows", "messages")),
         take_over=_share("take-over", stored["take_over"]),
+        redeal_shares=_one_of("redeal-shares", _off(stored["redeal_shares"]), ("auto", "off")),
         dashboard_address=_text("dashboard-address", stored["dashboard_address"]),
         precision=_one_of("precision", stored["precision"], get_args(Precision)),
         checkpoint_every=_positive("checkpoint-every", stored["checkpoint_every"], int),
@@ -257,6 +262,11 @@ def _one_of(key: str, value: Any, known: tuple[str, ...]) -> Any:
     if value not in known:
         raise ArgumentError(f"oocgraph.{key} is {value!r}; it must be one of {', '.join(known)}")
     return value
+
+
+def _off(value: Any) -> Any:
+    """Return the text for what YAML makes of an ``off`` without quotes: false."""
+    return "off" if value is False else value
 
 
 def _size(key: str, value: Any) -> str | int | None:

@@ -22,7 +22,7 @@ ProgressOption = Progress | bool | None
 VertexOrder = Literal["degree", "locality", "original"]
 AskedOrder = Literal["auto", "degree", "locality", "original"]
 Duplicates = Literal["drop", "min", "max", "sum", "first", "error", "keep"]
-Direction = Literal["auto", "push", "pull", "half", "alpha-beta"]
+Direction = Literal["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 Codec = Literal["none", "blosc", "zstd"]
 Precision = Literal["auto", "single", "double"]
 """Of what PageRank gathers: by the size of the graph and the change, float32, float64."""

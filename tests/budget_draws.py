@@ -208,7 +208,7 @@ class Draws:
 
     def _partition(self, graph, out):
         options = [*self._maybe("--check"), *self._maybe("--report"), *self._maybe("--transpose", share=0.3), *self._threads()]
-        policy = self._one(["CVC", "EEC", "HVC", "FEC", "SVC", "GVC", "1D-vertex"])
+        policy = self._one(["CVC", "EEC", "HVC", "FEC", "SVC", "GVC", "1D-vertex", "chunk"])
         return ["partition", self.graphs[graph], out, "--partitions", self._one([2, 4, 7]), "--policy", policy, *options], out
 
     def _check(self, graph, _out):

@@ -22,7 +22,7 @@ def test_defaults_are_those_of_the_packaged_file():
     assert (found.worker_timeout, found.steps_ahead, found.steps_per_task, found.exchange) == (30, 8, None, "auto")
     assert found.take_over == 0.1
     assert (found.result_folder, found.dashboard_address) == (None, None)
-    assert found.silent_worker_timeout == 60
+    assert (found.silent_worker_timeout, found.redeal_shares) == (60, "auto")
 
 
 @pytest.mark.parametrize("key", ["oocgraph.io-threads", "oocgraph.io_threads"])
@@ -31,6 +31,13 @@ def test_code_overrides_a_default(key):
     with dask.config.set({key: 3}):
         assert settings().io_threads == 3
     assert settings().io_threads == 32
+
+
+@pytest.mark.parametrize("value", ["off", False])
+def test_off_is_what_yaml_reads_as_false(value):
+    """In a file it may be written without quotes."""
+    with dask.config.set({"oocgraph.redeal-shares": value}):
+        assert settings().redeal_shares == "off"
 
 
 def test_first_use_within_an_override():
@@ -76,6 +83,8 @@ def test_environment_overrides_a_default():
         ({"oocgraph.steps-per-task": 0}, "steps-per-task is 0"),
         ({"oocgraph.exchange": "shared"}, "exchange is .shared."),
         ({"oocgraph.take-over": 1.5}, "take-over is 1.5; it must be a number from 0 to 1"),
+        ({"oocgraph.redeal-shares": "always"}, "redeal-shares is 'always'; it must be one of auto, off"),
+        ({"oocgraph.redeal-shares": True}, "redeal-shares is True"),
         ({"oocgraph.result-folder": 3}, "result-folder is 3"),
         ({"oocgraph.result-folder": ""}, "result-folder is ''"),
         ({"oocgraph.dashboard-address": 8787}, "dashboard-address is 8787"),

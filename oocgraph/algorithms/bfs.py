@@ -61,7 +61,8 @@ def bfs(
     depth_limit
         Last level to find; by default all are found.
     direction
-        ``auto``: by the bytes that each direction would move. ``push``, ``pull``: always. ``half``, ``alpha-beta``: classical rules.
+        ``auto``: by the bytes that each direction would move. ``push``, ``pull``: always. ``half``, ``alpha-beta``, ``gemini``:
+        rules of the literature (`oocgraph.plan.direction`).
     partition
         Search top-down over partitions that send each other what they find: ``1d`` or ``2d``, made now and removed afterwards
         (`oocgraph.partition.policies`), or what `oocgraph.partition_graph` made, or its path. In this process or on a cluster.

@@ -24,7 +24,7 @@ from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import PeakSampler
 from oocgraph.resources import Resources
-from oocgraph.results.dask import DaskBFSResult, TemporaryStore
+from oocgraph.results.dask import DaskBFSResult, TemporaryStore, vertex_partition_of
 from oocgraph.results.search import Search
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -62,8 +62,9 @@ def bfs_on_cluster(
         opened: Any = nullcontext(runtime)
         if runtime is None:
             if stored is not None and partition is None:
-                resources = replace(resources, num_partitions=int(stored.fields["num_partitions"]))
-            opened = open_where(store, resources, partition=partition, result_folder=result_folder, progress=progress)
+                resources = replace(resources, num_partitions=stored.num_partitions)
+            shares = None if stored is None else stored.shares
+            opened = open_where(store, resources, partition=partition, shares=shares, result_folder=result_folder, progress=progress)
         with opened as loaded:
             if stored is None:
                 begun = {
@@ -125,12 +126,13 @@ def _search(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
     requested = outcome.bytes_requested if outcome else 0
-    names = ["num_hops", "num_steps", "exchange", "num_epochs", "num_moves", "resumed_after_step"]
+    names = ["num_hops", "num_steps", "exchange", "num_epochs", "num_moves", "resumed_after_step", "edge_shares", "shares_reason"]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
+    vertex_partition = vertex_partition_of(runtime.store, stored)
     found = Search(
         sources=sources,
-        parent=StoreOrder(stored, runtime.vertex_partition, "parent"),
-        level=StoreOrder(stored, runtime.vertex_partition, "level"),
+        parent=StoreOrder(stored, vertex_partition, "parent"),
+        level=StoreOrder(stored, vertex_partition, "level"),
         num_reached=int(stored.field("num_reached")),
         num_reached_edges=int(stored.field("num_reached_edges")),
         depth=int(stored.field("depth")),

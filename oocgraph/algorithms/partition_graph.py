@@ -31,6 +31,9 @@ from oocgraph.types import Progress, ProgressOption
 if TYPE_CHECKING:
     from distributed import Client
 
+PATH_REMEDY = "choose another path, on a file system that every worker sees"
+"""End of the message about a worker that does not see where partitions are made."""
+
 
 @known_keywords
 def partition_graph(
@@ -57,10 +60,11 @@ def partition_graph(
     num_partitions
         From 1 to the number of vertices that have an edge; a partition may come out empty.
     policy
-        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex``, ``1d``, ``2d`` (`oocgraph.partition.policies`),
-        or a `Policy`.
+        ``EEC``, ``HVC``, ``CVC``, ``FEC``, ``GVC``, ``SVC``, ``1D-edge``, ``1D-vertex``, ``chunk``, ``1d``, ``2d``
+        (`oocgraph.partition.policies`), or a `Policy`.
     path
-        Folder to create for the partitions; on a cluster every worker must see it.
+        Folder to create for the partitions. On a cluster the workers write them, each reading what others have written, so it must be on a
+        file system that all of them see under the same name; workers on several hosts need a shared one. This is checked first.
     read
         ``out``: the graph is read by out-lists, and each part is a CSR of its edges; ``in``: by in-lists, each part is a CSC.
     transpose
@@ -95,7 +99,7 @@ def partition_graph(
     StoreError, CorruptStoreError
         The graph cannot be opened or read.
     ClusterError
-        The cluster cannot be used.
+        The cluster cannot be used, or a worker does not see the folder of `path`, or cannot write there.
 
     Notes
     -----
@@ -158,29 +162,35 @@ def partition_with_report(
     *,
     overwrite: bool = False,
     durable: bool = True,
+    remedy: str = PATH_REMEDY,
     progress: ProgressOption = None,
 ) -> tuple[Partitions, dict[str, float]]:
-    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk."""
+    """Partition as `partition_graph` does, and return the seconds of each phase too; what is not durable is not forced to disk.
+
+    `remedy` ends the message about a worker that does not see the folder of `out`.
+    """
     output_place(out, kind="partitions", overwrite=overwrite)
-    with watched(progress) as shown, _executor(store, out, client, shown, overwrite=overwrite) as executor:
+    with watched(progress) as shown, _executor(store, out, client, shown, overwrite=overwrite, remedy=remedy) as executor:
         seconds = partition_store(store, out, options, executor, overwrite=overwrite, durable=durable)
     return open_partitions(os.path.abspath(out)), seconds
 
 
 @contextmanager
 def _executor(
-    store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress, *, overwrite: bool
+    store: CSRStore, out: str | os.PathLike[str], client: Client | None, progress: Progress, *, overwrite: bool, remedy: str
 ) -> Iterator[PhaseExecutor]:
     """Yield who runs the phases: this process, or the workers of a client."""
     if client is None:
         yield LocalPhases(progress)
         return
     from oocgraph.cluster.phases import DaskPhases
+    from oocgraph.cluster.preflight import SharedFolder
     from oocgraph.cluster.session import ClusterSession
 
     with ClusterSession(client) as session, session.loss_reported():
         with AtomicOutput(out, kind="partitions", overwrite=overwrite) as staged:  # a folder where all workers must be able to write
-            workers = session.find_workers(store.url, graph_fingerprint(store), staged.folder)
+            folder = SharedFolder(path=staged.folder.absolute(), place=staged.folder.absolute().parent, what="partitions", remedy=remedy)
+            workers = session.find_workers(store.url, graph_fingerprint(store), folder)
         yield DaskPhases(session, list(workers), progress)
 
 

@@ -52,6 +52,9 @@ from oocgraph.types import Array, Direction, Progress, ignore_progress
 IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
 
+RESULT_FOLDER_REMEDY = "set oocgraph.result-folder to a folder that every worker sees"
+"""End of the message about a worker that does not see where ``1d`` and ``2d`` are made."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionedGraph(Closing):
@@ -249,7 +252,9 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
             store, num_partitions, policy, columns=(), threads=threads, memory_budget=resources.memory_budget,
             following_bytes=0 if client is not None else following_bytes(store, num_partitions, threads),
         )  # fmt: skip
-        parts, _ = partition_with_report(store, staged.folder / "parts", options, client, durable=False, progress=progress)
+        parts, _ = partition_with_report(
+            store, staged.folder / "parts", options, client, durable=False, remedy=RESULT_FOLDER_REMEDY, progress=progress
+        )
         yield parts.checked(store.check_pages)
 
 

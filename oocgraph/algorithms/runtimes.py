@@ -133,9 +133,13 @@ def open_runtime(
 
 
 def open_where(
-    store: CSRStore, resources: Resources, *, partition: Any = None, result_folder: Any = None, progress: Progress
+    store: CSRStore, resources: Resources, *, partition: Any = None, shares: tuple[int, ...] | None = None, result_folder: Any = None,
+    progress: Progress,
 ) -> Runtime:  # fmt: skip
-    """Open a runtime where `resources` (of `resources_of`) say. Workers must see `result_folder`, if results are to be written there."""
+    """Open a runtime where `resources` (of `resources_of`) say.
+
+    Workers begin with `shares` of the edges, and must see `result_folder`, if results are to be written there.
+    """
     if partition is not None:
         from oocgraph.algorithms.partitioned_bfs import open_partitioned
 
@@ -151,7 +155,7 @@ def open_where(
     return ClusterRuntime.open(
         store, client=resources.client, num_partitions=resources.num_partitions, memory_budget=resources.memory_budget,
         threads=resources.threads, device=resources.device, device_memory_budget=resources.device_memory_budget,
-        result_folder=result_folder,
+        result_folder=result_folder, shares=shares,
     )  # fmt: skip
 
 

@@ -17,6 +17,9 @@ from typing import Any, Self
 STEPS = "oocgraph"
 """Topic of the events of all steps: the scheduler keeps the last events of every topic that there ever was, so it gets one."""
 
+SHARES = "oocgraph-shares"
+"""Topic of the events that shares of an opened graph were dealt again."""
+
 
 class Watch:
     """Events of a search, and of the workers that it follows; use it in a ``with`` statement.

@@ -57,6 +57,8 @@ class Outcome:
         Partitions that went to another worker.
     resumed_after_step
         Last step that was in the logs already; None of a search that began here.
+    edge_shares, shares_reason
+        Part of all edges that each partition owned; why (`oocgraph.cluster.redealing`). None of traversals over parts.
     """
 
     iterations: tuple[Iteration, ...]
@@ -75,6 +77,8 @@ class Outcome:
     num_epochs: int
     num_moves: int
     resumed_after_step: int | None
+    edge_shares: tuple[float, ...] | None = None
+    shares_reason: str | None = None
 
 
 class LoggedSearch(Program[Outcome]):

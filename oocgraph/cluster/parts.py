@@ -23,7 +23,7 @@ from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client
+from oocgraph.cluster.preflight import check_client, results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
@@ -95,7 +95,8 @@ class PartitionedClusterRuntime(Closing):
         self.searching = threading.Lock()
         try:
             with session.loss_reported():
-                self.placement = Placement(session, spec, session.find_workers(store.url, fingerprint, result_folder), worker_parts.acquire)
+                workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
+                self.placement = Placement(session, spec, workers, worker_parts.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.placement.load(self._watch)
         except BaseException:

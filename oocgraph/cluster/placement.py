@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from oocgraph.cluster import worker as tasks
@@ -87,6 +88,19 @@ class Placement:
         if self.spec.settings.exchange == "windows" and not self.shares_memory:
             why = self.exchange.removeprefix(MESSAGES)
             raise ClusterError(f"oocgraph.exchange is windows, but they cannot be used{why}; set it to auto, or to messages")
+
+    def deal_again(self, shares: tuple[int, ...] | None) -> None:
+        """Have the workers load their partitions with other shares of the edges, in place of those that they hold.
+
+        Raises
+        ------
+        BudgetError, DeviceError
+            A worker cannot hold its new share; what it held is given back. Call this again with the shares before.
+        """
+        self.spec = replace(self.spec, shares=shares)
+        self.graph = self.spec.graph
+        self._generation += 1  # what had to give back a partition may have given back its windows, too
+        self.acquire(range(len(self.addresses)))
 
     @property
     def shares_memory(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,37 @@ from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
 """How often workers are asked, when one goes while it is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFolder:
+    """A folder that every worker must see and be able to write to.
+
+    Attributes
+    ----------
+    path
+        Where this is tried, with a file that is removed at once.
+    place
+        Folder that messages name: where the user wants the output.
+    what
+        Contents of the output: ``results``, ``partitions``.
+    remedy
+        End of messages: what to choose instead.
+    """
+
+    path: Path
+    place: Path
+    what: str
+    remedy: str
+
+
+def results_folder(path: str | os.PathLike[str] | None) -> SharedFolder | None:
+    """Return the folder of results at `path`; None if there is none."""
+    if path is None:
+        return None
+    place = Path(os.path.abspath(path))
+    remedy = "set oocgraph.result-folder, or result_store, to a folder that every worker sees"
+    return SharedFolder(path=place, place=place, what="results", remedy=remedy)
 
 
 def check_client(client: Any) -> None:
@@ -65,10 +97,8 @@ def clients_of(client: Any) -> set[str]:
     return set(ask(client, client.run_on_scheduler, names))
 
 
-def check_workers(
-    client: Any, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
-) -> dict[str, dict[str, Any]]:
-    """Ask every worker for its version and whether it sees the store, if there is one, and the folder of results.
+def check_workers(client: Any, url: str | None, fingerprint: str | None, folder: SharedFolder | None = None) -> dict[str, dict[str, Any]]:
+    """Ask every worker for its version and whether it sees the store, if there is one, and the folder of the output.
 
     Each also says its ``host`` and its ``numa_node``: None where it runs on several.
 
@@ -77,7 +107,7 @@ def check_workers(
     ClusterError
         One has another version or format, or does not see the same store, or the folder.
     OutputError
-        The folder of results is missing or cannot be written.
+        The folder of the output is missing or cannot be written.
     """
 
     def describe(url: str | None, token: str | None, dask_worker: Any = None) -> dict[str, Any]:
@@ -106,7 +136,7 @@ def check_workers(
         return said
 
     where = os.path.abspath(url) if url is not None and "://" not in url else url
-    token = None if result_folder is None else _leave_token(Path(result_folder))
+    token = None if folder is None else _leave_token(folder)
     try:
         for _ in range(ATTEMPTS):
             replies = ask(client, client.run, describe, where, None if token is None else os.fspath(token), on_error="return")
@@ -118,13 +148,13 @@ def check_workers(
     for address, said in sorted(replies.items()):
         if isinstance(said, BaseException):
             raise ClusterError(f"worker {address} could not be asked what it sees: {said!r}") from said
-        _check_reply(address, said, where, fingerprint, result_folder)
+        _check_reply(address, said, where, fingerprint, folder)
     if not replies:
         raise ClusterError(f"the scheduler at {client.scheduler.address} has lost its workers; start some and try again")
     return dict(replies)
 
 
-def _check_reply(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: Any) -> None:
+def _check_reply(address: str, said: dict[str, Any], url: str | None, fingerprint: str | None, folder: SharedFolder | None) -> None:
     name = f"worker {address} on {said.get('host')}"
     if "error" in said:
         raise ClusterError(f"{name}: {said['error']}; install oocgraph {oocgraph.__version__} there")
@@ -137,21 +167,16 @@ def _check_reply(address: str, said: dict[str, Any], url: str | None, fingerprin
         raise ClusterError(f"{name} cannot open the graph at {url}: {said['store']}. Put it on a file system that every worker sees")
     if said["fingerprint"] != fingerprint:
         raise ClusterError(f"{name} sees another graph at {url} than the client; give a path that means the same on every machine")
-    if not said["token"] or not said["writable"]:
-        what = "cannot write to" if said["token"] else "does not see"
-        raise ClusterError(
-            f"{name} {what} the folder of results {os.path.abspath(folder)}; set oocgraph.result-folder (or result_store) to a folder "
-            "that every worker sees"
-        )
+    if folder is not None and not (said["token"] and said["writable"]):
+        failure = "cannot write to" if said["token"] else "does not see"
+        raise ClusterError(f"{name} {failure} the folder of {folder.what} {folder.place}; {folder.remedy}")
 
 
-def _leave_token(folder: Path) -> Path:
+def _leave_token(folder: SharedFolder) -> Path:
     """Make an empty file that workers are to find."""
-    token = folder.absolute() / f".oocgraph-token-{uuid.uuid4().hex[:12]}"
+    token = folder.path / f".oocgraph-token-{uuid.uuid4().hex[:12]}"
     try:
         token.touch()
     except OSError as error:
-        raise OutputError(
-            f"{folder}: results cannot be written here ({error.strerror}); set oocgraph.result-folder, or result_store, to another folder"
-        ) from error
+        raise OutputError(f"{folder.place}: {folder.what} cannot be written here ({error.strerror}); {folder.remedy}") from error
     return token

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter
 from contextlib import ExitStack
-from functools import cached_property
+from dataclasses import replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -23,7 +23,8 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client
+from oocgraph.cluster.preflight import check_client, results_folder
+from oocgraph.cluster.redealing import MeasuredShares
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
@@ -51,10 +52,12 @@ class ClusterRuntime(Closing):
     """Whether `oocgraph.bfs` alone takes it."""
 
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
-        self.session, self.client, self.store, self.spec = session, session.client, store, spec
+        self.session, self.client, self.store = session, session.client, store
         self.lease = session.lease
         self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, client=session.client)
         self.placement = Placement(session, spec, workers)
+        self.shares = MeasuredShares(self.placement)
+        self._dealt: dict[tuple[int, ...] | None, VertexPartition] = {}
         self.load_seconds = 0.0
         self.searching = threading.Lock()
         self._open = ExitStack()  # one watch from first to last: to subscribe before each search would delay its first message by 10 ms
@@ -73,6 +76,7 @@ class ClusterRuntime(Closing):
         device: DeviceKind | None = None,
         device_memory_budget: str | int | None = None,
         result_folder: str | os.PathLike[str] | None = None,
+        shares: tuple[int, ...] | None = None,
     ) -> Self:
         """Check the workers and load the graph on them.
 
@@ -98,6 +102,8 @@ class ClusterRuntime(Closing):
             Bytes of device memory of each worker (text such as ``4G``); by default most of what is free, divided by those who share it.
         result_folder
             Where results are going to be written; checked to be the same folder on every worker.
+        shares
+            Edges that each partition owns at first, as parts of their sum; by default equal ones.
 
         Raises
         ------
@@ -119,11 +125,12 @@ class ClusterRuntime(Closing):
         with ExitStack() as opened:
             session = opened.enter_context(ClusterSession(client))
             fingerprint = graph_fingerprint(store)
-            workers = session.find_workers(store.url, fingerprint, result_folder)
+            workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
             spec = GraphSpec(
                 url=url_for_workers(store),
                 fingerprint=fingerprint,
                 num_partitions=int(num_partitions or min(n, len(workers))),
+                shares=shares,
                 settings=knobs,
                 memory_budget=memory_budget,
                 threads=threads,
@@ -159,10 +166,18 @@ class ClusterRuntime(Closing):
         self._open.close()
         self.session.close()
 
-    @cached_property
+    @property
+    def spec(self) -> GraphSpec:
+        """What the workers hold."""
+        return self.placement.spec
+
+    @property
     def vertex_partition(self) -> VertexPartition:
-        """Who owns which vertices."""
-        return partition_vertices(self.store, self.spec.num_partitions)
+        """Who owns which vertices, with the shares in use."""
+        spec = self.spec
+        found = self._dealt.get(spec.shares) or partition_vertices(self.store, spec.num_partitions, spec.shares)
+        self._dealt = {spec.shares: found}
+        return found
 
     @property
     def addresses(self) -> list[str]:
@@ -198,7 +213,7 @@ class ClusterRuntime(Closing):
     def metrics(self) -> dict[str, Any]:
         """What a result says of the runtime: fields of `oocgraph.BFSResult`."""
         return {
-            "load_seconds": self.load_seconds,
+            "load_seconds": self.load_seconds + self.shares.seconds,
             "memory_budget": self.memory_budget,
             "planes_resident": self.planes_resident,
             **self.device_metrics,
@@ -233,6 +248,8 @@ class ClusterRuntime(Closing):
     ) -> Outcome:
         """Traverse from `sources`, or go on where `result_store` ends; the workers write the result there.
 
+        Before that the shares of the edges may be dealt again (`oocgraph.cluster.redealing`).
+
         Parameters
         ----------
         result_store
@@ -248,27 +265,35 @@ class ClusterRuntime(Closing):
             What a lost worker held does not fit on those that are left.
         """
         self.check()
+        name = uuid.uuid4().hex
+        with self.searching:  # memory is reserved for one search at a time
+            try:
+                with self.session.loss_reported(), Watch(self.client, name) as watch:
+                    reason = self.shares.deal(result_store, watch)
+                    spec = self._search_spec(name, result_store, sources, direction, depth_limit)
+                    program = LoggedSearch(self.placement, self.vertex_partition, spec, result_store, progress)
+                    outcome = Supersteps(self.placement, watch).run(program)
+                    self.shares.measure(outcome)
+                    return replace(outcome, edge_shares=self.shares.of_edges, shares_reason=reason)
+            finally:
+                self.session.tell_all(tasks.forget, name)
+
+    def _search_spec(
+        self, name: str, result_store: SearchStore, sources: Array, direction: Direction, depth_limit: int | None
+    ) -> SearchSpec:  # fmt: skip
+        """Return what workers receive of a search; one that goes on keeps its limits of tiny levels."""
         few = TinyLimits(*result_store.fields.get("few", self.few))
         if max(few) > QUEUE_CAPACITY:
             raise damaged(result_store.path, "few")
-        options = SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few)
-        name = uuid.uuid4().hex
-        spec = SearchSpec(
+        return SearchSpec(
             search=name,
             lease=self.session.lease,
             result_store=os.path.abspath(result_store.path),
             sources=sources,
-            options=options,
+            options=SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few),
             epoch=int(result_store.field("epoch")),
             last_step=-1,
         )
-        with self.searching:  # memory is reserved for one search at a time
-            try:
-                with self.session.loss_reported(), Watch(self.client, name) as watch:
-                    program = LoggedSearch(self.placement, self.vertex_partition, spec, result_store, progress)
-                    return Supersteps(self.placement, watch).run(program)
-            finally:
-                self.session.tell_all(tasks.forget, name)
 
 
 def _device_kind(kind: DeviceKind) -> DeviceKind:

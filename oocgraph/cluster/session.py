@@ -9,7 +9,6 @@ lost worker differs: see `rerun` here, `oocgraph.cluster.placement` for what wor
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +18,7 @@ from typing import Any, Self, TypeVar
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
-from oocgraph.cluster.preflight import check_client, check_workers, clients_of, wait_for_worker
+from oocgraph.cluster.preflight import SharedFolder, check_client, check_workers, clients_of, wait_for_worker
 from oocgraph.cluster.scheduler import ask, fetch, scheduler_loss_reported, scheduler_lost, workers_of
 from oocgraph.cluster.silence import SilenceWatch
 from oocgraph.cluster.specs import StateLostError
@@ -92,9 +91,7 @@ class ClusterSession:
 
     # Before it begins.
 
-    def find_workers(
-        self, url: str | None, fingerprint: str | None, result_folder: str | os.PathLike[str] | None = None
-    ) -> dict[str, dict[str, Any]]:
+    def find_workers(self, url: str | None, fingerprint: str | None, folder: SharedFolder | None = None) -> dict[str, dict[str, Any]]:
         """Wait for workers, check them (`check_workers`) and prepare them; returns what each says of itself, by address.
 
         Raises
@@ -104,7 +101,7 @@ class ClusterSession:
         """
         with self.loss_reported():
             wait_for_worker(self.client, settings().worker_timeout)
-            replies = check_workers(self.client, url, fingerprint, result_folder)
+            replies = check_workers(self.client, url, fingerprint, folder)
             self._release_what_is_left()
             self.prepare()
         return replies

@@ -102,6 +102,8 @@ class ShardCache:
     def acquire(self, lease: str, spec: GraphSpec, partitions: Sequence[int]) -> list[dict[str, Any]]:
         """Reserve memory for one search and load `partitions`, if they are not here already.
 
+        What the lease holds of a graph with other shares is given back first: an opened graph has one vertex partition.
+
         Returns
         -------
         list of dict
@@ -110,13 +112,14 @@ class ShardCache:
         Raises
         ------
         BudgetError
-            They do not fit beside what is here; nothing has changed then.
+            They do not fit beside what is here; nothing else has changed then.
         DeviceError
             The device cannot be used, or does not give what it says it has.
         """
         with self._lock, self.ledger.lock:
             self.refuse_late(lease)
             self._drop_failed()
+            self._leave_others(lease, spec)
             store, vertex_partition = self._deal(spec)
             choice = self.device.choose(spec)
             warm.load_search_kernels(store.attributes.index_dtype, parts=True, device=choice.device is not None)
@@ -184,8 +187,31 @@ class ShardCache:
                     f"worker {self.worker.address} sees another graph at {spec.url} than the client; "
                     "give a path that means the same on every machine"
                 )
-            self._dealings[key] = store, partition_vertices(store, spec.num_partitions)
+            self._dealings[key] = store, partition_vertices(store, spec.num_partitions, spec.shares)
         return self._dealings[key]
+
+    def _leave_others(self, lease: str, spec: GraphSpec) -> None:
+        """Give back what a lease holds of another graph than `spec`, or of this one with other shares."""
+        for key, part in list(self._parts.items()):
+            if lease in part.leases and key[:2] != spec.graph:
+                self._charges.pop((lease, key[2]), None)
+                self._leave_part(lease, key, part)
+        self._forget_dealings()
+
+    def _leave_part(self, lease: str, key: tuple[str, int, int], part: HeldPart) -> None:
+        """Give back a partition; the last of its leases closes it. What is held must be locked."""
+        part.leases.discard(lease)
+        with part.lock:
+            if part.runtime is not None:
+                part.runtime.buffers.clear()
+            if not part.leases:
+                del self._parts[key]
+                self._close_part(part)
+
+    def _forget_dealings(self) -> None:
+        """Forget who owns which vertices of graphs that are not here any more."""
+        used = {key[:2] for key in self._parts}
+        self._dealings = {key: value for key, value in self._dealings.items() if key in used}
 
     def _shrink(self, residencies: dict[Any, Residency]) -> None:
         """Load what is here again, with less."""

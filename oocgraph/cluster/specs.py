@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ class GraphSpec:
         The store, and what its workers must all see there.
     num_partitions
         Into how many the vertices are divided.
+    shares
+        Edges that each should own, as parts of their sum; None: equal ones.
     settings
         The client's configuration.
     memory_budget
@@ -53,6 +56,7 @@ class GraphSpec:
     fingerprint: str
     num_partitions: int
     settings: Settings
+    shares: tuple[int, ...] | None = None
     memory_budget: str | int | None = None
     threads: int | None = None
     max_planes: int | None = None
@@ -63,8 +67,10 @@ class GraphSpec:
 
     @property
     def graph(self) -> tuple[str, int]:
-        """Name of what is loaded, in tasks: what is held for the processor alone, or checked, is another."""
+        """Name of what is loaded, in tasks: what is held for the processor alone, with other shares, or checked, is another."""
         name = self.fingerprint if self.device != "cpu" else f"{self.fingerprint} on the processor"
+        if self.shares is not None:
+            name += f", shares {hashlib.sha256(repr(self.shares).encode()).hexdigest()[:16]}"
         return f"{name}, pages checked" if self.check_pages else name, self.num_partitions
 
 

@@ -289,15 +289,8 @@ class WorkerState(ShardCache):
             for charge in [charge for charge in self._charges if charge[0] == lease]:
                 del self._charges[charge]
             for key, part in list(self._parts.items()):
-                part.leases.discard(lease)
-                with part.lock:
-                    if part.runtime is not None:
-                        part.runtime.buffers.clear()
-                    if not part.leases:
-                        del self._parts[key]
-                        self._close_part(part)
-            used = {key[:2] for key in self._parts}
-            self._dealings = {key: value for key, value in self._dealings.items() if key in used}
+                self._leave_part(lease, key, part)
+            self._forget_dealings()
 
     def close(self) -> None:
         """Close everything; a step that runs ends first, soon."""

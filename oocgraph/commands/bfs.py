@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
 
-DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
+DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 
 @click.command()

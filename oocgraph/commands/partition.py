@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     metavar="NAME|FILE:NAME",
     default="CVC",
     show_default=True,
-    help="EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex, 1d, 2d; or an oocgraph.Policy that a Python file defines, as my.py:policy.",
+    help="EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex, chunk, 1d, 2d; or an oocgraph.Policy that a Python file defines, as "
+    "my.py:policy.",
 )
 @click.option("--read", type=click.Choice(["out", "in"]), default="out", show_default=True, help="Lists to read: parts are CSR, or CSC.")
 @click.option("--transpose", is_flag=True, help="Give each part the other lists too.")
@@ -51,7 +52,8 @@ def partition(
     """Cut the graph store GRAPH into partitions, in the folder OUT.
 
     A policy is two functions: who is the master of a vertex, who owns an edge. The edges are streamed, in this process or on a Dask
-    cluster (--cluster, --scheduler); --memory and --threads are then those of each worker, and all must see GRAPH and OUT.
+    cluster (--cluster, --scheduler); --memory and --threads are then those of each worker. The workers write OUT, so workers on several
+    hosts need a file system that all of them see, with GRAPH and OUT on it; this is checked before anything is read.
     """
     from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
     from oocgraph.errors import BudgetError

@@ -205,7 +205,8 @@ class Engine(Closing):
         pull = self.graph.pull
         step = max(1, state.num_words // SAMPLE_WORDS)
         sample = cpu.sample_heads(step, state.num_vertices, pull.lookup, pull.heads, pull.resident, state.frontier, state.visited)
-        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
+        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is resident; returns how many vertices that leaves undecided."""

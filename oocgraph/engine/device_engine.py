@@ -131,7 +131,8 @@ class DeviceEngine(Closing):
     def facts(self, state: DeviceState) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
         pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
-        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=state.sample, disk_pages=disk_pages)
+        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        return state.facts(n, m, frontier_pages=pages, sample=state.sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: OnDevice) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""

@@ -211,7 +211,8 @@ class DevicePartRuntime(PartRuntime):
             self.gpu.kernels.reset()
             self.gpu.sample_heads(on_device)
             sample = sample_of(self.gpu.kernels.read().tolist())
-        return state.facts(self.store.num_vertices, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
+        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""

@@ -98,6 +98,8 @@ def choose(runtime: Steps, state: SearchProgress, direction: Direction) -> Choic
         return rules.choose_half(facts)
     if direction == "alpha-beta":
         return rules.choose_alpha_beta(facts, alpha=runtime.knobs.alpha, beta=runtime.knobs.beta)
+    if direction == "gemini":
+        return rules.choose_gemini(facts)
     return rules.choose_by_cost(facts, disk_byte_cost=runtime.outside_byte_cost, page_bytes=runtime.outside_page_bytes)
 
 

@@ -56,13 +56,13 @@ class SearchProgress:
         """Rows without a level."""
         return self.num_vertices - self.num_reached
 
-    def facts(self, num_vertices: int, *, frontier_pages: int, sample: tuple[int, int, int, int], disk_pages: int) -> Facts:
+    def facts(self, num_vertices: int, num_edges: int, *, frontier_pages: int, sample: tuple[int, int, int, int], disk_pages: int) -> Facts:
         """Return what the direction rules compare.
 
         Parameters
         ----------
-        num_vertices
-            Of the graph.
+        num_vertices, num_edges
+            Of the graph; edges as stored.
         frontier_pages, disk_pages
             As of `Facts`.
         sample
@@ -76,6 +76,7 @@ class SearchProgress:
             unvisited=self.num_unvisited,
             unvisited_edges=self.unvisited_edges,
             num_vertices=num_vertices,
+            num_edges=num_edges,
             sampled=sampled,
             sampled_probes=probes,
             sampled_found=found,

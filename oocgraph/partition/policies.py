@@ -14,9 +14,10 @@ SVC    F      K     Sugar vertex cut: FennelEB, Cartesian
 ====== ====== ===== ==========================================================
 
 ``1D-edge`` and ``1D-vertex`` are ranges of equal edges and of equal vertices whatever the order, with S. ``1d`` and ``2d`` are those of
-one- and two-dimensional traversals. With P partitions:
+one- and two-dimensional traversals. With P partitions, V vertices and E stored entries:
 
 - ``1d``: vertices in P sets; set p and all its out-edges are partition p's: C with S.
+- ``chunk``: contiguous chunks of about equal ``alpha * V + E`` with S, cut at whole pages of vertices (`chunked`): Gemini's.
 - ``2d``: a grid of ``rows`` x ``columns`` partitions, P(i, j) the one at row i, number ``i * columns + j``. Vertices are in ``rows`` sets.
   P(i, j) has the edges from set i to the sets k with ``k mod columns == j``; the master of set k is P(k, k mod columns), on the
   diagonal where the grid is square. So the candidates of a set all come from one column, and its new frontier goes along one row.
@@ -60,6 +61,10 @@ References
   the diagonal alone owns vertices, so that gathering and dropping the visited is one part's work and one message from each of its column.
 - Yoo, Chow, Henderson, McLendon, Hendrickson, Çatalyürek: A Scalable Distributed Parallel Breadth-First Search Algorithm on
   BlueGene/L. SC 2005.
+- Zhu, Chen, Zheng, Ma: Gemini: A Computation-Centric Distributed Graph Processing System. OSDI 2016, section 4 (chunks, locality-aware).
+  ``chunk`` differs from it in: it gives chunk p what lies in the p-th share of the whole, where Gemini walks over the vertices and
+  divides what is left by the chunks that are left; so any worker finds the master of any vertex at once. No chunk stays empty.
+  E counts out-edges, which go with their source.
 - Boman, Devine, Rajamanickam: Scalable Matrix Computations on Large Scale-Free Graphs Using 2D Graph Partitioning. SC 2013.
 """
 
@@ -88,6 +93,17 @@ FENNEL_LOADS = np.dtype([("num_vertices", np.int64), ("num_edges", np.int64)])
 BLOCKS_PER_PARTITION = 64
 """Blocks that block-cyclic masters cut for each partition: one block more or less is 1.6 % of its share."""
 
+PAGE_VERTICES = 4096
+"""Vertices at whose multiples chunks are cut: Gemini keeps vertex data on the NUMA node of its chunk, and a page of memory is on one node
+(its ``PAGESIZE``, of vertices: 4,096 bytes where data is a byte a vertex)."""
+
+PAGES_PER_CHUNK = 8
+"""Pages of `PAGE_VERTICES` that a chunk must have on average; a smaller graph is cut at any vertex. A page more or less is then an eighth
+of a chunk's vertices at most."""
+
+CHUNK_ALPHA = 8
+"""Weight of a vertex in entries, for each partition but one (Gemini: alpha is 8 (P - 1))."""
+
 HUBS_PER_BLOCK = 8
 """A vertex of more than this part of a block's weight is assigned alone, so that blocks differ by an eighth of one at most."""
 
@@ -105,6 +121,42 @@ def contiguous_edges(prop: Any, v: Any) -> Any:
 def contiguous_vertices(prop: Any, v: Any) -> Any:
     """Ranges of equal numbers of vertices, ``v * P // n`` (CuSP's Contiguous)."""
     return v * prop.num_partitions // prop.num_vertices
+
+
+def chunk_page_vertices(num_vertices: Any, num_partitions: Any) -> Any:
+    """Return the vertices of a page of ``chunk``: `PAGE_VERTICES`, or 1 of a graph with fewer than `PAGES_PER_CHUNK` pages a chunk.
+
+    Examples
+    --------
+    >>> chunk_page_vertices(1_000_000, 4), chunk_page_vertices(100_000, 4)
+    (4096, 1)
+    """
+    return PAGE_VERTICES if num_vertices >= PAGES_PER_CHUNK * PAGE_VERTICES * num_partitions else 1
+
+
+def chunk_share(prop: Any, v: Any) -> Any:
+    """Return in which of P equal shares of ``alpha * V + E`` vertex `v` begins."""
+    alpha = CHUNK_ALPHA * (prop.num_partitions - 1)
+    total = alpha * prop.num_vertices + prop.num_edges
+    return (alpha * v + prop.first_out_edge(v)) * prop.num_partitions // total
+
+
+def chunked(prop: Any, v: Any) -> Any:
+    """Cut vertices into contiguous chunks of about equal ``alpha * V + E``, at whole pages (`chunk_page_vertices`).
+
+    A page belongs to the share in which it begins (`chunk_share`). Where pages weigh more than a share (hubs), shares stay without one, so
+    chunks are numbered without gaps: a page is at most one chunk behind the page before, and the last pages have a chunk each if
+    need be. No chunk is empty, as there are no fewer pages than partitions; none weighs more than a share and the heaviest page.
+    A vertex looks at as many pages as its chunk's number, at most. On a degree-ordered store the first pages have the hubs; `block_cyclic`
+    divides these better.
+    """
+    size = chunk_page_vertices(prop.num_vertices, prop.num_partitions)
+    page, num_pages = v // size, (prop.num_vertices + size - 1) // size
+    chunk, back = chunk_share(prop, page * size), 1
+    while back < chunk:  # the chunk of the page before and one more, and so on: the smallest counts
+        chunk = min(chunk, chunk_share(prop, (page - back) * size) + back)
+        back += 1
+    return max(chunk, prop.num_partitions - num_pages + page)
 
 
 def block_cyclic_set(prop: Any, v: Any, num_sets: Any) -> Any:
@@ -225,7 +277,7 @@ EDGES: dict[str, Callable[..., int]] = {
     "EEC": to_source, "HVC": hybrid, "CVC": cartesian, "FEC": to_source, "GVC": hybrid, "SVC": cartesian,
 }  # fmt: skip
 
-RANGES: dict[str, Callable[..., int]] = {"1D-edge": contiguous_edges, "1D-vertex": contiguous_vertices}
+RANGES: dict[str, Callable[..., int]] = {"1D-edge": contiguous_edges, "1D-vertex": contiguous_vertices, "chunk": chunked}
 
 POLICY_NAMES = (*EDGES, *RANGES, *DIMENSIONS)
 """Names that `named_policy` knows."""

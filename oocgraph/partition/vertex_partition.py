@@ -9,6 +9,8 @@ its vertices are sorted by degree as those of the whole graph are, and its plane
   The largest share of edges exceeds the mean by one block at most, so it is the largest hub that limits the balance.
   Measured, Kronecker graph of scale 20, P = 8, largest share over mean: edges 1.009, vertices 1.007, plane entries 1.003.
 - Original order: P ranges of about equal edges, found by bisection of the stored ``indptr``.
+- Unequal shares: a partition with share s of S has about s / S of the edges. Blocks are then dealt in turns of S places, in which each
+  partition has as many as its share, spread evenly; every other turn goes backwards. Shares of 1 each are the turns above.
 
 Differs from CuSP (Hoang et al., IPDPS 2019): an owner is a pure function of degrees, there is no state to exchange.
 """
@@ -16,6 +18,7 @@ Differs from CuSP (Hoang et al., IPDPS 2019): an owner is a pure function of deg
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,7 +84,7 @@ class VertexPartition:
         return sum(array.nbytes for array in (self.first, self.owner, self.local, self.num_owned, self.num_edges))
 
 
-def partition_vertices(store: CSRStore, num_partitions: int) -> VertexPartition:
+def partition_vertices(store: CSRStore, num_partitions: int, shares: Sequence[int] | None = None) -> VertexPartition:
     """Deal the vertices of a graph to `num_partitions` partitions; each gets at least one (none of an empty graph).
 
     Parameters
@@ -90,11 +93,13 @@ def partition_vertices(store: CSRStore, num_partitions: int) -> VertexPartition:
         Of which degrees, or about ``P * log2(num_vertices)`` elements of ``indptr``, are read.
     num_partitions
         From 1 to the number of vertices.
+    shares
+        Edges that each partition should own, as parts of their sum, 1 or more; None: equal ones.
 
     Raises
     ------
     ArgumentError
-        `num_partitions` is out of this range.
+        `num_partitions` is out of this range, or there is not one of `shares` for each partition.
     """
     n = store.num_vertices
     if not 1 <= num_partitions <= max(1, n):
@@ -102,12 +107,29 @@ def partition_vertices(store: CSRStore, num_partitions: int) -> VertexPartition:
             f"num_partitions is {num_partitions}, but this graph of {n:,} vertices (isolated ones not counted) can be divided among "
             f"1 to {max(1, n):,} partitions; choose a number in this range"
         )
+    if shares is not None and (len(shares) != num_partitions or min(shares) < 1):
+        raise ArgumentError(f"shares is {list(shares)}; give a whole number from 1 on for each of {num_partitions} partitions")
     if n == 0:
         none, zero = np.empty(0, np.int64), np.zeros(1, np.int64)
         return VertexPartition(0, 1, zero, none.astype(np.int32), none, zero, zero)
     if store.attributes.vertex_order == "degree":
-        return _deal_blocks(store, num_partitions)
-    return _deal_ranges(store, num_partitions)
+        return _deal_blocks(store, _turn(shares or [1] * num_partitions), num_partitions)
+    return _deal_ranges(store, shares or [1] * num_partitions)
+
+
+def _turn(shares: Sequence[int]) -> Array:
+    """Return the partitions of a turn, ``sum(shares)`` places: each once, in order, so that none stays empty; then the others, evenly.
+
+    Examples
+    --------
+    >>> _turn([1, 1, 1]).tolist(), _turn([4, 2]).tolist()
+    ([0, 1, 2], [0, 1, 0, 1, 0, 0])
+    """
+    more = np.asarray(shares, np.int64) - 1
+    partition = np.repeat(np.arange(more.size), more)
+    number = np.arange(partition.size) - np.repeat(np.cumsum(more) - more, more)
+    at = (number + 0.5) / more[partition]
+    return np.append(np.arange(more.size), partition[np.argsort(at, kind="stable")])
 
 
 def local_lookup(
@@ -144,16 +166,16 @@ def local_lookup(
     return first[kept], edge[kept], value[kept]
 
 
-def _deal_blocks(store: CSRStore, num_partitions: int) -> VertexPartition:
-    """Cut blocks of degree-sorted vertices and assign them in boustrophedon order."""
+def _deal_blocks(store: CSRStore, places: Array, num_partitions: int) -> VertexPartition:
+    """Cut blocks of degree-sorted vertices and assign them turn by turn (`places`: partitions of a turn), in boustrophedon order."""
     n, num_edges = store.num_vertices, store.attributes.num_stored_edges
     value, degree_first = (array.astype(np.int64) for array in store.degrees)
     max_vertices = max(1, min(BLOCK_VERTICES, n // (MIN_BLOCKS * num_partitions)))
     max_edges = max(1, min(BLOCK_BYTES // store.index_dtype.itemsize, num_edges // (MIN_BLOCKS * num_partitions)))
     out = np.empty(n // max_vertices + 2 * (num_edges // max_edges) + 2, np.int64)
     first = out[: cut_blocks(degree_first, value, n, max_vertices, max_edges, out)]
-    turn, place = np.divmod(np.arange(first.size), num_partitions)
-    owner = np.where(turn & 1, num_partitions - 1 - place, place)
+    turn, place = np.divmod(np.arange(first.size), places.size)
+    owner = places[np.where(turn & 1, places.size - 1 - place, place)]
     kept = np.append(True, owner[1:] != owner[:-1])
     first, owner = np.append(first[kept], n), owner[kept]
     degree_edge = np.append(0, np.cumsum(np.diff(np.append(degree_first, n)) * value))
@@ -162,13 +184,13 @@ def _deal_blocks(store: CSRStore, num_partitions: int) -> VertexPartition:
     return _vertex_partition(first, owner, edge, num_partitions)
 
 
-def _deal_ranges(store: CSRStore, num_partitions: int) -> VertexPartition:
-    """Cut the vertices into ranges of about equal edges."""
+def _deal_ranges(store: CSRStore, shares: Sequence[int]) -> VertexPartition:
+    """Cut the vertices into ranges with about these shares of the edges."""
     indptr = StoredSlice(store.array(f"{store.pull_group}/indptr"))
-    n = store.num_vertices
-    num_edges = indptr[n]
+    n, num_partitions = store.num_vertices, len(shares)
+    num_edges, before = indptr[n], np.append(0, np.cumsum(shares)).tolist()
     part = np.arange(num_partitions + 1)
-    cuts = np.array([_nearest(indptr, num_edges * p // num_partitions) for p in range(num_partitions)] + [n])
+    cuts = np.array([_nearest(indptr, num_edges * share // before[-1]) for share in before[:-1]] + [n])
     cuts[0] = 0
     cuts = np.maximum.accumulate(cuts - part) + part  # each range has a vertex: one after the cut before,
     cuts = np.minimum(cuts, n - num_partitions + part)  # and enough of them left for those behind

@@ -2,8 +2,9 @@
 
 The cost rule weighs the bytes that each direction would move through each tier, memory and disk. It is applied
 twice: before an iteration (`choose_by_cost`), with an estimate of what a pull leaves undecided, and again after a
-pull over what is resident (`choose_finish`), with the exact pages of both ways to finish. The two classical rules are
-`choose_half` (pull when the frontier holds half of the vertices) and `choose_alpha_beta` (Beamer et al., SC 2012, section 4).
+pull over what is resident (`choose_finish`), with the exact pages of both ways to finish. The three other rules are
+`choose_half` (pull when the frontier holds half of the vertices), `choose_alpha_beta` (Beamer et al., SC 2012, section 4) and
+`choose_gemini` (Zhu et al., "Gemini: A Computation-Centric Distributed Graph Processing System", OSDI 2016, section 3).
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ FINISH_MARGIN = 0.9
 """A push finishes a pull only if it reads less than this share of the pages (uniform, 2^22 vertices: a tie took 320 ms as a push)."""
 
 
+DENSE_SHARE = 20
+"""A frontier is dense if its out-edges are at least one in so many of all edges (Gemini, after Ligra)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What is known before an iteration.
@@ -34,8 +39,8 @@ class Facts:
         Distinct pages on disk that a push would read, exact; 0 when all is resident.
     unvisited, unvisited_edges
         Vertices without a level, and the sum of their (in-)degrees.
-    num_vertices
-        Of the graph.
+    num_vertices, num_edges
+        Of the graph; edges as stored, an undirected one twice.
     sampled, sampled_probes, sampled_found, sampled_undecided
         Of a sample of the unvisited vertices: how many, how many edges in memory a pull looked at for them, how many it found and
         how many it left undecided. (Hub-first lists make any estimate from the frontier's size alone far too high.)
@@ -51,6 +56,7 @@ class Facts:
     unvisited: int
     unvisited_edges: int
     num_vertices: int
+    num_edges: int
     sampled: int
     sampled_probes: int
     sampled_found: int
@@ -121,3 +127,10 @@ def choose_alpha_beta(facts: Facts, *, alpha: float, beta: float) -> Choice:
     return Choice(
         "pull" if pull else "push", f"alpha-beta: frontier edges {facts.frontier_edges}, m_u / alpha = {facts.unvisited_edges / alpha:.0f}"
     )
+
+
+def choose_gemini(facts: Facts) -> Choice:
+    """Gemini's rule: sparse (push) while the active vertices have fewer than |E| / 20 out-edges, else dense (pull)."""
+    push = facts.frontier_edges * DENSE_SHARE < facts.num_edges
+    words = f"gemini: frontier edges {facts.frontier_edges}, |E| / {DENSE_SHARE} = {facts.num_edges / DENSE_SHARE:.0f}"
+    return Choice("push" if push else "pull", words)

@@ -97,8 +97,8 @@ class DaskBFSResult(BFSResult):
     client
         Computes what is asked for as a whole (`to_pandas`).
     cluster
-        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``num_epochs``, ``num_moves``, ``resumed_after_step`` (see
-        `oocgraph.cluster.logged_search.Outcome`).
+        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``num_epochs``, ``num_moves``, ``resumed_after_step``,
+        ``edge_shares``, ``shares_reason`` (see `oocgraph.cluster.logged_search.Outcome`).
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.
     **others
@@ -112,7 +112,7 @@ class DaskBFSResult(BFSResult):
 
     result_store: str
     client: Any = None
-    cluster: Mapping[str, int | None] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
     owned: bool = False
 
     def __post_init__(self) -> None:
@@ -215,14 +215,19 @@ def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:
     fingerprint = graph_fingerprint(store)
     if search.field("graph_fingerprint") != fingerprint:
         raise StoreError(f"{store.url} is not the graph that was searched for {result_store}: it was built again; search again")
-    vertex_partition = _vertex_partition(store.url, fingerprint, search.num_partitions)
+    vertex_partition = vertex_partition_of(store, search)
     level, parent = StoreOrder(search, vertex_partition, "level"), StoreOrder(search, vertex_partition, "parent")
     return Join(ids, level, parent, ids.parse(search.field("isolated_sources")))
 
 
+def vertex_partition_of(store: CSRStore, search: SearchStore) -> VertexPartition:
+    """Return who owns which vertices in a result store of this graph."""
+    return _vertex_partition(store.url, graph_fingerprint(store), search.num_partitions, search.shares)
+
+
 @lru_cache(maxsize=4)
-def _vertex_partition(url: str, _fingerprint: str, num_partitions: int) -> VertexPartition:
-    return partition_vertices(open_graph(url), num_partitions)
+def _vertex_partition(url: str, _fingerprint: str, num_partitions: int, shares: tuple[int, ...] | None) -> VertexPartition:
+    return partition_vertices(open_graph(url), num_partitions, shares)
 
 
 def _absolute(path: str) -> str:

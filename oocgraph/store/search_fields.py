@@ -14,11 +14,19 @@ from oocgraph.errors import StoreError
 from oocgraph.store.fields import FieldRule, between, first_wrong, is_count, is_flag, is_list, is_text
 from oocgraph.store.metadata import read_json
 
-SEARCH_FORMAT = 1
+SEARCH_FORMAT = 2
+"""Newest format of a result store: 2 is of unequal shares, which an older oocgraph would read as equal ones."""
+
+EQUAL_SHARES_FORMAT = 1
+"""Format of a result store whose partitions own equal shares of the edges."""
+
 SEARCH_KEY = "oocgraph_search"
 
 MAX_PARTITIONS = 1 << 16
 """Of a search: more than any cluster has workers, and few enough to go through."""
+
+MAX_SHARE = 1 << 20
+"""Of a partition: 16 for each of `MAX_PARTITIONS` in all."""
 
 MAX_BYTES = 256 << 20
 """Of the JSON: ten million sources take half of it."""
@@ -33,6 +41,7 @@ _RULES: dict[str, FieldRule] = {
     "sources": is_list,
     "isolated_sources": is_list,
     "epoch": between(-1, 2**62),
+    "shares": lambda value: value is None or (is_list(value) and all(map(between(1, MAX_SHARE), value))),
     "few": lambda value: is_list(value) and len(value) == 2 and all(map(is_count, value)),
     "depth": is_count,
     "num_reached": is_count,

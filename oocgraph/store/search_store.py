@@ -39,7 +39,7 @@ from oocgraph.store.opening import open_plain
 from oocgraph.store.outputs import local_path
 from oocgraph.store.publish import put
 from oocgraph.store.schema import ArraySpec
-from oocgraph.store.search_fields import SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
+from oocgraph.store.search_fields import EQUAL_SHARES_FORMAT, SEARCH_FORMAT, SEARCH_KEY, damaged, read_fields
 from oocgraph.store.search_log import read_records, search_write_error
 from oocgraph.store.search_record import Bounds, Record
 from oocgraph.store.writer import ArrayWriter
@@ -85,7 +85,7 @@ class SearchStore:
             The path exists, its parent folder does not, or it cannot be written.
         """
         place = SearchStore.new_place(path)
-        own = {"format": SEARCH_FORMAT, "complete": False, "library_version": oocgraph.__version__}
+        own = {"format": EQUAL_SHARES_FORMAT, "complete": False, "library_version": oocgraph.__version__}
         store = cls(place, plain_json({**fields, **own}))
         with AtomicOutput(place, durable=store._durable) as staged:
             staged.path.mkdir()
@@ -146,6 +146,33 @@ class SearchStore:
     def num_partitions(self) -> int:
         """Partitions of the search."""
         return int(self.fields["num_partitions"])
+
+    @property
+    def shares(self) -> tuple[int, ...] | None:
+        """Edges that each partition owns, as parts of their sum (`oocgraph.partition.vertex_partition`); None: equal shares.
+
+        Raises
+        ------
+        StoreError
+            There is not one for each partition.
+        """
+        shares = self.fields.get("shares")
+        if shares is not None and len(shares) != self.num_partitions:
+            raise damaged(self.path, "shares")
+        return None if shares is None else tuple(shares)
+
+    def record_shares(self, shares: Sequence[int] | None) -> None:
+        """Note the shares with which the search begins.
+
+        Raises
+        ------
+        OutputError
+            They cannot be written.
+        """
+        if shares is None:
+            self.update(shares=None, format=EQUAL_SHARES_FORMAT)
+        else:
+            self.update(shares=list(shares), format=SEARCH_FORMAT)
 
     @property
     def complete(self) -> bool:

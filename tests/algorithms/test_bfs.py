@@ -23,7 +23,7 @@ from tests.processes import open_files
 from tests.reference_build import reference_build
 from tests.stores import rewrite, string_store
 
-DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
+DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 
 def scipy_levels(store, source):

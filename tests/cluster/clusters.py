@@ -225,7 +225,7 @@ def set_trap(address, wanted, dask_worker=None):
 
 def bounds(store, stored):
     """Return what the logs of a search of a graph can name."""
-    return bounds_of(partition_vertices(store, stored.num_partitions))
+    return bounds_of(partition_vertices(store, stored.num_partitions, stored.shares))
 
 
 def last_step(store, stored):

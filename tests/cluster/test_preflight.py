@@ -210,6 +210,19 @@ def test_a_folder_that_workers_do_not_see_or_cannot_write(graph, client, tmp_pat
     assert list((tmp_path / "results").iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "what"), [("os.path:exists", "does not see"), ("os:access", "cannot write to")])
+def test_a_folder_of_partitions_that_workers_do_not_see_or_cannot_write(graph, client, tmp_path, name, what):
+    """One error names the folder and the remedy: another path, or the setting where they are made for a search. Nothing is left."""
+    (tmp_path / "out").mkdir()
+    folder = rf"worker tcp://\S+ on 127\.0\.0\.1 {what} the folder of partitions"
+    with changed(client, name, lambda *_: False):
+        with pytest.raises(ClusterError, match=rf"{folder} {tmp_path / 'out'}; choose another path, .*every worker sees"):
+            oocgraph.partition_graph(graph, 2, policy="EEC", path=tmp_path / "out" / "parts", client=client)
+        with dask.config.set({"oocgraph.result-folder": str(tmp_path / "out")}):
+            refused(ClusterError, rf"{folder} {tmp_path / 'out'}/\S+; set oocgraph\.result-folder", graph, client, partition="1d")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
 def test_a_folder_for_results_that_is_not_there(graph, client, tmp_path):
     with dask.config.set({"oocgraph.result-folder": str(tmp_path / "no")}):
         refused(OutputError, "results cannot be written here", graph, client)

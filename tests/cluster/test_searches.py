@@ -28,7 +28,7 @@ from tests.engine.parts import cramped
 from tests.graphs import GRAPHS, compressed, directed_original, empty, hubs, path_graph, strings, undirected
 from tests.reference_build import reference_build
 
-DIRECTIONS = ["push", "pull", "half", "alpha-beta"]
+DIRECTIONS = ["push", "pull", "half", "alpha-beta", "gemini"]
 
 
 def judge(store, result, alone):

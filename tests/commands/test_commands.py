@@ -130,7 +130,7 @@ def test_bfs_text_shows_the_levels(run, kron):
     assert "direction" in text
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull", "half", "alpha-beta"])
+@pytest.mark.parametrize("direction", ["auto", "push", "pull", "half", "alpha-beta", "gemini"])
 def test_directions_find_the_same_levels(run, kron, tmp_path, direction):
     """Each rule writes the same levels, in each format."""
     levels = []

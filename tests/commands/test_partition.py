@@ -47,6 +47,16 @@ def test_answer_says_how_good_they_are_and_what_a_search_sends(run, kron, tmp_pa
     assert said["bfs_num_messages"] > 0
 
 
+def test_chunks_are_a_policy_by_name(run, kron, tmp_path):
+    """In any case of letters; contiguous, none empty, and right by the check."""
+    said = run("partition", kron, tmp_path / "p", "--partitions", 3, "--policy", "Chunk", "--slow", "--report", "--check", "--json").json
+    made = open_partitions(tmp_path / "p")
+    assert made.policy == "chunk"
+    assert said["valid"] is True
+    assert np.unique(made.masters.read(0, made.num_vertices)).tolist() == [0, 1, 2]
+    assert (np.diff(made.masters.read(0, made.num_vertices)) >= 0).all()
+
+
 def test_in_lists_of_an_undirected_graph_are_searched_too(run, kron, tmp_path):
     """They are its out-lists."""
     said = run("partition", kron, tmp_path / "p", "--partitions", 2, "--policy", "CVC", "--slow", "--read", "in", "--report", "--json").json

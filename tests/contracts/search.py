@@ -36,7 +36,7 @@ class SearchContract:
         That it takes.
     """
 
-    directions: tuple[str, ...] = ("auto", "push", "pull", "half", "alpha-beta")
+    directions: tuple[str, ...] = ("auto", "push", "pull", "half", "alpha-beta", "gemini")
 
     @pytest.fixture
     def opened(self):

@@ -33,9 +33,9 @@ def cramped(planned, seed, whole=()):
     return residency
 
 
-def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1):
-    """Load every partition; `cramp` (a seed) keeps a random small part of planes and edges in memory, except in partitions `whole`."""
-    vertex_partition = partition_vertices(store, num_partitions)
+def open_parts(store, num_partitions, *, cramp=None, whole=(), threads=1, shares=None):
+    """Load every partition, with some shares of the edges; `cramp` (a seed) keeps a random small part in memory, not in those `whole`."""
+    vertex_partition = partition_vertices(store, num_partitions, shares)
     loading = Loading(threads=threads, io_threads=2, buffer_bytes=1 << 16, max_planes=None)
     parts = []
     for p in range(num_partitions):

@@ -174,7 +174,7 @@ def kernels_of(device):
     return {name.partition("<")[0] for name, count in device.launched.items() if count}
 
 
-@pytest.mark.parametrize("direction", ["auto", "pull", "alpha-beta"])
+@pytest.mark.parametrize("direction", ["auto", "pull", "alpha-beta", "gemini"])
 @pytest.mark.parametrize("road", [False, True])
 def test_long_paths(direction, road, tmp_path, device):
     """Levels outgrow a byte; tiny frontiers are pushed in few launches."""

@@ -17,7 +17,7 @@ from tests.engine.parts import gather, open_parts, run_parts
 from tests.reference_build import reference_build
 from tests.stores import rewrite
 
-DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta"]
+DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 
 def make_store(path, seed, *, num_ids=300, num_edges=900, **options):
@@ -49,7 +49,8 @@ def test_partitions_find_what_one_process_finds(tmp_path_factory, seed, num_part
     path = tmp_path_factory.mktemp("store") / "g.zarr"
     store = make_store(path, seed, directed=directed, vertex_order=order)
     sources = np.unique(np.random.default_rng(seed).integers(0, store.num_vertices, 1 + seed % 3))
-    parts = open_parts(store, num_partitions, cramp=seed if cramp else None)
+    shares = [1 + 7 * p for p in range(num_partitions)] if seed % 3 == 0 else None
+    parts = open_parts(store, num_partitions, cramp=seed if cramp else None, shares=shares)
     last = 2**31 - 2 if depth_limit is None else depth_limit
     states, _ = run_parts(parts, sources, direction=direction, last_level=last)
     judge(store, parts, states, sources, depth_limit)

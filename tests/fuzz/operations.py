@@ -115,7 +115,8 @@ def _draw_bfs(rng: np.random.Generator, base: Base) -> dict[str, Any]:
     sources = _pick(rng, [base.sources[:1], base.sources[:1], base.sources[:2], base.sources, base.sources[2:]])
     return {
         **_usual(rng), "sources": sources, "depth": _pick(rng, [None, None, None, 2]),
-        "_direction": _pick(rng, ["auto", "push", "pull", "half", "alpha-beta"]), "_cramped": _pick(rng, [None, 0, 1, 2, 3, 4, 5]),
+        "_direction": _pick(rng, ["auto", "push", "pull", "half", "alpha-beta", "gemini"]),
+        "_cramped": _pick(rng, [None, 0, 1, 2, 3, 4, 5]),
     }  # fmt: skip
 
 
@@ -341,7 +342,7 @@ def export(call: Call) -> Answer:
 
 
 def _draw_partition(rng: np.random.Generator, base: Base) -> dict[str, Any]:
-    policies = ["EEC", "CVC", "HVC", "FEC", "GVC", "SVC", "1D-edge", "1D-vertex"]
+    policies = ["EEC", "CVC", "HVC", "FEC", "GVC", "SVC", "1D-edge", "1D-vertex", "chunk"]
     group = _pick(rng, ["out", "out", "in"])
     return {**_usual(rng), "policy": _pick(rng, policies), "read": group, "transpose": bool(rng.random() < 0.3), "_threads": 1}
 

@@ -16,7 +16,7 @@ from oocgraph.engine.device import DeviceRuntime
 from oocgraph.errors import BudgetError
 
 SOURCES = (3, 4, 5)
-DIRECTIONS = ("auto", "push", "pull", "alpha-beta")
+DIRECTIONS = ("auto", "push", "pull", "alpha-beta", "gemini")
 RESIDENCIES = {"all": {}, "tenth, host": {"share": 0.1}, "tenth, disk": {"share": 0.1, "max_host_edges": 0}}
 """What of the edges is on the device beyond what must be; where the others are."""
 

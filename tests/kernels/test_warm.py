@@ -25,7 +25,7 @@ plan = shard_plan.plan_residency
 if sys.argv[2] == "disk":
     shard_plan.plan_residency = lambda sizes, **o: dataclasses.replace(
         plan(sizes, **o), num_planes=1, num_resident=tuple(m // 9 for m in sizes.num_edges), cache_slots=9, num_kept=999)
-    for direction in ("auto", "push", "pull", "half", "alpha-beta"):
+    for direction in ("auto", "push", "pull", "half", "alpha-beta", "gemini"):
         bfs(open_graph(sys.argv[1], check_pages=direction == "auto"), 0, direction=direction)
 else:
     bfs(sys.argv[1], 0)

@@ -156,6 +156,45 @@ def test_ranges_of_the_original_order_have_equal_edges(tmp_path):
         assert imbalance(vertex_partition.num_owned) > 1.2
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shares=st.lists(st.integers(1, 40), min_size=1, max_size=9),
+    vertex_order=st.sampled_from(["degree", "original"]),
+)
+@settings(deadline=None, max_examples=60)
+def test_unequal_shares_are_partitions(seed, shares, vertex_order, tmp_path_factory):
+    """Whatever the shares, also of graphs with fewer blocks than a turn has places: one owner for each vertex, and none without one."""
+    store = store_of(tmp_path_factory.mktemp("g") / "g.zarr", *random_edges(seed, 20 + seed % 300, 30 + seed % 3000),
+                     directed=bool(seed % 2), vertex_order=vertex_order)  # fmt: skip
+    shares = shares[: store.num_vertices]
+    vertex_partition = partition_vertices(store, len(shares), shares)
+    check(vertex_partition, store.read(f"{store.pull_group}/indptr"))
+    assert vertex_partition.num_owned.min() > 0
+
+
+@pytest.mark.parametrize("vertex_order", ["degree", "original"])
+@pytest.mark.parametrize("shares", [[24, 8], [1, 31], [16, 40, 8], [3, 3], [10, 20, 30, 4]])
+def test_edges_follow_the_shares(tmp_path, shares, vertex_order):
+    """Within 5 % of the mean share, vertices too where they are in degree order; shares that are alike are those of no shares."""
+    store = store_of(tmp_path / "g.zarr", *random_edges(7, 20_000, 200_000), vertex_order=vertex_order)
+    dealt = partition_vertices(store, len(shares), shares)
+    check(dealt, store.read(f"{store.pull_group}/indptr"))
+    wanted = np.array(shares) / sum(shares)
+    for owned in (dealt.num_edges, dealt.num_owned) if vertex_order == "degree" else (dealt.num_edges,):
+        assert np.abs(owned / owned.sum() - wanted).max() < 0.05 / len(shares)
+    if len(set(shares)) == 1:
+        np.testing.assert_array_equal(partition_vertices(store, len(shares), [1] * len(shares)).first,
+                                      partition_vertices(store, len(shares)).first)  # fmt: skip
+
+
+@pytest.mark.parametrize("shares", [[1], [1, 2, 3], [0, 4], []])
+def test_shares_that_are_none_are_refused(tmp_path, shares):
+    """One for each partition, and no partition without."""
+    store = store_of(tmp_path / "g.zarr", [0, 1, 2, 3], [1, 2, 3, 4])
+    with pytest.raises(OocGraphError, match=r"shares is .*; give a whole number from 1 on for each of 2 partitions"):
+        partition_vertices(store, 2, shares)
+
+
 @pytest.mark.parametrize("end", ["first", "last"])
 def test_each_range_has_a_vertex_beside_a_hub(tmp_path, end):
     """The hub has half of the edges, so that several cuts fall on it."""

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import oocgraph
 from oocgraph import PolicyError
-from oocgraph.kernels.prop import make_prop
+from oocgraph.kernels.prop import RowLookup, make_prop
 from oocgraph.partition import policies
 from oocgraph.partition.policies import POLICY_NAMES, named_policy
 from tests.partition.reference_cusp import PlainProp, ReferencePartitions, reference_partition
-from tests.partition.test_policy import random_graph, run
+from tests.partition.test_policy import compiled_once, random_graph, run
 
 
 def symmetric(src, dst, n, *, by_degree):
@@ -72,6 +72,89 @@ def test_ranges_are_equal_as_far_as_vertices_allow(degrees, num_partitions, data
     assert edges.max() <= indptr[-1] / num_partitions + max(degrees) + 1
     sizes = np.bincount(by_vertices, minlength=num_partitions)
     assert sizes.max() - sizes.min() <= 1
+
+
+def chunks_of_oracle(indptr, num_partitions):
+    """Gemini's chunks with NumPy: shares of all pages at once, then a walk over the pages that leaves no gap."""
+    n, alpha = indptr.size - 1, 8 * (num_partitions - 1)
+    size = 4096 if n >= 8 * 4096 * num_partitions else 1
+    first = np.arange(0, n, size)
+    weight = alpha * first + indptr[first]
+    share = weight * num_partitions // (alpha * n + indptr[-1])
+    chunk = np.zeros(first.size, np.int64)
+    for page in range(1, first.size):
+        chunk[page] = min(share[page], chunk[page - 1] + 1)
+    chunk = np.maximum(chunk, num_partitions - first.size + np.arange(first.size))
+    return np.repeat(chunk, size)[:n], size
+
+
+def compiled_masters(name, indptr, num_partitions):
+    """Masters of a named policy by the compiled loop, of a graph of which only the rows' places matter."""
+    none = np.empty(0, np.int64)
+    prop = make_prop(indptr.size - 1, int(indptr[-1]), num_partitions, directed=True, out_rows=RowLookup(indptr, none, none, none))
+    masters = np.full(indptr.size - 1, -1, np.int16)
+    loops = compiled_once(named_policy(name, vertex_order="degree"))
+    assert loops.assign_masters(prop, 0, masters.size, None, masters, np.empty(3, np.int64)) == 0
+    return masters
+
+
+def check_chunks(masters, indptr, num_partitions):
+    """Ascending, none empty, cut at pages, none above a share and the heaviest page."""
+    expected, size = chunks_of_oracle(indptr, num_partitions)
+    np.testing.assert_array_equal(masters, expected)
+    assert np.unique(masters).tolist() == list(range(num_partitions))
+    cuts = np.flatnonzero(np.diff(masters)) + 1
+    assert (np.diff(masters) >= 0).all()
+    assert not (cuts % size).any()
+    weight = 8 * (num_partitions - 1) + np.diff(indptr)
+    page = np.add.reduceat(weight, np.arange(0, weight.size, size))
+    chunk = np.bincount(masters, weight, minlength=num_partitions)
+    assert chunk.max() <= weight.sum() / num_partitions + page.max()
+    return size, chunk
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 9) | st.integers(1, 400), min_size=1, max_size=60), st.booleans(), st.data())
+def test_chunks_of_small_graphs_are_balanced_and_none_is_empty(degrees, by_degree, data):
+    """Cut at any vertex; a hub above several shares leaves none of them empty."""
+    num_partitions = data.draw(st.integers(1, min(9, len(degrees))))
+    indptr = np.append(0, np.cumsum(sorted(degrees, reverse=True) if by_degree else degrees))
+    masters = masters_of(policies.chunked, indptr, np.zeros(indptr[-1], np.uint32), num_partitions)
+    size, _ = check_chunks(masters, indptr, num_partitions)
+    assert size == 1
+
+
+@pytest.mark.parametrize("num_partitions", range(1, 9))
+@pytest.mark.parametrize("kind", ["alike", "power law", "a hub"])
+def test_chunks_of_large_graphs_are_cut_at_multiples_of_4096_vertices(kind, num_partitions):
+    """At the smallest graph that is cut so, with a last page that is not full."""
+    n, rng = 8 * 4096 * num_partitions + 17, np.random.default_rng(num_partitions)
+    degree = rng.integers(1, 9, n)
+    if kind == "power law":
+        degree = np.sort(degree + 4000 // np.arange(1, n + 1))[::-1]
+    elif kind == "a hub":
+        degree[0] = 60 * n
+    indptr = np.append(0, np.cumsum(degree))
+    size, chunk = check_chunks(compiled_masters("chunk", indptr, num_partitions), indptr, num_partitions)
+    assert size == 4096
+    if kind != "a hub":
+        assert chunk.max() / chunk.mean() < 1.15
+
+
+def test_chunks_weigh_vertices_and_entries():
+    """By hand: 4 partitions, alpha 24. Eight vertices of 8 entries and sixteen of 1: 8 x 32 + 16 x 25 = 656, shares of 164."""
+    indptr = np.append(0, np.cumsum([8] * 8 + [1] * 16))
+    masters = masters_of(policies.chunked, indptr, np.zeros(indptr[-1], np.uint32), 4)
+    assert np.bincount(masters).tolist() == [6, 5, 7, 6]  # begin at 0, 192, 331, 506
+    assert named_policy("chunk", vertex_order="degree").get_edge_owner is policies.to_source
+
+
+def test_chunks_behind_a_hub_of_several_shares_are_filled():
+    """A star: they get a leaf each, and the last one what is left."""
+    indptr = np.append(0, np.cumsum([10_000, 1, 1, 1, 1, 1]))
+    for num_partitions, expected in ((1, [0] * 6), (4, [0, 1, 2, 3, 3, 3]), (6, [0, 1, 2, 3, 4, 5])):
+        masters = masters_of(policies.chunked, indptr, np.zeros(indptr[-1], np.uint32), num_partitions)
+        assert masters.tolist() == expected
 
 
 @settings(deadline=None)
@@ -180,9 +263,10 @@ def test_masters_follow_the_order_of_vertices():
 @pytest.mark.parametrize(
     ("name", "masters", "message"),
     [
-        ("EVC", None, "there is no policy 'EVC'; choose one of EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex"),
+        ("EVC", None, "there is no policy 'EVC'; choose one of EEC, HVC, CVC, FEC, GVC, SVC, 1D-edge, 1D-vertex, chunk, 1d, 2d"),
         ("EEC", "random", "masters is 'random'"),
         ("1D-edge", "block-cyclic", "policy 1D-edge is contiguous ranges"),
+        ("chunk", "block-cyclic", "policy chunk is contiguous ranges"),
     ],
 )
 def test_unknown_names_are_refused(name, masters, message):

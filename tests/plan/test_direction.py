@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oocgraph.plan.direction import Facts, choose_alpha_beta, choose_by_cost, choose_finish, choose_half
+from oocgraph.plan.direction import Facts, choose_alpha_beta, choose_by_cost, choose_finish, choose_gemini, choose_half
 
 FACTS = Facts(
     frontier=1000, frontier_edges=50_000, frontier_pages=0, unvisited=900_000, unvisited_edges=29_000_000, num_vertices=1_000_000,
-    sampled=16_000, sampled_probes=16_000 * 20, sampled_found=100, sampled_undecided=0, disk_pages=0, pulled=False,
+    num_edges=30_000_000, sampled=16_000, sampled_probes=16_000 * 20, sampled_found=100, sampled_undecided=0, disk_pages=0, pulled=False,
 )  # fmt: skip
 
 
@@ -55,6 +55,15 @@ def test_alpha_beta_rule_has_two_thresholds():
     assert choose_alpha_beta(replace(FACTS, frontier_edges=2_000_000), **rule).direction == "pull"
     assert choose_alpha_beta(replace(FACTS, frontier=60_000, pulled=True), **rule).direction == "pull"
     assert choose_alpha_beta(replace(FACTS, frontier=50_000, pulled=True), **rule).direction == "push"
+
+
+def test_gemini_rule_compares_active_edges_with_a_twentieth_of_all():
+    """Dense from |E| / 20 on, whatever has been visited and whichever direction was last."""
+    assert choose_gemini(FACTS).direction == "push"
+    for facts in (FACTS, replace(FACTS, pulled=True, unvisited=1, unvisited_edges=1)):
+        assert choose_gemini(replace(facts, frontier_edges=1_499_999)).direction == "push"
+        assert choose_gemini(replace(facts, frontier_edges=1_500_000)).direction == "pull"
+    assert choose_gemini(FACTS).reason == "gemini: frontier edges 50000, |E| / 20 = 1500000"
 
 
 def test_nothing_unvisited_or_sampled_is_no_division_by_zero():

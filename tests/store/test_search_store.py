@@ -239,7 +239,7 @@ def test_relative_path_is_made_absolute(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "format 2 is newer than format 1.*upgrade"),
+        ({"format": 3}, "format 3 is newer than format 2.*upgrade"),
         ({"format": "x"}, "damaged"),
         ({"num_partitions": 0}, "damaged"),
         ({"complete": None}, "damaged"),
@@ -249,6 +249,8 @@ def test_relative_path_is_made_absolute(tmp_path, monkeypatch):
         ({"epoch": -2}, "damaged"),
         ({"few": [1]}, r"damaged \(few\)"),
         ({"few": [-1, 5]}, "damaged"),
+        ({"shares": [0, 1]}, r"damaged \(shares\)"),
+        ({"shares": [1, 1 << 40]}, r"damaged \(shares\)"),
         ({"depth": 1.5}, "damaged"),
         ({"seconds": float("inf")}, "damaged"),
         ({"isolated_sources": "all"}, "damaged"),
@@ -260,6 +262,18 @@ def test_store_that_is_newer_or_damaged_does_not_open(store, changes, message):
     (store.path / "zarr.json").write_text(json.dumps(metadata))
     with pytest.raises(StoreError, match=message):
         SearchStore.open(store.path)
+
+
+def test_unequal_shares_are_recorded_and_refused_by_older_readers(store):
+    """A store without them, as of older versions, has equal ones; format 2 stands for unequal ones."""
+    assert (store.shares, SearchStore.open(store.path).field("format")) == (None, 1)
+    store.record_shares((24, 8))
+    assert (SearchStore.open(store.path).shares, SearchStore.open(store.path).field("format")) == ((24, 8), 2)
+    store.record_shares(None)
+    assert (SearchStore.open(store.path).shares, SearchStore.open(store.path).field("format")) == (None, 1)
+    store.record_shares((24, 8, 1))
+    with pytest.raises(StoreError, match=r"damaged \(shares\)"):
+        SearchStore.open(store.path).shares  # noqa: B018 - checked where it is asked for
 
 
 def test_what_is_no_result_store_does_not_open(tmp_path):
