@@ -20,6 +20,7 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.kernels import deques
+from oocgraph.kernels.deques import Member
 from oocgraph.kernels.load import load_kernels
 
 _T = TypeVar("_T")
@@ -62,30 +63,6 @@ class Counts(NamedTuple):
     stolen: Any
     stolen_far: Any
     missed: Any
-
-
-class Member(NamedTuple):
-    """A thread of a team, as compiled loops take it (`oocgraph.kernels.deques.next_piece`, `oocgraph.kernels.fork_join.next_event`).
-
-    Attributes
-    ----------
-    words
-        The deques of all.
-    number : int
-        Which one it is.
-    groups : (num_threads,) int64
-        Group of cores of each.
-    steals : bool
-        Whether it takes from others.
-    counts : (8,) int64
-        What it has done.
-    """
-
-    words: Any
-    number: int
-    groups: Any
-    steals: bool
-    counts: Any
 
 
 class Team(Closing):
@@ -168,23 +145,26 @@ class Team(Closing):
         with self._running:
             return self._run(call, pieces, steals=kind == "dynamic")
 
-    def run_pieces(self, call: Callable[[Member], _T], num_pieces: int, seconds: float | None = None) -> list[_T]:
-        """Have each thread make one compiled call, which takes pieces ``0 .. num_pieces - 1``; return what the calls return.
+    def run_pieces(self, call: Callable[[Member, int], _T], size: int, grain: int, seconds: float | None = None) -> list[_T]:
+        """Have each thread make one compiled call, which takes pieces of ``0 .. size - 1``; return what the calls return.
 
-        Little work is done by one call, in the thread that asks.
+        Little work is done by one call, in the thread that asks, as one piece.
 
         Parameters
         ----------
         call
-            Takes pieces with `oocgraph.kernels.deques.next_piece` until there are none.
+            Takes a member and the size of a piece; gets numbers of pieces with `oocgraph.kernels.deques.next_piece` until there are none.
+        grain
+            Size of a piece: small enough to be stolen, and large enough to be worth 0.1 us.
         seconds
             As for `run`.
         """
+        num_pieces = -(-size // grain)
         kind = self.distribution(num_pieces, seconds).kind
         if kind == "alone" or getattr(self._members, "works", False):
-            return [call(self._alone(num_pieces))]
+            return [call(self._alone(min(1, size)), max(1, size))]
         with self._running:
-            return self._run_compiled(call, num_pieces, steals=kind == "dynamic")
+            return self._run_compiled(lambda member: call(member, grain), num_pieces, steals=kind == "dynamic")
 
     def fork_join(self, call: Callable[[Member], _T], seconds: float | None = None) -> list[_T]:
         """Have each thread make one compiled call, which takes part in a fork-join; return what the calls return.

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 
+import numba as nb
 import numpy as np
 import pytest
 
@@ -68,6 +69,54 @@ def test_pieces_are_taken_once_by_compiled_threads(threads):
     assert (seen[:size] == rounds).all()
     assert not seen[size:].any()
     assert counts[:, deques.STOLEN].sum() > 0
+
+
+@nb.njit(nogil=True)
+def count_pieces(member, grain, size, seen):
+    """Count each index of the pieces that a thread gets; return how many pieces those are."""
+    pieces = 0
+    while True:
+        i = deques.next_piece(member.words, member.number, member.groups, member.steals, member.counts)
+        if i < 0:
+            return pieces
+        for index in range(i * grain, min(size, (i + 1) * grain)):
+            seen[index] += 1
+        pieces += 1
+
+
+@pytest.mark.parametrize("asked", ["auto", "static", "dynamic"])
+@pytest.mark.parametrize(("size", "grain"), [(0, 1), (1, 1), (1000, 1), (1000, 64), (1001, 7), (5, 64)])
+def test_compiled_pieces_once(team, asked, size, grain):
+    """Each thread makes one call, which gets pieces of the grain; little work is one piece of one call."""
+    team.asked = asked
+    for seconds in (LONG, None, LITTLE / 2):
+        seen, before = np.zeros(size, np.int64), team.counts
+        pieces = team.run_pieces(lambda member, grain, seen=seen: count_pieces(member, grain, size, seen), size, grain, seconds)
+        assert (seen == 1).all()
+        num_pieces = -(-size // grain)
+        alone = team.threads == 1 or num_pieces < 2 or seconds == LITTLE / 2
+        assert sum(pieces) == (min(1, size) if alone else num_pieces)
+        assert len(pieces) == (1 if alone else team.threads)
+        assert (team.counts.pieces - before.pieces).sum() == (0 if alone else num_pieces)
+        if asked == "static" and not alone:
+            assert pieces == [num_pieces * (t + 1) // team.threads - num_pieces * t // team.threads for t in range(team.threads)]
+
+
+@pytest.mark.parametrize("method", ["run_pieces", "fork_join"])
+def test_an_error_in_one_compiled_call_ends_the_others(method):
+    """The first is raised, and the team works afterwards."""
+    with Team(3) as team:
+
+        def call(member, *_):
+            if member.number == 1:
+                raise ValueError("one")
+            while not member.words[deques.STOP]:
+                time.sleep(0.001)
+
+        with pytest.raises(ValueError, match="one"):
+            team.run_pieces(call, 300, 1, LONG) if method == "run_pieces" else team.fork_join(call, LONG)
+        assert team.is_sound
+        assert team.run(abs, range(100), LONG) == list(range(100))
 
 
 def test_the_oldest_range_is_the_largest():

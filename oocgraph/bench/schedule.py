@@ -20,6 +20,7 @@ from oocgraph.algorithms.bfs import bfs
 from oocgraph.algorithms.cores import core_numbers
 from oocgraph.algorithms.runtimes import open_runtime
 from oocgraph.algorithms.sssp import sssp
+from oocgraph.bench.distribution import measure_distribution
 from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
 from oocgraph.bench.peers import Peer, PeerRun, open_peers
 from oocgraph.bench.sources import draw_sources
@@ -44,6 +45,9 @@ ALGORITHMS = ("sssp", "core", "bfs")
 
 WORK_LIST = "worklist"
 """Name of what `measure_worklist` measures, among algorithms."""
+
+DISTRIBUTION = "distribution"
+"""Name of what `measure_distribution` measures; it takes a minute, and so is measured only if named."""
 
 
 def bench_schedule(
@@ -70,8 +74,8 @@ def bench_schedule(
     progress
         Called with runs done.
     algorithms
-        Of `ALGORITHMS`, or `WORK_LIST`; by default that and all that the graph is for: paths where it has weights, searches where it is in
-        locality order.
+        Of `ALGORITHMS`, `WORK_LIST` or `DISTRIBUTION`; by default work lists and all that the graph is for: paths where it has weights,
+        searches where it is in locality order.
     schedules
         Of shortest paths in the tight runs.
     share
@@ -96,10 +100,12 @@ def bench_schedule(
     metrics: dict[str, Any] = {"graph": store.url, "num_sources": len(sources), "seed": seed, "threads": threads, "share": share}
     if not algorithms or WORK_LIST in algorithms:
         metrics |= measure_worklist(threads)
+    if DISTRIBUTION in algorithms:
+        metrics |= measure_distribution(store, int(vertices[0]), threads, progress)
     invalid: list[str] = []
     input_rows = input_positions(store)[vertices] if peer else vertices
     rows = vertices if about.vertex_order == "degree" else input_rows  # of GAPBS, whose file is in the store's order then
-    for name in [one for one in algorithms if one != WORK_LIST] if algorithms else [one for one in ALGORITHMS if fits[one]]:
+    for name in [one for one in algorithms if one in ALGORITHMS] if algorithms else [one for one in ALGORITHMS if fits[one]]:
         runs = _runs_of(name, store, schedules)
         with (
             _subjects(runs, store, sources, share=share, threads=threads) as (subjects, budgets),

@@ -15,8 +15,8 @@ from oocgraph.commands.common import json_option, progress_bars, threads_option
 @num_sources_option()
 @seed_option
 @click.option(
-    "--algorithm", "algorithms", multiple=True, type=click.Choice(["sssp", "core", "bfs", "worklist"]),
-    help="By default all that fit GRAPH, and work lists.",
+    "--algorithm", "algorithms", multiple=True, type=click.Choice(["sssp", "core", "bfs", "worklist", "distribution"]),
+    help="By default all that fit GRAPH, and work lists. distribution: how threads share a pull and a sort, by the size of a piece.",
 )  # fmt: skip
 @click.option(
     "--schedule", "schedules", multiple=True, type=click.Choice(["async", "buckets", "rounds"]), default=["async", "buckets"],

@@ -24,12 +24,14 @@ from oocgraph.engine.state import SearchState, are_marked
 from oocgraph.engine.take_over import PULL_HEADS, PULL_TAILS, PUSH, Result
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
+from oocgraph.kernels.deques import Member
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
+from oocgraph.team import PIECES_PER_THREAD as PIECES_PER_COMPUTING_THREAD
 from oocgraph.team import borrow, give_back
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
 
@@ -41,6 +43,9 @@ PIECES_PER_THREAD = 4
 
 WORD_SECONDS, ROW_SECONDS, PROBE_SECONDS = 1e-9, 1e-8, 4e-9
 """About what a word of a bitmap takes, a row that is looked up, and a neighbour that is looked for in the frontier: to tell little work."""
+
+PULL_GRAIN, LEAST_GRAIN = 256, 16
+"""Words that a thread takes at once in a pull, at the most and at the least: to take some costs 0.13 us, more than a pull of one word."""
 
 LONG_ROW, MOST_LONG_ROWS = 1 << 16, 4096
 """Entries of a row that one thread looks through before all do, 0.2 ms, and how many such rows a pull puts off."""
@@ -122,6 +127,11 @@ class Engine(Closing):
         Compute and reading threads.
     knobs
         The configuration that holds for its searches.
+
+    Attributes
+    ----------
+    pull_grain : int
+        Words that a thread takes at once in a pull, less than `PULL_GRAIN` where threads would not have enough pieces.
     """
 
     outside_byte_cost: float = DISK_BYTE_COST
@@ -137,6 +147,7 @@ class Engine(Closing):
         self._cache = np.empty(max(1, self._cache_tag.size) * PAGE_BYTES, np.uint8)
         self._missing = np.empty(PREFETCH_MISSES if on_disk else 0, np.int64)
         self._long_rows = new_long_rows(MOST_LONG_ROWS, LONG_ROW)
+        self.pull_grain = min(PULL_GRAIN, max(LEAST_GRAIN, graph.pull.num_rows // 64 // (threads * PIECES_PER_COMPUTING_THREAD)))
         self._buffers = BufferPool()
         self.lifetime = Lifetime(store.url)
         self.on_phase: Callable[[str], None] = _ignore_phase
@@ -212,16 +223,21 @@ class Engine(Closing):
         """Pull over what is resident; returns how many vertices that leaves undecided."""
         pull = self.graph.pull
 
-        def heads(piece: tuple[int, int], _: Array) -> Result:
-            _, left = cpu.pull_heads(
-                *piece, state.num_vertices, pull.lookup, pull.heads, pull.resident, 0,
-                state.frontier, state.visited, state.undecided, state.marks, self._long_rows if self.threads > 1 else NO_LONG_ROWS,
-            )  # fmt: skip
-            return int(left), 0, 0
+        what = pull.lookup, pull.heads, pull.resident
+        marks = state.frontier, state.visited, state.undecided, state.marks, self._long_rows if self.threads > 1 else NO_LONG_ROWS
+
+        def heads(member: Member, grain: int) -> int:
+            return int(cpu.pull_heads_in_pieces(member, grain, state.num_words, state.num_vertices, *what, *marks)[1])
+
+        def piece_of_heads(piece: tuple[int, int], _: Array) -> Result:
+            return int(cpu.pull_heads(*piece, state.num_vertices, *what, 0, *marks)[1]), 0, 0
 
         seconds = WORD_SECONDS * state.num_words + PROBE_SECONDS * state.num_unvisited
-        job = Job(PULL_HEADS, seconds, lambda pieces: _marked(~state.visited, pieces))
-        left = sum(one[0] for one in self.spread(state, job, heads, self.cut(state.num_words, seconds)))
+        if self.is_offered(state, seconds):
+            job = Job(PULL_HEADS, seconds, lambda pieces: _marked(~state.visited, pieces))
+            left = sum(one[0] for one in self.spread(state, job, piece_of_heads, self.cut(state, state.num_words, seconds)))
+        else:
+            left = sum(self.team.run_pieces(heads, state.num_words, self.pull_grain, seconds))
         left += look_through(state, pull, self._long_rows, _files_of(pull), self._look_in_memory)
         if left and state.num_kept:
             left -= int(cpu.pull_kept(state.kept_entries, 0, state.num_kept, state.frontier, state.visited, state.undecided, state.marks))
@@ -281,7 +297,7 @@ class Engine(Closing):
         files = push.files.stream_arguments if dense and push.files is not None else _files_of(push)
         on_files = push.files is not None and self._gatherer is not None
         seconds = PROBE_SECONDS * state.frontier_edges
-        num_pieces = self.num_reads if on_files else len(self.cut(1 << 20, seconds))
+        num_pieces = self.num_reads if on_files else len(self.cut(state, 1 << 20, seconds))
         weights = counts[:, 1] + counts[:, 2] * (PAGE_BYTES // push.stored.dtype.itemsize)
         pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), num_pieces)
 
@@ -320,7 +336,11 @@ class Engine(Closing):
 
     # What differs between a whole graph and a partition.
 
-    def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
+    def is_offered(self, state: SearchState, seconds: float) -> bool:
+        """Whether others may take over pieces of work for so long."""
+        return False
+
+    def cut(self, state: SearchState, size: int, seconds: float) -> list[tuple[int, int]]:
         """Cut a range, work for so long, into pieces."""
         return self.team.cut(size, seconds)
 

@@ -399,10 +399,15 @@ class PartRuntime(Engine):
         """Active vertices of an iteration that others may take over: 0 where nothing can be offered to them."""
         return 0 if self.common is None or self.channel is None else int(self.knobs.take_over * self.num_owned)
 
-    def cut(self, size: int, seconds: float) -> list[tuple[int, int]]:
+    def is_offered(self, state: SearchState, seconds: float) -> bool:
+        """Whether others may take over pieces of work for so long."""
+        assert isinstance(state, PartState)
+        return self.most_taken > 0 and state.is_common and seconds >= LEAST_SECONDS
+
+    def cut(self, state: SearchState, size: int, seconds: float) -> list[tuple[int, int]]:
         """Cut a range into pieces: more of them where others may take some."""
-        if not self.most_taken or seconds < LEAST_SECONDS or size < 2:
-            return super().cut(size, seconds)
+        if not self.is_offered(state, seconds) or size < 2:
+            return super().cut(state, size, seconds)
         num_pieces = min(size, num_pieces_of(seconds))
         return [(size * i // num_pieces, size * (i + 1) // num_pieces) for i in range(num_pieces)]
 
@@ -413,8 +418,7 @@ class PartRuntime(Engine):
 
     def spread(self, state: SearchState, job: Job, call: Call, pieces: Sequence[tuple[int, int]]) -> list[Result]:
         """Return what `call` makes of pieces, some of which others may take."""
-        assert isinstance(state, PartState)
-        if not self.most_taken or not state.is_common or job.seconds < LEAST_SECONDS or not 1 < len(pieces) <= MOST_PIECES:
+        if not self.is_offered(state, job.seconds) or not 1 < len(pieces) <= MOST_PIECES:
             return super().spread(state, job, call, pieces)
         assert self.common is not None
         assert self.channel is not None

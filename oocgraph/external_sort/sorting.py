@@ -15,10 +15,11 @@ import numpy as np
 
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels import deques
+from oocgraph.kernels.deques import Member
 from oocgraph.kernels.fork_join import new_frames
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.sort import MOST_RANGES, MOST_SHARES, VALUES, SortArrays, open_range, sort_together
-from oocgraph.team import Member, Team, team_of
+from oocgraph.team import Team, team_of
 from oocgraph.types import Array
 
 LARGE = 1 << 14

@@ -15,6 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.deques import OVER, next_piece
 from oocgraph.kernels.intrinsics import atomic_add, atomic_min, atomic_or, count_ones, load_acquire, nanoseconds, trailing_zeros
 from oocgraph.kernels.rows import NO_HIT, find_class, next_class, read_pages, row_of, vertex_of_edge
 
@@ -182,6 +183,31 @@ def pull_heads(
                         level8[v0 + b] = level
         undecided[w] = misses
     return found, left
+
+
+@nb.njit(nogil=True, cache=True)
+def pull_heads_in_pieces(
+    member: Any, grain: Any, num_words: Any, num_vertices: Any, lookup: Any, planes: Any, resident: Any, frontier: Any, visited: Any,
+    undecided: Any, marks: Any, long_rows: Any,
+) -> Any:  # fmt: skip
+    """Do as `pull_heads` with pieces of `grain` words, as many as this thread gets of ``0 .. num_words - 1``.
+
+    Parameters
+    ----------
+    member : oocgraph.team.Member
+        The thread, and the deques on which the numbers of pieces are.
+    """
+    found, left = 0, 0
+    while True:
+        i = next_piece(member.words, member.number, member.groups, member.steals, member.counts)
+        if i == OVER:
+            return found, left
+        more_found, more_left = pull_heads(
+            i * grain, min(num_words, (i + 1) * grain), num_vertices, lookup, planes, resident, 0, frontier, visited, undecided, marks,
+            long_rows,
+        )  # fmt: skip
+        found += more_found
+        left += more_left
 
 
 @nb.njit(nogil=True, cache=True)

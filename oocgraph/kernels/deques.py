@@ -13,7 +13,7 @@ Chase, Lev, "Dynamic Circular Work-Stealing Deque", SPAA 2005. Differs in: a deq
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -34,6 +34,30 @@ STOLEN, STOLEN_FAR, MISSED, SLEPT, DONE = range(5)
 
 NAP = 20
 """Microseconds that a thread sleeps which has found nothing a few times: somebody is about to put a half on a deque."""
+
+
+class Member(NamedTuple):
+    """A thread of a team (`oocgraph.team`), as compiled loops take it.
+
+    Attributes
+    ----------
+    words
+        The deques of all.
+    number : int
+        Which one it is.
+    groups : (num_threads,) int64
+        Group of cores of each.
+    steals : bool
+        Whether it takes from others.
+    counts : (8,) int64
+        What it has done.
+    """
+
+    words: Any
+    number: int
+    groups: Any
+    steals: bool
+    counts: Any
 
 
 @nb.njit(nogil=True, cache=True, inline="always")

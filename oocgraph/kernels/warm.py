@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from oocgraph.kernels import cpu, gather, partition
+from oocgraph.kernels.deques import Member, new_counts, new_deques
 from oocgraph.kernels.load import compile_elsewhere
 from oocgraph.kernels.rows import Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
 from oocgraph.types import Progress, ignore_progress
 
 SEARCH_KERNELS = (
-    "pull_heads", "sample_heads", "count_rows", "pull_tails", "pull_kept", "push_rows", "push_levels", "fill_cache", "count_edges",
-    "difference", "list_vertices", "mark_vertices", "widen_levels", "finish_search",
+    "pull_heads", "pull_heads_in_pieces", "sample_heads", "count_rows", "pull_tails", "pull_kept", "push_rows", "push_levels",
+    "fill_cache", "count_edges", "difference", "list_vertices", "mark_vertices", "widen_levels", "finish_search",
 )  # fmt: skip
 
 
@@ -72,6 +73,8 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool =
     buffer = np.zeros(8192, np.uint8)
     cpu.sample_heads(1, n, rows, planes, resident, frontier, visited)
     cpu.pull_heads(0, 1, n, rows, planes, resident, 0, frontier, visited, undecided, marks, new_long_rows(0, 1))
+    member = Member(new_deques(1), 0, np.zeros(1, np.int64), steals=False, counts=new_counts(1)[0])
+    cpu.pull_heads_in_pieces(member, 1, 1, n, rows, planes, resident, frontier, visited, undecided, marks, new_long_rows(0, 1))
     cpu.count_rows(np.array([0, 1]), n, rows, 0, 2, 10, frontier, False, np.zeros((1, 4), np.int64))
     tails = Tails(np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, dtype))
     cpu.pull_kept(tails, 0, 0, frontier, visited, undecided, marks)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import oocgraph
-from oocgraph.bench import schedule
+from oocgraph.bench import distribution, schedule
+from oocgraph.bench.distribution import PullRuntime
 from oocgraph.cli import cli
 from oocgraph.config import setting
+from oocgraph.engine import cpu_engine
+from oocgraph.engine.local import LocalRuntime
 
 
 def report_of(*arguments):
@@ -46,6 +50,47 @@ def test_work_lists_are_measured(tmp_path):
     assert 0 <= found["worklist_inversion_share"] <= 1
     assert found["worklist_push_and_pop_ns"] > 0
     assert "core_async_median_seconds" not in found
+
+
+def test_the_distribution_of_work_is_measured(tmp_path, monkeypatch):
+    """For each grain and kind: seconds, and who did and stole what; only where it is named."""
+    monkeypatch.setattr(distribution, "NUM_ROUNDS", 3)
+    monkeypatch.setattr(distribution, "SORT_SIZES", (1000, 50_000))
+    monkeypatch.setattr(cpu_engine, "PROBE_SECONDS", 1.0)  # a pull of this graph is little work
+    oocgraph.generate_kronecker(12, tmp_path / "g")
+    found = report_of(tmp_path / "g", "--algorithm", "distribution", "--threads", 2, "--num-sources", 1)
+    grains = found["distribution_grain_vertices"]
+    assert grains == [1 << bits for bits in range(6, 19)]
+    words = -(-oocgraph.open_graph(tmp_path / "g").num_vertices // 64)
+    for where in ("", "_beside_neighbour"):
+        for kind in ("static", "dynamic"):
+            name = f"distribution{where}_{kind}"
+            assert found[f"{name}_pieces"][0] == words
+            assert found[f"{name}_calls_median_ms"] > 0
+            assert all(seconds > 0 for seconds in found[f"{name}_median_ms"] + found[f"{name}_ratio_to_calls"])
+            assert all(0 <= share <= 1 for share in found[f"{name}_idle_share"])
+        assert not any(found[f"distribution{where}_static_stolen"] + found[f"distribution{where}_static_missed"])
+    assert found["distribution_sort_keys"] == [1000, 50_000]
+    assert all(ratio > 0 for ratio in found["distribution_sort_ratio_to_numpy"])
+    assert not any(name.startswith(("worklist", "core")) for name in found)
+
+
+def test_pieces_are_pulled_as_whole_ranges_are(tmp_path):
+    """What a pull finds does not depend on the grain or the kind, and a repeated pull leaves its state as it was."""
+    with PullRuntime.open(oocgraph.generate_kronecker(12, tmp_path / "g"), threads=3) as runtime:
+        runtime.search(np.zeros(1, np.int64), direction="pull")
+        before, found = runtime._best.visited.copy(), []
+        state = runtime._best
+        for kind in ("static", "dynamic"):
+            for grain in (1, 3, 64, 4096):
+                runtime.pull_grain, runtime.team.asked = grain, kind
+                left = LocalRuntime.pull_heads(runtime, state)
+                found.append((left, state.visited.tobytes()))
+                state.visited[:] = before
+                runtime.repeat(kind, grain)
+                assert np.array_equal(state.visited, before)
+    assert len(set(found)) == 1
+    assert found[0][1] != before.tobytes()
 
 
 def test_a_result_that_differs_is_reported(tmp_path, monkeypatch):
