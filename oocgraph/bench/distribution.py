@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import os
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from oocgraph.bench.harness import in_turn, paired_ratios
+from oocgraph.bench.neighbour import busy_neighbour
 from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.cpu_engine import PROBE_SECONDS, WORD_SECONDS
 from oocgraph.engine.local import LocalRuntime
@@ -44,8 +42,6 @@ SORT_SIZES = (10**5, 10**6, 10**7)
 
 CALLS = "calls"
 """Name of ranges that are calls of Python."""
-
-_SPIN = "import os, sys; os.sched_setaffinity(0, [int(sys.argv[1])]); print(flush=True)\nwhile True: pass"
 
 
 class Trial(NamedTuple):
@@ -123,7 +119,7 @@ def measure_distribution(store: CSRStore, source: int, threads: int, progress: P
     with PullRuntime.open(store, threads=threads) as runtime:
         runtime.search(np.array([source], np.int64), direction="pull")
         metrics |= _measure_pulls(runtime, "", progress)
-        with busy_neighbour():
+        with busy_neighbour(max(os.sched_getaffinity(0))):
             metrics |= _measure_pulls(runtime, "_beside_neighbour", progress)
     return metrics | measure_sorts(threads, SORT_SIZES)
 
@@ -160,19 +156,6 @@ def _mean(trials: Sequence[Trial], name: str) -> float:
 def _idle_share(trials: Sequence[Trial]) -> float:
     busy, idle = (sum(one.added(f"{name}_seconds") for one in trials) for name in ("busy", "idle"))
     return idle / (busy + idle) if busy else 0.0
-
-
-@contextmanager
-def busy_neighbour() -> Iterator[None]:
-    """Keep one of the cores of this process busy."""
-    core = max(os.sched_getaffinity(0))
-    with subprocess.Popen([sys.executable, "-c", _SPIN, str(core)], stdout=subprocess.PIPE) as neighbour:
-        try:
-            assert neighbour.stdout is not None
-            neighbour.stdout.readline()  # it has begun
-            yield
-        finally:
-            neighbour.kill()
 
 
 def measure_sorts(threads: int, sizes: Sequence[int], *, rounds: int = SORT_ROUNDS) -> dict[str, Any]:

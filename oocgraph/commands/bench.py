@@ -10,6 +10,7 @@ import click
 
 from oocgraph.commands.bench_components import bench_components
 from oocgraph.commands.bench_gpu import bench_gpu
+from oocgraph.commands.bench_imbalance import bench_imbalance
 from oocgraph.commands.bench_options import (
     direction_option,
     finish,
@@ -37,6 +38,7 @@ def bench() -> None:
 
 bench.add_command(bench_components)
 bench.add_command(bench_gpu)
+bench.add_command(bench_imbalance)
 bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_partition)
