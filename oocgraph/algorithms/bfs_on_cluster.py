@@ -126,7 +126,17 @@ def _search(
             depth=outcome.depth, num_reached=outcome.num_reached, num_reached_edges=outcome.num_reached_edges, seconds=outcome.seconds
         )
     requested = outcome.bytes_requested if outcome else 0
-    names = ["num_hops", "num_steps", "exchange", "num_epochs", "num_moves", "resumed_after_step", "edge_shares", "shares_reason"]
+    names = [
+        "num_hops",
+        "num_steps",
+        "exchange",
+        "exchanged",
+        "num_epochs",
+        "num_moves",
+        "resumed_after_step",
+        "edge_shares",
+        "shares_reason",
+    ]
     cluster = {name: getattr(outcome, name) for name in names} if outcome else {}
     vertex_partition = vertex_partition_of(runtime.store, stored)
     found = Search(

@@ -67,8 +67,8 @@ class Metrics:
         out: list[Iteration] = []
         for level, rows in sorted(self._rows().items()):
             directions = {row[1] for row in rows}
-            parts = tuple(PartMetrics(p, worker, direction, seconds, num_bytes, sent, found, device.link_bytes if device else 0)
-                          for p, direction, _, worker, seconds, num_bytes, sent, found, _, _, device in rows)  # fmt: skip
+            parts = tuple(PartMetrics(p, worker, direction, seconds, num_bytes, sent, found, device.link_bytes if device else 0, idle)
+                          for p, direction, _, worker, seconds, num_bytes, sent, found, _, _, device, idle in rows)  # fmt: skip
             _, direction, reason, *_ = rows[0]
             out.append(
                 Iteration(
@@ -101,7 +101,7 @@ class Metrics:
         return walls
 
     def _rows(self) -> dict[int, list[tuple[Any, ...]]]:
-        """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided, device) of each partition."""
+        """By level: (partition, direction, reason, worker, seconds, bytes, sent, found, frontier, undecided, device, idle) of each part."""
         levels: dict[int, list[tuple[Any, ...]]] = {}
         for _, event in sorted(self._events.items()):
             for level, row in _levels_of(event):
@@ -118,12 +118,14 @@ def _levels_of(event: dict[str, Any]) -> Iterator[tuple[int, tuple[Any, ...]]]:
             for level, frontier, _, num_bytes, nanoseconds in table.tolist():
                 at = int(level)
                 found = int(early[at]) if at < len(early) else 0
-                yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0, None)
+                yield at, ("push", TINY, worker, nanoseconds / 1e9, int(num_bytes), 0, found, int(frontier), 0, None, 0.0)
         else:
             level, direction, reason, frontier, undecided, seconds, num_bytes, *moved = metrics
             sent, found = int(event["sent_bytes"]), int(event["num_found"])
             device = DeviceMetrics(*moved[0]) if moved else None
-            yield int(level), (direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided), device)
+            idle = float(event["seconds"] - event["seconds_alone"]) if "seconds" in event else 0.0
+            row = direction, reason, worker, seconds, int(num_bytes), sent, found, int(frontier), int(undecided), device, idle
+            yield int(level), row
 
 
 def _on_devices(moved: Sequence[DeviceMetrics]) -> DeviceMetrics | None:

@@ -97,7 +97,7 @@ class DaskBFSResult(BFSResult):
     client
         Computes what is asked for as a whole (`to_pandas`).
     cluster
-        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``num_epochs``, ``num_moves``, ``resumed_after_step``,
+        How it went there: ``num_hops``, ``num_steps``, ``exchange``, ``exchanged``, ``num_epochs``, ``num_moves``, ``resumed_after_step``,
         ``edge_shares``, ``shares_reason`` (see `oocgraph.cluster.logged_search.Outcome`).
     owned
         Whether the folder is temporary: it is removed with the last of the result and its arrays in this process.

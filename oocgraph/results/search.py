@@ -40,6 +40,8 @@ class PartMetrics:
         Vertices it found.
     link_bytes
         Bytes of edges that went over the link to the worker's GPU.
+    idle_seconds
+        Time from its end to the last message of the others, where these come through shared memory: also that in which it took over work.
     """
 
     partition: int
@@ -50,6 +52,7 @@ class PartMetrics:
     sent_bytes: int
     num_found: int
     link_bytes: int = 0
+    idle_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,15 @@ def test_a_level_is_put_together_from_its_partitions():
     assert figures.busy_seconds() == {"worker-0": 0.25, "worker-1": 0.25}
 
 
+def test_time_in_which_a_part_waits():
+    """From the end of its own step to the last message of the others; not known where messages go through Dask."""
+    rows = [planned(1, "push", 10, 3, 0.5, 100)]
+    found = collect(event(0, 0, rows, seconds=1.0, seconds_alone=0.25), event(0, 1, rows, seconds=1.0, seconds_alone=1.0)).iterations()
+    assert [[part.idle_seconds for part in one.parts] for one in found] == [[0.75, 0.0]]
+    (one,) = collect(event(0, 0, rows), event(0, 1, rows)).iterations()
+    assert [part.idle_seconds for part in one.parts] == [0.0, 0.0]
+
+
 def test_levels_that_every_worker_takes_are_not_added_up_twice():
     """Each partition reports the same frontier, reads for itself, and finds its own vertices; only the last level was sent."""
     rows = tiny((1, 1, 5, 4096, 2e6), (2, 5, 30, 0, 1e6))

@@ -81,6 +81,8 @@ def test_levels_are_the_same(kron, unequal, direction, share):
     iterations = sum(part.worker is not None for one in result.iterations for part in one.parts)
     most = share * (store.num_vertices // 2 + 1) * iterations
     assert 0 < outcome.exchanged["taken"] <= most or direction == "push"
+    assert result.summary()["exchanged"] == outcome.exchanged
+    assert max(part.idle_seconds for one in result.iterations for part in one.parts) > 0
     assert (outcome.exchanged["taken_pieces"] > 0) == (outcome.exchanged["helped_seconds"] > 0)
 
 
