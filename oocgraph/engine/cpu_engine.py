@@ -32,7 +32,7 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.team import PIECES_PER_THREAD as PIECES_PER_COMPUTING_THREAD
-from oocgraph.team import borrow, give_back
+from oocgraph.team import Counts, borrow, give_back
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent
 
 NUM_SLICES = 1024
@@ -161,6 +161,11 @@ class Engine(Closing):
             if self._gatherer is not None:
                 self._gatherer.close()
             self.graph.close()
+
+    @property
+    def thread_counts(self) -> Counts | None:
+        """What its threads have done so far, with the work that they shared; None of one thread."""
+        return self.team.counts if self.threads > 1 else None
 
     @property
     def planes_resident(self) -> int:

@@ -109,6 +109,10 @@ class DeviceEngine(Closing):
         return self.graph.pull.page_bytes
 
     @property
+    def thread_counts(self) -> None:
+        """Nothing: kernels of the device do what threads would share."""
+
+    @property
     def planes_resident(self) -> int:
         """Planes in device memory."""
         return self.graph.pull.num_planes

@@ -18,7 +18,8 @@ from oocgraph.memory import device_bytes_read
 from oocgraph.plan import direction as rules
 from oocgraph.plan.direction import Choice
 from oocgraph.progress import LEVEL, REACHED
-from oocgraph.results.search import Search
+from oocgraph.results.search import Search, ThreadMetrics
+from oocgraph.team import Counts
 from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 MAX_DEPTH_LIMIT = np.iinfo(np.int32).max - 1
@@ -46,7 +47,7 @@ def search(
 
 
 def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
-    device_began, began = device_bytes_read(), time.perf_counter()
+    device_began, began, before = device_bytes_read(), time.perf_counter(), runtime.thread_counts
     last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
     state = runtime.start(sources)
     while state.frontier_size and state.level < last_level:
@@ -69,7 +70,17 @@ def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limi
         bytes_requested=state.bytes_requested,
         bytes_read=max(state.bytes_requested, device),
         iterations=state.iterations(),
+        threads=_since(before, runtime.thread_counts),
     )
+
+
+def _since(before: Counts | None, after: Counts | None) -> tuple[ThreadMetrics, ...]:
+    """Return what threads have done in between."""
+    if before is None or after is None:
+        return ()
+    spent = zip(after.busy_seconds - before.busy_seconds, after.idle_seconds - before.idle_seconds, strict=True)
+    stolen = after.stolen + after.stolen_far - before.stolen - before.stolen_far
+    return tuple(ThreadMetrics(float(busy), float(idle), int(count)) for (busy, idle), count in zip(spent, stolen, strict=True))
 
 
 def iterate(runtime: Steps, state: SearchProgress, direction: Direction) -> None:

@@ -12,6 +12,7 @@ from oocgraph.config import Settings
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.store.graph import CSRStore
+from oocgraph.team import Counts
 from oocgraph.types import Array
 
 
@@ -82,6 +83,11 @@ class InProcess(Steps, Protocol):
     @property
     def load_seconds(self) -> float:
         """What loading took."""
+        ...
+
+    @property
+    def thread_counts(self) -> Counts | None:
+        """What its threads have done so far; None: they share no work."""
         ...
 
     @property

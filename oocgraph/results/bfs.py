@@ -226,7 +226,8 @@ class BFSResult(VertexResult):
             names = "partition", "num_partitions", "setup_seconds", "exchanged_bytes", "num_messages"
             found |= {name: getattr(self, name) for name in names}
         workers = {name: asdict(one) for name, one in self.workers.items()}
-        return {**found, "workers": workers, "iterations": as_json(self.iterations)}
+        threads = [asdict(one) for one in self.search.threads]
+        return {**found, "thread_metrics": threads, "workers": workers, "iterations": as_json(self.iterations)}
 
     @cached_property
     def _join(self) -> Join:

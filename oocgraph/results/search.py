@@ -161,6 +161,23 @@ class WorkerMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadMetrics:
+    """Metrics of one compute thread of a search in process: of the work that threads shared.
+
+    Attributes
+    ----------
+    busy_seconds, idle_seconds
+        At work; with nothing to do until the others had done theirs.
+    num_stolen
+        Ranges of pieces that it took from others.
+    """
+
+    busy_seconds: float
+    idle_seconds: float
+    num_stolen: int
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """One traversal in store order (vertices as the store numbers them).
 
@@ -183,6 +200,8 @@ class Search:
     bytes_requested, bytes_read
         Bytes asked of the store's files; the larger of that and the device's bytes.
     iterations : tuple of Iteration
+    threads : tuple of ThreadMetrics
+        Of the process; empty where threads shared no work.
     """
 
     sources: Array
@@ -195,6 +214,7 @@ class Search:
     bytes_requested: int
     bytes_read: int
     iterations: tuple[Iteration, ...]
+    threads: tuple[ThreadMetrics, ...] = ()
 
 
 def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerMetrics]:
