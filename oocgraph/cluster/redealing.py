@@ -83,7 +83,7 @@ class MeasuredShares:
         if self._refusal is not None:
             return self._refusal
         if not self._busy:
-            return "kept: no search of this runtime has been measured with one partition on each worker"
+            return "kept: no search has been measured yet (of workers with one partition each)"
         busy = [sum(of_one) for of_one in zip(*self._busy, strict=True)]
         edges = [part["num_edges"] for part in placement.parts]
         last = self._last if len(self._busy) < LAST_SEARCHES else None

@@ -123,7 +123,7 @@ def _turn(shares: Sequence[int]) -> Array:
     Examples
     --------
     >>> _turn([1, 1, 1]).tolist(), _turn([4, 2]).tolist()
-    ([0, 1, 2], [0, 1, 0, 1, 0, 0])
+    ([0, 1, 2], [0, 1, 0, 0, 1, 0])
     """
     more = np.asarray(shares, np.int64) - 1
     partition = np.repeat(np.arange(more.size), more)

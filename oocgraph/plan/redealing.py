@@ -1,15 +1,10 @@
 """Which shares of the edges the workers of an opened graph should own: numbers in, a choice and its reason out. Pure.
 
-Workers may be unequal: other processors, a GPU beside none, neighbours on the machine. Shares of the edges are equal at first, and stay
+Workers may be unequal: other processors, a GPU beside none, other programs on the machine. Shares of the edges are equal at first, and stay
 for a whole search (semi-static). What the searches since then have measured decides whether the next one begins with others: where the
 busiest worker worked more than `MOST_IMBALANCE` times the mean, shares become proportional to speed, the edges that a worker owns a second
 of its work. Not all work is proportional to edges owned (a push reads the rows of the whole frontier everywhere), so this is measured
 again, and done again as long as it helps and pays.
-
-References
-----------
-- Zhu, Chen, Zheng, Ma: Gemini: A Computation-Centric Distributed Graph Processing System. OSDI 2016 (what has to be balanced is
-  measured time; there within a machine, by stealing).
 """
 
 from __future__ import annotations
@@ -18,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 MOST_IMBALANCE = 1.25
-"""Busiest worker over the mean above which shares are dealt again: a fifth of its time, and less of others' noise than that."""
+"""Busiest worker over the mean above which shares are dealt again: with equal work the busiest would be done a fifth earlier.
+Two equal worker processes on two cores, beside other programs: at most 1.12 (12 searches of a Kronecker graph of scale 19)."""
 
 LEAST_BUSY_SECONDS = 0.2
 """Mean work of a worker below which nothing is concluded: a search of some milliseconds measures what else the machine does."""
@@ -85,7 +81,9 @@ def choose_shares(
     """
     found, mean = imbalance(busy_seconds), sum(busy_seconds) / len(busy_seconds)
     words = f"busiest worker {found:.2f} times the mean"
-    if len(edges) < 2 or mean < LEAST_BUSY_SECONDS:
+    if len(edges) < 2:
+        return SharesChoice(shares, "kept: there is one worker")
+    if mean < LEAST_BUSY_SECONDS:
         return SharesChoice(shares, f"kept: less than {LEAST_BUSY_SECONDS:g} s of work of each worker was measured")
     if found <= MOST_IMBALANCE:
         return SharesChoice(shares, f"kept: {words}, at most {MOST_IMBALANCE:g}")
@@ -102,7 +100,7 @@ def choose_shares(
 
 
 def _helps(busy_seconds: Sequence[float], last: Dealing) -> bool:
-    """Whether the last dealing has taken work from the busiest worker: another one may be too busy now, but it not as much as before."""
+    """Whether the last dealing has helped: the worker that was the busiest then is not now, or is so by less."""
     is_same = busy_seconds[last.busiest] >= max(busy_seconds)
     return not is_same or imbalance(busy_seconds) - 1 <= (1 - LEAST_GAIN) * (last.imbalance - 1)
 

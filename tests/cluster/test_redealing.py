@@ -156,7 +156,7 @@ def test_workers_with_several_partitions_say_nothing_of_speed(store, threads_cli
         slow(runtime, [3, 1, 3, 1])
         results = [search(store, runtime=runtime) for _ in range(3)]
     assert shares_of(results[0]) == shares_of(results[2])
-    assert "one partition on each worker" in results[2].summary()["shares_reason"]
+    assert "of workers with one partition each" in results[2].summary()["shares_reason"]
 
 
 def test_shares_that_do_not_fit_are_given_up(store, threads_client, slow, monkeypatch):
