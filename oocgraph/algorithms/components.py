@@ -83,7 +83,7 @@ def connected_components(
     Notes
     -----
     Host memory: 9 or 17 bytes (twice the size of a vertex number, and 1) for each vertex that has edges, a few pieces of 1 MiB a thread;
-    on a worker of a cluster 29 or 57 bytes.
+    on a worker of a cluster 13 or 25 bytes where workers share memory, else 29 or 57.
 
     Examples
     --------
@@ -116,16 +116,17 @@ def find_components(
             _charge(store, budget, threads, num_vectors=2 if client is None else 3)
             began, device = perf_counter(), device_bytes_read()
             with Forest(store, threads, shown, resident=opened.resident) as forest:
-                on_workers = _link(forest, resources)
+                on_workers, exchange = _link(forest, resources)
                 component, num_linked = forest.named()
             read = max(forest.num_bytes, device_bytes_read() - device + on_workers)
-            return _Found(component, num_linked, forest.num_bytes, forest.plane_bytes, read, began - started, perf_counter() - began)
+            load_seconds, seconds = began - started, perf_counter() - began
+            return _Found(component, num_linked, forest.num_bytes, forest.plane_bytes, read, load_seconds, seconds, exchange)
 
         found = opened.within(found_within)
     return ComponentsResult(
         stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store), seconds=found.seconds,
         bytes_requested=found.num_bytes, bytes_read=found.bytes_read, plane_bytes=found.plane_bytes, edge_bytes=store.edge_bytes,
-        load_seconds=found.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=limit,
+        load_seconds=found.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=limit, exchange=found.exchange,
     )  # fmt: skip
 
 
@@ -137,21 +138,22 @@ class _Found(NamedTuple):
     bytes_read: int
     load_seconds: float
     seconds: float
+    exchange: str
 
 
-def _link(forest: Forest, resources: Resources) -> int:
-    """Link all edges, here or on workers; returns what these have read from block devices."""
+def _link(forest: Forest, resources: Resources) -> tuple[int, str]:
+    """Link all edges, here or on workers; returns what these have read from block devices, and what they have exchanged trees through."""
     if not resources.client:
         forest.link_planes()
         forest.link_lists()
-        return 0
+        return 0, ""
     from oocgraph.algorithms.components_on_cluster import link_on_cluster
 
     budget = resources.memory_budget or settings().memory_budget
-    found = link_on_cluster(forest.store, resources.client, forest.progress, memory_budget=budget, threads=resources.threads)
+    found, exchange = link_on_cluster(forest.store, resources.client, forest.progress, memory_budget=budget, threads=resources.threads)
     forest.parent = found.parent.copy()  # what has come from a worker may not be changed
     forest.num_bytes, forest.plane_bytes = found.num_bytes, found.plane_bytes
-    return int(found.device_bytes)
+    return int(found.device_bytes), exchange
 
 
 def _charge(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:

@@ -1,48 +1,134 @@
-"""Connected components on the workers of a Dask cluster: each links its share of the edges, and their trees are joined in pairs.
+"""Connected components on the workers of a Dask cluster: each links its share of the edges.
 
 In: a store, a client. Out: the trees of all, in this process. First planes are linked, a share on each worker; with the trees that these
-make each links its share of the lists of vertices outside of the largest one. A run whose worker is lost is made again.
+make each links its share of the lists of vertices outside of the largest one. Where all workers share a host's memory they link in one
+forest (`ForestRounds`); elsewhere each has its own, and they are joined in pairs (`_link_apart`). A run whose worker is lost is made again.
 """
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from oocgraph.cluster import worker_forest
+from oocgraph.cluster.events import Watch
+from oocgraph.cluster.placement import Placement
 from oocgraph.cluster.session import ClusterSession
-from oocgraph.cluster.specs import url_for_workers
+from oocgraph.cluster.specs import GraphSpec, url_for_workers
+from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import with_plugin
-from oocgraph.cluster.worker_forest import ForestSpec, Linked
+from oocgraph.cluster.worker_forest import ForestSteps, Linked, Phase
+from oocgraph.config import settings
+from oocgraph.errors import ClusterError
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
 
 
-def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options: Any) -> Linked:
-    """Link all edges on the workers of `client`; `options` are memory_budget and threads of each worker."""
+class ApartError(ClusterError):
+    """The workers that are left do not share memory."""
 
-    def attempt() -> Linked:
-        addresses = sorted(session.find_workers(store.url, graph_fingerprint(store)))
-        specs = [
-            ForestSpec(url=url_for_workers(store), check_pages=store.check_pages, share=(i, len(addresses)), **options)
-            for i in range(len(addresses))
-        ]
-        before = None
-        for i, phase in enumerate(("planes", "lists")):
-            progress(phase, 0, 1)
-            joined = session.combine(
-                {
-                    session.submit(address, with_plugin, worker_forest.link, session.lease, spec, before): address
-                    for spec, address in zip(specs, addresses, strict=True)
-                },
-                with_plugin, worker_forest.join, session.lease, specs[0],
-            )  # fmt: skip
-            if i:
-                found = Linked(*session.gather(joined, needed=addresses)[0])
-                progress(phase, 1, 1)
-                return found
-            (before,) = joined
-        raise AssertionError("unreachable")
 
-    with ClusterSession(client) as session:
-        return session.rerun(attempt)
+class ForestRounds(Program[Linked]):
+    """The steps of workers that have one forest in common; see `oocgraph.cluster.worker_forest.ForestSteps`.
+
+    Parameters
+    ----------
+    placement
+        Of the shares.
+    name
+        Unique.
+    progress
+        Called with ("planes" or "lists", done, all).
+    """
+
+    title, label, epoch, final_step, most_ahead = "finding components", "components", 0, int(Phase.LISTS), 2
+
+    def __init__(self, placement: Placement, name: str, progress: Progress) -> None:
+        self.name, self._placement, self._progress = name, placement, progress
+        self._read, self._device_bytes = np.zeros((1, 3), np.int64), 0
+
+    def begin(self) -> Step:
+        """Begin, or begin again.
+
+        Raises
+        ------
+        ApartError
+            After the loss of a worker the others do not share memory any more.
+        """
+        if not self._placement.shares_memory:
+            raise ApartError(self._placement.exchange)
+        self.epoch += 1
+        self._progress("planes", 0, 1)
+        return Step(-1)
+
+    def steps(self, *, is_first: bool) -> ForestSteps:
+        """Return what a worker does."""
+        return ForestSteps(epoch=self.epoch, lease=self._placement.session.lease, spec=self._placement.spec)
+
+    def complete(self, number: int, reports: Sequence[dict[str, Any]], hop: Step) -> bool:
+        """Take note of what was read."""
+        self._device_bytes += sum(report["device_bytes"] for report in reports)
+        self._read = np.array([report["read"] for report in reports])
+        if number >= Phase.PLANES:
+            self._progress("lists", int(number == self.final_step), 1)
+        return number == self.final_step
+
+    def finish(self) -> Linked:
+        """Fetch the trees."""
+        session, address = self._placement.session, self._placement.addresses[0]
+        asked = session.submit(address, with_plugin, worker_forest.trees, session.lease, self._placement.spec, self.epoch)
+        (parent,) = session.gather({asked: address})
+        _, num_bytes, plane_bytes = self._read.sum(axis=0).tolist()
+        return Linked(parent, int(self._read[0, 0]), num_bytes, plane_bytes, self._device_bytes)
+
+
+def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options: Any) -> tuple[Linked, str]:
+    """Link all edges on the workers of `client`; `options` are memory_budget and threads of each worker.
+
+    Returns
+    -------
+    The trees, and what workers have exchanged them through, with the reason (`Placement.exchange`).
+    """
+    with ClusterSession(client) as session, session.loss_reported():
+        fingerprint = graph_fingerprint(store)
+        workers = session.find_workers(store.url, fingerprint)
+        spec = GraphSpec(
+            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=len(workers), settings=settings(),
+            check_pages=store.check_pages, device="cpu", **options,
+        )  # fmt: skip
+        name = uuid.uuid4().hex
+        with Watch(session.client, name) as watch:
+            placement = Placement(session, spec, workers, worker_forest.acquire)
+            placement.load(watch)
+            if placement.shares_memory:
+                try:
+                    return Supersteps(placement, watch).run(ForestRounds(placement, name, progress)), placement.exchange
+                except ApartError:
+                    pass  # those that are left compute it again
+            found = session.rerun(lambda: _link_apart(placement, progress), lambda: placement.place_again(watch))
+            return found, placement.exchange
+
+
+def _link_apart(placement: Placement, progress: Progress) -> Linked:
+    """Link on workers that each have trees of their own, and join these in pairs."""
+    session, spec, addresses = placement.session, placement.spec, sorted(set(placement.addresses))
+    before = None
+    for i, phase in enumerate(("planes", "lists")):
+        progress(phase, 0, 1)
+        joined = session.combine(
+            {
+                session.submit(address, with_plugin, worker_forest.link, session.lease, spec, (p, len(addresses)), before): address
+                for p, address in enumerate(addresses)
+            },
+            with_plugin, worker_forest.join, session.lease, spec,
+        )  # fmt: skip
+        if i:
+            found = Linked(*session.gather(joined, needed=addresses)[0])
+            progress(phase, 1, 1)
+            return found
+        (before,) = joined
+    raise AssertionError("unreachable")

@@ -23,8 +23,7 @@ from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.blocks import AGENDA_ARRAYS, BlockEngine, EdgeError, Work, clear
-from oocgraph.errors import BudgetError
-from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve, carved_bytes
+from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve
 from oocgraph.exchange.windows import MemberLostError, WindowClosedError
 from oocgraph.kernels.blocks import Agenda, is_quiet
 from oocgraph.kernels.relax import Loop, Values
@@ -136,13 +135,7 @@ class BlockShare(ABC):
         self._leave()
         if self.engine.share[0]:
             return Found(SharedSlice(None, is_done=False), None)
-        layout = self._layout()
-        try:
-            self._memory = SharedMemory.create(carved_bytes(layout))
-        except OSError as error:
-            asked = f"{carved_bytes(layout) / 2**20:.0f} MiB"
-            why = f"{error.strerror}; set oocgraph.exchange to messages, or leave workers more memory"
-            raise BudgetError(f"workers cannot share {asked} of memory: {why}") from error
+        self._memory = SharedMemory.for_arrays(self._layout())
         values, agenda = self._map(self._memory)
         clear(agenda)
         self.engine.make_pending(agenda, *self.fill(values, before))

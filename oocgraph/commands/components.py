@@ -43,7 +43,8 @@ def components(
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
     Metrics: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
-    largest component; bytes_read is the larger of the bytes requested and the device bytes of this process.
+    largest component; bytes_read is the larger of the bytes requested and the device bytes of this process. On a cluster, exchange says
+    whether workers linked in one forest, in memory that they share, or sent each other theirs, and why.
     """
     from oocgraph.algorithms.components import find_components
     from oocgraph.memory import PeakSampler

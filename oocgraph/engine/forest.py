@@ -1,7 +1,8 @@
 """Trees of vertices that are joined along edges: out of core, by planes first, then by the lists of vertices outside of the largest tree.
 
 In: a store. Out: `Forest`, whose `parent` names a vertex of the same tree for each vertex; once compressed, its smallest. A share of the
-edges may be linked alone: another forest of the same vertices is joined as if each vertex that it names were a neighbour.
+edges may be linked alone: another forest of the same vertices is joined as if each vertex that it names were a neighbour. Or the forests of
+all shares have their trees in common, in memory that they share.
 
 Sutton, Ben-Nun, Barak, "Optimizing Parallel Graph Connectivity Computation via Subgraph Sampling" (Afforest), IPDPS 2018.
 """
@@ -77,6 +78,9 @@ class Forest(Closing):
         Which of how many shares of the edges are linked.
     resident
         Beginnings of arrays of the store that are in memory, by name: they are not read.
+    parent
+        Where the trees are, if the forests of all shares have them in common: each begins and compresses its share of the vertices.
+        Between any of `__init__`, `link_planes`, `largest` and `link_lists` all wait for each other.
 
     Attributes
     ----------
@@ -90,11 +94,13 @@ class Forest(Closing):
 
     def __init__(
         self, store: CSRStore, threads: int, progress: Progress = ignore_progress, share: tuple[int, int] = (0, 1),
-        resident: Mapping[str, Array] | None = None,
+        resident: Mapping[str, Array] | None = None, parent: Array | None = None,
     ) -> None:  # fmt: skip
         self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
         self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
-        self.parent = np.empty(store.num_vertices, store.index_dtype)
+        self.parent = np.empty(store.num_vertices, store.index_dtype) if parent is None else parent
+        number, count = (0, 1) if parent is None else share
+        self._bounds = number * store.num_vertices // count, (number + 1) * store.num_vertices // count
         self._in_parts(lambda start, stop: kernels.begin(self.parent, start, stop))
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
 
@@ -123,9 +129,18 @@ class Forest(Closing):
             self.progress("planes", plane + 1, len(sizes))
         self.num_bytes += self.plane_bytes
 
-    def link_lists(self) -> None:
-        """Link the vertices outside of the largest component with the neighbours that no plane had."""
+    def largest(self) -> int:
+        """Return the root of the largest tree that the planes have made, as far as a sample tells; -1 without planes."""
+        self._compress()
         self._find_giant()
+        return self.giant
+
+    def link_lists(self, giant: int | None = None) -> None:
+        """Link the vertices outside of the largest component, or of the one with root `giant`, with the neighbours that no plane had."""
+        if giant is None:
+            self._find_giant()
+        else:
+            self.giant = giant
         groups = _groups(self.store)
         for i, group in enumerate(groups):
             self.progress("lists", i, len(groups))
@@ -210,8 +225,8 @@ class Forest(Closing):
         return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, start, stop))))
 
     def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
-        """Call for ranges of all vertices, one for each thread."""
-        cuts = np.linspace(0, self.parent.size, self.threads + 1).astype(np.int64).tolist()
+        """Call for ranges of all vertices, or of the share that is compressed here, one for each thread."""
+        cuts = np.linspace(*self._bounds, self.threads + 1).astype(np.int64).tolist()
         return list(self._map(lambda cut: call(*cut), pairwise(cuts)))
 
     def _map(self, call: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
@@ -228,6 +243,8 @@ class Forest(Closing):
         """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
         if self.num_planes and self.parent.size:
             sample = self.parent[np.random.default_rng(0).integers(0, self.parent.size, SAMPLED_VERTICES)]
+            while (above := self.parent[sample]).tobytes() != sample.tobytes():  # others have not compressed their shares yet
+                sample = above
             roots, counts = np.unique(sample, return_counts=True)
             self.giant = int(roots[counts.argmax()])
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oocgraph.errors import ClusterError
+from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.types import Array
 
 LINE_BYTES = 64
@@ -85,6 +85,22 @@ class SharedMemory:
         made._fd = fd
         made.data[:8].view(np.int64)[0] = made.address.token
         return made
+
+    @classmethod
+    def for_arrays(cls, layout: list[tuple[int, np.dtype[np.generic]]]) -> SharedMemory:
+        """Make as much as `carve` needs, for all workers of a host.
+
+        Raises
+        ------
+        BudgetError
+            The memory is not there.
+        """
+        try:
+            return cls.create(carved_bytes(layout))
+        except OSError as error:
+            asked = f"{carved_bytes(layout) / 2**20:.0f} MiB"
+            why = f"{error.strerror}; set oocgraph.exchange to messages, or leave workers more memory"
+            raise BudgetError(f"workers cannot share {asked} of memory: {why}") from error
 
     @classmethod
     def open(cls, address: MemoryAddress) -> SharedMemory:

@@ -125,13 +125,17 @@ def are_all_in(parent: Any, giant: int, start: int, stop: int) -> bool:
 
 @nb.njit(nogil=True, cache=True)
 def compress(parent: Any, start: int, stop: int) -> int:
-    """Have vertices name the roots of their trees; other threads may do so for other vertices. Returns how many of these are roots."""
+    """Have vertices name the roots of their trees; returns how many of these are roots.
+
+    Other threads may do so for other vertices, or link any: a root, which another may hook at this moment, is not written.
+    """
     count = 0
     for v in range(start, stop):
         root = np.int64(parent[v])
         while np.int64(parent[root]) != root:
             root = np.int64(parent[root])
-        parent[v] = root
+        if root != v:
+            parent[v] = root
         count += root == v
     return count
 

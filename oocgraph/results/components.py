@@ -35,6 +35,8 @@ class ComponentsResult(VertexResult):
         bytes of the process.
     plane_bytes
         Bytes of the planes that were read.
+    exchange
+        What workers of a cluster had trees in, or sent them through, and why; empty: there were none.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
@@ -52,9 +54,14 @@ class ComponentsResult(VertexResult):
     bytes_requested: int
     bytes_read: int
     plane_bytes: int
+    exchange: str = ""
 
     def __repr__(self) -> str:
         return f"<ComponentsResult: {self.num_components:,} components of {self.ids.num_ids:,} vertices, {format_number(self.seconds)} s>"
+
+    def summary(self) -> dict[str, Any]:
+        """See `VertexResult.summary`; of a cluster's also ``exchange``."""
+        return super().summary() | ({"exchange": self.exchange} if self.exchange else {})
 
     @property
     def num_components(self) -> int:

@@ -13,6 +13,7 @@ import pytest
 import oocgraph
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
+from oocgraph.cluster.worker_forest import Phase
 from oocgraph.config import setting
 from oocgraph.partition.check import check_partitions
 from oocgraph.verify import verify_search
@@ -125,7 +126,9 @@ class TestCoresByMessages(TestCores):
 
 
 class TestComponents(ClusterContract):
-    place = ("compute", 1)
+    """In memory that workers share."""
+
+    place = ("compute", int(Phase.LISTS))
 
     @contextmanager
     def opened(self, store, client, folder):
@@ -133,6 +136,13 @@ class TestComponents(ClusterContract):
 
     def check(self, store, found):
         oocgraph.verify_components(store, found)
+        here = oocgraph.connected_components(store, resources=oocgraph.Resources(client=False))
+        np.testing.assert_array_equal(found.stored_component, here.stored_component)
+
+
+@pytest.mark.usefixtures("messages")
+class TestComponentsByMessages(TestComponents):
+    place = ("compute", 1)
 
 
 class TestProduct(ClusterContract):

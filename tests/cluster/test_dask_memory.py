@@ -17,6 +17,7 @@ from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.worker import inventory
+from oocgraph.config import setting
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import BudgetError
 from oocgraph.memory import PeakSampler, host_bytes
@@ -228,3 +229,18 @@ def test_shares_of_blocks_stay_within_the_smallest_budget(tmp_path, client, algo
         found = compute(client=client, memory_budget=budget.bytes)
     assert found.num_blocks_read >= found.num_blocks
     np.testing.assert_array_equal(found.to_pandas(), compute(resources=Resources(client=False)).to_pandas())
+
+
+@pytest.mark.parametrize("exchange", ["windows", "messages"])
+def test_trees_stay_within_the_smallest_budget(tmp_path, client, exchange):
+    """That which a refusal names, of a graph with more vertices than anything else: of trees in common, and of each worker's own."""
+    store = oocgraph.generate_grid((1000, 2000), tmp_path / "graph.zarr")
+    with setting("exchange", exchange):
+        oocgraph.connected_components(store, client=client)
+        budget = Budget(client, 1)
+        with pytest.raises(BudgetError, match=r"at least \d+M") as refused:
+            oocgraph.connected_components(store, client=client, memory_budget=budget.bytes)
+        budget.bytes = (int(re.search(r"at least (\d+)M", str(refused.value))[1]) + 4) * MEGABYTES  # workers are not alike
+        with budget:
+            found = oocgraph.connected_components(store, client=client, memory_budget=budget.bytes)
+    assert found.num_components == 1

@@ -31,6 +31,20 @@ def test_threads_that_link_at_once(dtype, seed):
     np.testing.assert_array_equal(parent, smallest[label])
 
 
+def test_trees_are_compressed_while_others_link():
+    """A path whose edges are linked from the last on, so that the roots which are compressed are those that are being hooked."""
+    for _ in range(20):
+        parent = np.arange(NUM_VERTICES, dtype=np.uint32)
+        with ThreadPoolExecutor(3) as pool:
+            linked = [
+                pool.submit(kernels.link_plane, parent, v, np.maximum(np.arange(v, v + PIECE) - 1, 0).astype(np.uint32))
+                for v in range(NUM_VERTICES - PIECE, -1, -PIECE)
+            ]
+            while not all(one.done() for one in linked):
+                kernels.compress(parent, 0, NUM_VERTICES)
+        assert kernels.compress(parent, 0, NUM_VERTICES) == 1
+
+
 def test_ranges_are_cut_where_there_is_no_more_room():
     """Rows of 3, 0, 5 and 2 entries, the second and the last of the largest component; ranges of at most 4 entries."""
     parent, offsets = np.array([0, 9, 2, 9], np.uint32), np.array([0, 3, 3, 8, 10])
