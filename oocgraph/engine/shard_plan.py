@@ -195,8 +195,13 @@ class ShardPlan:
         )
         if self.lookup is not None:
             lookup = self.lookup
-            if k:
-                self._take_planes(vertex_partition, planes, offsets, k, pool)
+            try:
+                if k:
+                    self._take_planes(vertex_partition, planes, offsets, k, pool)
+            except BaseException:
+                if memory is not None:
+                    memory.close()
+                raise
         else:
             first, stop, _ = vertex_partition.blocks_of(p)
             v0, v1 = (int(first[0]), int(stop[-1])) if first.size else (0, 0)
