@@ -110,8 +110,10 @@ class Shard(Generic[A]):
         return [self.push] if self.pull is self.push else [self.push, self.pull]
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and give back memory that others may map."""
         close_files(self.adjacencies)
+        if self.planes is not None:
+            self.planes.close()
 
 
 def close_files(adjacencies: list[A]) -> None:

@@ -190,7 +190,7 @@ class Window:
 def load_window_kernels() -> None:
     """Bring compiled code into memory, before that is counted."""
     words = np.zeros(1, np.int64)
-    load_kernels([(await_word, (words, words, 0, 0)), (claim_word, (0, 0, 0)), (publish_word, (0, 0)), (read_word, (0,))])
+    load_kernels([(await_word, (words, words, 0, 0, 0)), (claim_word, (0, 0, 0)), (publish_word, (0, 0)), (read_word, (0,))])
     load_board_kernels()
 
 
@@ -343,16 +343,21 @@ class Channel:
         outgoing, incoming = self._outgoing(common, own), {q: _Incoming() for q in reversed(self._others())}
         if not own:
             self._offer(common)
+        idle_since: float | None = None
         while True:
             moved = [self._send(q, one) for q, one in outgoing.items() if not one.is_done]
             moved += [self._take(s, one) for s, one in incoming.items() if not one.is_done]
-            if not any(moved):
+            if any(moved):
+                idle_since = None
+            else:
                 to, of = [q for q, out in outgoing.items() if not out.is_done], [s for s, one in incoming.items() if not one.is_done]
                 if not to and not of:
                     break
                 if to or not (any([self._get(s, incoming[s]) for s in of]) or self._helps(of, idle)):
                     gets = [s for s in of if not to and not incoming[s].is_coming]
-                    self._wait(to, of, gets, seconds=None if to or idle is None else IDLE_SECONDS)
+                    idle_since = self._wait(to, of, gets, seconds=None if to or idle is None else IDLE_SECONDS, since=idle_since)
+                else:
+                    idle_since = None
         none = np.empty(0, np.uint8)
         return [none if s == self.member else _message(incoming[s]) for s in range(len(self.windows))]
 
@@ -475,10 +480,11 @@ class Channel:
         self.counters = self.counters.plus(Counters(gets=1))
         return True
 
-    def _wait(self, to: Sequence[int], of: Sequence[int], gets: Sequence[int], *, seconds: float | None) -> None:
+    def _wait(self, to: Sequence[int], of: Sequence[int], gets: Sequence[int], *, seconds: float | None, since: float | None) -> float:
         """Wait until a piece has come of one of some senders, a slot at one of some receivers is free, or one can get a message.
 
-        After `seconds`, if they are given, it returns in any case.
+        After `seconds`, if they are given, it returns in any case. Returns when this member has begun to wait: `since`, if it is given, so
+        that it sleeps between two looks although it looks for work meanwhile.
         """
         mine = self.windows[self.member]
         addresses = [mine.length(s, self._taken[s] & 1) + 8 for s in of]
@@ -487,16 +493,18 @@ class Channel:
         values += [0] * len(to)
         addresses += [self.windows[s].ready for s in gets]
         values += [self.stamp + self._round] * len(gets)
-        began = time.perf_counter()
-        self._await(addresses, values, None if seconds is None else time.monotonic() + seconds)
-        self.counters = self.counters.plus(Counters(waits=1, wait_seconds=time.perf_counter() - began))
+        began = time.monotonic()
+        self._await(addresses, values, None if seconds is None else began + seconds, since or began)
+        self.counters = self.counters.plus(Counters(waits=since is None, wait_seconds=time.monotonic() - began))
+        return since or began
 
-    def _await(self, addresses: Sequence[int], values: Sequence[int], deadline: float | None) -> int:
+    def _await(self, addresses: Sequence[int], values: Sequence[int], deadline: float | None, since: float | None = None) -> int:
         """Wait for a word, or until a time (monotonic; None: for ever); looks meanwhile whether the others are alive."""
+        began = int(1e9 * (since or time.monotonic()))
         abort = self.windows[self.member].abort
         while True:
             until = time.monotonic() + LOOK_SECONDS if deadline is None else min(deadline, time.monotonic() + LOOK_SECONDS)
-            found = int(await_word(np.array(addresses), np.array(values), abort, int(until * 1e9)))
+            found = int(await_word(np.array(addresses), np.array(values), abort, int(until * 1e9), began))
             if found == ABORTED:
                 raise WindowClosedError("the group has been told to end")
             if found >= 0:

@@ -29,7 +29,7 @@ MOST_SLEEP = 1_000
 
 
 @nb.njit(nogil=True, cache=True)
-def await_word(addresses: Any, values: Any, abort: Any, deadline: Any) -> Any:
+def await_word(addresses: Any, values: Any, abort: Any, deadline: Any, began: Any) -> Any:
     """Wait until one of some words has its value; the first of those that have it counts.
 
     Parameters
@@ -40,6 +40,8 @@ def await_word(addresses: Any, values: Any, abort: Any, deadline: Any) -> Any:
         Address of a word that ends the wait once it is not 0.
     deadline
         Monotonic clock in nanoseconds (``time.monotonic_ns``).
+    began
+        When who calls has begun to wait, for this is not the first of its calls; 0: now.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def await_word(addresses: Any, values: Any, abort: Any, deadline: Any) -> Any:
         Which word it is; `LATE`; `ABORTED`.
     """
     clock = np.zeros(2, np.int64)
-    began, looks = 0, 0
+    looks = 0
     while True:
         for i in range(addresses.size):
             if acquire_word(addresses[i], 0) == values[i]:

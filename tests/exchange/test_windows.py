@@ -219,6 +219,27 @@ def test_an_abort_ends_waiting_within_10_ms():
     assert isinstance(error, WindowClosedError)
 
 
+def test_who_waits_and_looks_for_work_sleeps_meanwhile():
+    """Of its core it takes a part, and it is one wait."""
+    _, channels = pair()
+    at_once(*(lambda one=one: one.start(10) for one in channels))
+    looks, spent = [], []
+
+    def wait():
+        began = time.thread_time()
+        channels[0].exchange([], idle=lambda other: bool(looks.append(other)))
+        spent.append(time.thread_time() - began)
+
+    def come_late():
+        time.sleep(0.5)
+        channels[1].exchange([])
+
+    at_once(wait, come_late)
+    assert len(looks) > 5
+    assert channels[0].counters.waits == 1
+    assert spent[0] < 0.25
+
+
 def test_what_a_hop_has_left_is_forgotten():
     """A message that nobody took does not lock its slot for the next hop."""
     windows, (one, other) = pair()
