@@ -6,7 +6,7 @@ they find there (`oocgraph.cluster.worker_steps`); elsewhere it is one step, and
 end do nothing. Each task reports in an event (`OocGraphPlugin.tell`).
 When a worker is lost, what had been submitted is dropped, the placement places its partitions again, and a new *epoch* begins where the
 program can go on: after the last step in the logs (searches), after the last one whose results a worker has (PageRank), or at the beginning
-(traversals over parts).
+(traversals over parts, components).
 """
 
 from __future__ import annotations

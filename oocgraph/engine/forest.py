@@ -243,7 +243,7 @@ class Forest(Closing):
         """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
         if self.num_planes and self.parent.size:
             sample = self.parent[np.random.default_rng(0).integers(0, self.parent.size, SAMPLED_VERTICES)]
-            while (above := self.parent[sample]).tobytes() != sample.tobytes():  # others have not compressed their shares yet
+            while not np.array_equal(above := self.parent[sample], sample):  # others have not compressed their shares yet
                 sample = above
             roots, counts = np.unique(sample, return_counts=True)
             self.giant = int(roots[counts.argmax()])

@@ -25,11 +25,12 @@ from tests.stores import random_edges, rewrite
 EXCHANGES = {"windows": "windows in shared memory: workers of one host", "messages": "messages of Dask: as asked"}
 
 
-@pytest.fixture(params=sorted(EXCHANGES))
+@pytest.fixture(params=["windows", "windows, a task for each step", "messages"])
 def exchange(request):
     """Have workers share one forest, or send each other theirs; returns what the result says of it."""
-    with setting("exchange", request.param):
-        yield EXCHANGES[request.param]
+    way, *each = request.param.split(", ")
+    with setting("exchange", way), setting("steps-per-task", 1 if each else None):
+        yield EXCHANGES[way]
 
 
 def mapped():
