@@ -54,8 +54,9 @@ class HeldPart:
         Number of this load among all of the worker.
     lock
         Held by a step.
-    mapped
-        What is mapped of other partitions, to take over work of theirs; None: there is no memory for that, or nothing to map.
+    mapped, mapped_bytes
+        What is mapped of other partitions, to take over work of theirs (None: there is no memory for that, or nothing to map), and what
+        is reserved for that, whoever searches.
     """
 
     spec: GraphSpec
@@ -67,6 +68,7 @@ class HeldPart:
     lock: threading.RLock = field(default_factory=threading.RLock)
     leases: set[str] = field(default_factory=set)
     mapped: Mapped | None = None
+    mapped_bytes: int = 0
     _plans: dict[int, ShardPlan] = field(default_factory=dict)
 
     def plan_of(self, partition: int) -> ShardPlan:
@@ -74,6 +76,21 @@ class HeldPart:
         if partition not in self._plans:
             self._plans[partition] = ShardPlan(self.plan.store, self.plan.vertex_partition, partition, self.plan.loading)
         return self._plans[partition]
+
+    @property
+    def bytes_to_map(self) -> int:
+        """Bytes of another partition's state, of those of its planes that a piece has, and of where the rows of all others are."""
+        plan, vertex_partition = self.plan, self.plan.vertex_partition
+        assert vertex_partition is not None
+        n, most = plan.store.num_vertices, int(vertex_partition.num_owned.max())
+        lookup_bytes = 0 if plan.lookup is None else 24 * plan.lookup.first.size * (vertex_partition.num_partitions - 1)
+        state_bytes = part_state_bytes(n, most, plan.store.index_dtype.itemsize)
+        return state_bytes + 2 * self.residency.plane_bytes // MOST_PIECES + lookup_bytes
+
+    def stop_mapping(self) -> None:
+        """Give up what is reserved to take over work."""
+        self.mapped, self.mapped_bytes = None, 0
+        self._plans.clear()
 
 
 class ShardCache:
@@ -93,7 +110,8 @@ class ShardCache:
 
     def reserved_bytes(self) -> int:
         """Bytes of the partitions that are here, and of one search at a time for each lease."""
-        return sum(list(self._charges.values())) + sum(part.residency.num_bytes for part in list(self._parts.values()))
+        parts = list(self._parts.values())
+        return sum(list(self._charges.values())) + sum(part.residency.num_bytes + part.mapped_bytes for part in parts)
 
     def limit_bytes(self, spec: GraphSpec) -> int:
         """Bytes that this worker may hold in all."""
@@ -137,37 +155,36 @@ class ShardCache:
             }
             if plans and self.ledger.reclaim is not None:
                 self.ledger.reclaim(self.limit_bytes(spec))
+            for part in self._parts.values() if plans else ():
+                part.stop_mapping()  # what comes needs room more
             try:
-                added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
-                residencies = self.memory.share_out(spec, plans, self._parts, added)
-            except BudgetError as error:
-                raise BudgetError(
-                    f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
-                    "or use more workers, or more memory for each"
-                ) from error
-            self._shrink({key: r for key, r in residencies.items() if key in self._parts})
-            self._charges.update(charges)
-            for key, plan in plans.items():
-                runtime = self._load(spec, plan, residencies[key])
-                self._parts[key] = HeldPart(spec, plan, residencies[key], choice, runtime, next(self._loads))
-                self.refuse_late(lease)
-            for p in partitions:
-                self._parts[*spec.graph, p].leases.add(lease)
-                if shares:
-                    self._prepare_to_map(lease, p, self._parts[*spec.graph, p], max(state_bytes))
+                try:
+                    added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
+                    residencies = self.memory.share_out(spec, plans, self._parts, added)
+                except BudgetError as error:
+                    raise BudgetError(
+                        f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
+                        "or use more workers, or more memory for each"
+                    ) from error
+                self._shrink({key: r for key, r in residencies.items() if key in self._parts})
+                self._charges.update(charges)
+                for key, plan in plans.items():
+                    runtime = self._load(spec, plan, residencies[key])
+                    self._parts[key] = HeldPart(spec, plan, residencies[key], choice, runtime, next(self._loads))
+                    self.refuse_late(lease)
+                for p in partitions:
+                    self._parts[*spec.graph, p].leases.add(lease)
+            finally:
+                self._prepare_to_map()
             return [self._metrics(self._parts[*spec.graph, p], p) for p in partitions]
 
-    def _prepare_to_map(self, lease: str, partition: int, part: HeldPart, state_bytes: int) -> None:
-        """Charge what a partition maps of another one to take over work, if there is room without giving anything up.
-
-        That is the other's state, and of its planes those of a piece.
-        """
-        if part.runtime is None or part.runtime.common is None or part.mapped is not None:
-            return
-        num_bytes = state_bytes + 2 * part.residency.plane_bytes // MOST_PIECES
-        if num_bytes <= self.limit_bytes(part.spec) - self.ledger.baseline_bytes - self.ledger.reserved_bytes:
-            self._charges[lease, partition] += num_bytes
-            part.mapped = Mapped()
+    def _prepare_to_map(self) -> None:
+        """Reserve what partitions map of others to take over work, where there is room without giving anything up."""
+        for part in self._parts.values():
+            if part.runtime is None or part.runtime.common is None or part.mapped is not None:
+                continue
+            if part.bytes_to_map <= self.limit_bytes(part.spec) - self.ledger.baseline_bytes - self.ledger.reserved_bytes:
+                part.mapped, part.mapped_bytes = Mapped(), part.bytes_to_map
 
     def leave(self, name: str) -> None:
         """Refuse the tasks of a lease or a search from now on."""
