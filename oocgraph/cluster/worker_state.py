@@ -21,7 +21,7 @@ from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.engine.part import PartRuntime, PartState, bounds_of
 from oocgraph.engine.take_over import Facts
 from oocgraph.exchange.parts import FrontierPart
-from oocgraph.exchange.windows import Channel, MemberLostError
+from oocgraph.exchange.windows import Channel
 from oocgraph.memory import device_bytes_read
 from oocgraph.results.search import Iteration
 from oocgraph.store.search_log import LogWriter
@@ -65,13 +65,21 @@ class SearchSteps(Steps):
 
     def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:
         """See `Steps.offer`."""
-        plugin.worker_state.offer(self.graph, p, channel)
+        plugin.worker_state.offer(self._search, self.graph, p, channel)
+
+    def may_take_over(self, plugin: Any, p: int) -> bool:
+        """See `WorkerState.may_take_over`."""
+        may: bool = plugin.worker_state.may_take_over(self.graph, p)
+        return may
 
     def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
         """See `WorkerState.take_over`."""
-        search = self.spec.search if isinstance(self.spec, SearchSpec) else self.spec[0]
-        taken: bool = plugin.worker_state.take_over(search, self.graph, p, other, channel)
+        taken: bool = plugin.worker_state.take_over(self._search, self.graph, p, other, channel)
         return taken
+
+    @property
+    def _search(self) -> str:
+        return self.spec.search if isinstance(self.spec, SearchSpec) else self.spec[0]
 
     def is_over(self, messages: Sequence[FrontierPart]) -> bool:
         """Whether nothing was found."""
@@ -90,6 +98,7 @@ class WorkerState(ShardCache):
         self._at = at
         self._searches_lock = threading.Lock()
         self._searches: dict[tuple[str, int], RunningSearch] = {}
+        self._channels: dict[tuple[str, int], Channel] = {}
 
     def step(
         self,
@@ -131,37 +140,44 @@ class WorkerState(ShardCache):
                 running.load = held.load
             return self._take(running, runtime, partition, index, parts, began, device_began)
 
-    def offer(self, graph: tuple[str, int], partition: int, channel: Channel | None) -> None:
-        """Have the next step of a partition offer work to others, through the channel of its hop."""
+    def offer(self, search: str, graph: tuple[str, int], partition: int, channel: Channel | None) -> None:
+        """Have the next step of a search in a partition offer work to others, through the channel of its hop; None: have it offer none."""
+        if channel is not None:
+            self._channels[search, partition] = channel
+            return
+        self._channels.pop((search, partition), None)
         held = self._parts.get((*graph, partition))
-        if held is not None and held.runtime is not None:
-            held.runtime.channel = channel
+        if held is not None and held.mapped is not None:
+            held.mapped.clear()
 
     def take_over(self, search: str, graph: tuple[str, int], partition: int, other: int, channel: Channel) -> bool:
         """Take over a piece of another partition's step of a search, if there is one, and this partition holds what it needs."""
         held, running = self._parts.get((*graph, partition)), self._searches.get((search, partition))
-        if held is None or held.mapped is None or running is None:
+        if held is None or running is None:
             return False
-        with held.lock:
-            if held.runtime is None or running.load != held.load:
+        window = channel.windows[other]
+        board, offered = window.board, window.board.job_of(channel.round)
+        if offered is None:
+            return False
+        with held.lock:  # before a piece is claimed, for which the owner would have to wait
+            runtime, mapped, facts = held.runtime, held.mapped, Facts.of(offered[1])
+            if runtime is None or mapped is None or running.load != held.load:
                 return False
-            window = channel.windows[other]
-            board = window.board
-            offered = board.facts_of(channel.round)
-            if offered is None or not held.runtime.can_take_over(running.state, Facts.of(offered)):
+            plan = held.plan_of(other)
+            if not runtime.can_take_over(running.state, facts, plan) or (owner := mapped.of(other, window.address, facts)) is None:
                 return False
-            found = board.take(channel.round)
-            if found is None:
+            piece = board.take(offered[0])
+            if piece is None:
                 return False
-            facts, piece = Facts.of(found[0]), found[1]
-            try:
-                owner = held.mapped.of(other, window.address, facts)
-            except OSError as error:
-                raise MemberLostError(f"process {window.address.pid} is gone, or its memory cannot be mapped ({error.strerror})") from error
-            left, num_bytes = held.runtime.take_over(running.state, facts, piece, owner, held.plan_of(other))
+            left, num_bytes = runtime.take_over(running.state, facts, piece, owner, plan)
             owner.planes.forget_pages()
             board.report(left, num_bytes)
             return True
+
+    def may_take_over(self, graph: tuple[str, int], partition: int) -> bool:
+        """Whether a partition may take over work of others at all."""
+        held = self._parts.get((*graph, partition))
+        return held is not None and held.mapped is not None
 
     def _held(self, graph: tuple[str, int], partition: int) -> HeldPart:
         held = self._parts.get((*graph, partition))
@@ -177,6 +193,7 @@ class WorkerState(ShardCache):
         if found is not None and found.spec.epoch >= spec.epoch:
             raise StateLostError(f"worker {self.worker.address} has begun epoch {found.spec.epoch} of the search, not {spec.epoch}")
         self._forget(spec.search, partition)
+        del found  # its state's memory is lent to the next one
         store = SearchStore.open(spec.result_store)
         if spec.last_step < 0:
             state = runtime.start(spec.sources)
@@ -209,7 +226,11 @@ class WorkerState(ShardCache):
             self._at(phase, index, partition)
 
         runtime.on_phase = at
-        part = runtime.step(state, spec.options, list(parts) or None)
+        runtime.channel = self._channels.get((spec.search, partition))
+        try:
+            part = runtime.step(state, spec.options, list(parts) or None)
+        finally:
+            runtime.channel = None  # another search of the partition has other windows; what is done to resume one is not offered
         running.step = index
         record = runtime.record(state, index)
         running.log.append(record)

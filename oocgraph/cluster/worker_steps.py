@@ -85,6 +85,10 @@ class Steps(ABC):
     def offer(self, plugin: Any, p: int, channel: Channel | None) -> None:  # noqa: B027 - most programs offer nothing
         """Offer work of the next step to others; None: none of them waits for it in this hop."""
 
+    def may_take_over(self, plugin: Any, p: int) -> bool:
+        """Whether a partition may take over work of others in this hop."""
+        return False
+
     def take_over(self, plugin: Any, p: int, other: int, channel: Channel) -> bool:
         """Take over a piece of the step of another partition, for which this one waits; returns whether there was one."""
         return False
@@ -175,6 +179,9 @@ def take_hop(plugin: Any, p: int, steps: Steps, hop: Hop, *before: Any) -> HopRe
         if channel is not None:
             channel.abort()
         raise
+    finally:
+        if channel is not None:
+            steps.offer(plugin, p, None)
     plugin.exchange.put(_run(hop), number, p, taken.own)
     plugin.tell({
         "search": hop.name, "epoch": hop.epoch, "hop": hop.number, "step": number, "partition": p, "worker": plugin.worker.address,
@@ -218,7 +225,8 @@ def _exchanged(
     plugin: Any, channel: Channel, p: int, steps: Steps, taken: Taken, seconds: float
 ) -> tuple[list[Any], dict[int, Array], float]:
     """Say what was found, and return what all have, what was for this partition alone, and the most seconds that any has spent."""
-    raw = channel.exchange(encode(taken.message, seconds), taken.own, idle=lambda other: steps.take_over(plugin, p, other, channel))
+    idle = (lambda other: steps.take_over(plugin, p, other, channel)) if steps.may_take_over(plugin, p) else None
+    raw = channel.exchange(encode(taken.message, seconds), taken.own, idle=idle)
     messages, own = [taken.message] * len(raw), dict[int, Array]()
     for s, one in enumerate(raw):
         if s != p:

@@ -26,6 +26,7 @@ from oocgraph.engine.state import SearchState
 from oocgraph.engine.take_over import (
     LEAST_SECONDS,
     PULL_HEADS,
+    PULL_TAILS,
     PUSH,
     CommonPart,
     Facts,
@@ -35,7 +36,7 @@ from oocgraph.engine.take_over import (
     TakenFrom,
     num_pieces_of,
 )
-from oocgraph.errors import CorruptStoreError
+from oocgraph.errors import ClusterError, CorruptStoreError
 from oocgraph.exchange.parts import FrontierPart, join_parts, make_part
 from oocgraph.exchange.windows import Channel
 from oocgraph.kernels import cpu
@@ -108,8 +109,8 @@ class PartState(SearchState):
         What was visited when the step began, and is in the log.
     is_new, ended
         Whether no step has been taken yet; whether no level is left to find.
-    is_common
-        Whether others may map it, and take over work.
+    common
+        The memory that it is in, if others may map it and take over work.
     lost
         Whether what a device had noted of it could not be brought to the host: it has to be made again from the logs.
     """
@@ -119,11 +120,11 @@ class PartState(SearchState):
         words = max(1, -(-part.store.num_vertices // 64))
         self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
         self.set_owners(part.owned, part.rank)
-        common = None if part.common is None else part.common.lend(self)
-        self.is_common = common is not None
-        if common is not None:
-            self.visited, self.undecided, self._closed, self.parent = common.visited, common.undecided, common.closed, common.parent
-            self.level8, self.level32 = common.level8, common.level32
+        lent = None if part.common is None else part.common.lend(self)
+        self.common = None if lent is None else part.common
+        if lent is not None:
+            self.visited, self.undecided, self._closed, self.parent = lent.visited, lent.undecided, lent.closed, lent.parent
+            self.level8, self.level32 = lent.level8, lent.level32
         self.queued = False
         self.num_own_visited = 0
         self.entered = np.zeros(self.num_words, np.uint64)
@@ -402,7 +403,7 @@ class PartRuntime(Engine):
     def is_offered(self, state: SearchState, seconds: float) -> bool:
         """Whether others may take over pieces of work for so long."""
         assert isinstance(state, PartState)
-        return self.most_taken > 0 and state.is_common and seconds >= LEAST_SECONDS
+        return self.most_taken > 0 and state.common is self.common and seconds >= LEAST_SECONDS
 
     def cut(self, state: SearchState, size: int, seconds: float) -> list[tuple[int, int]]:
         """Cut a range into pieces: more of them where others may take some."""
@@ -451,8 +452,16 @@ class PartRuntime(Engine):
         Returns
         -------
         (left, num_bytes): vertices left undecided by a pull over what is in memory; bytes read.
+
+        Raises
+        ------
+        ClusterError
+            The piece does not lie in what is worked on.
         """
         push, pull = self.graph.push, self.graph.pull
+        size = push.num_edges if facts.kind == PUSH else max(1, -(-plan.num_owned // 64))
+        if not 0 <= piece[0] < piece[1] <= size:
+            raise ClusterError(f"partition {plan.partition} offers a piece from {piece[0]} to {piece[1]} of {size}")
         there = StateLayout(plan.num_owned, self.store.num_vertices, self.store.index_dtype, self.rank.dtype).arrays(owner.state)
         marks = Marks(there.parent, there.level8, there.level32, bool(facts.wide), facts.level)
         rows = pull if facts.kind != PUSH else push
@@ -485,12 +494,24 @@ class PartRuntime(Engine):
         ((left, num_bytes, _),) = self._run(job, call, [piece])
         return int(left) if facts.kind == PULL_HEADS else 0, int(num_bytes)
 
-    def can_take_over(self, state: PartState, facts: Facts) -> bool:
-        """Whether what this worker holds fits the job: the same first edges and, for the others, their files."""
+    def can_take_over(self, state: PartState, facts: Facts, plan: ShardPlan) -> bool:
+        """Whether what this worker holds fits the job: its frontier, the same first edges and, for the others, their files.
+
+        The facts are another process's: nothing is indexed with them before their sizes are those that its partition has by `plan`.
+        """
         push, pull = self.graph.push, self.graph.pull
         size, rows = (facts.num_pushed, push) if facts.kind == PUSH else (facts.num_pulled, pull)
         on_disk = size < rows.num_edges and rows.files is None and facts.kind != PULL_HEADS
-        return not state.queued and rows.resident.size >= size and not on_disk
+        layout = StateLayout(plan.num_owned, self.store.num_vertices, self.store.index_dtype, self.rank.dtype)
+        return (
+            facts.kind in (PULL_HEADS, PULL_TAILS, PUSH)
+            and not state.queued
+            and facts.level == state.level
+            and 0 <= size <= rows.resident.size
+            and not on_disk
+            and facts.state_bytes == layout.num_bytes
+            and facts.planes_bytes == plan.shared_planes_bytes(facts.num_planes)
+        )
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

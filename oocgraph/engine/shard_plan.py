@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
-from oocgraph.engine.take_over import new_planes, planes_in
+from oocgraph.engine.take_over import new_planes, planes_bytes, planes_in
 from oocgraph.errors import OocGraphError
 from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels import partition as kernels
@@ -212,6 +212,12 @@ class ShardPlan:
                 raise OocGraphError(f"{store.url} is in original order; its partitions must be contiguous ranges")
         heads = Planes(planes, offsets, lengths)
         return Adjacency(rows.stored, lookup, heads, rows.resident, rows.files, self.num_owned, share), memory
+
+    def shared_planes_bytes(self, num_planes: int) -> int | None:
+        """Bytes of the memory that has so many planes of the vertices owned; None: there are not so many."""
+        if not 0 <= num_planes < self.lengths.size:
+            return None
+        return planes_bytes(int(self.lengths[:num_planes].sum()), self.store.index_dtype)
 
     def heads_in(self, memory: SharedMemory, num_planes: int) -> Planes:
         """Return the first planes of the vertices owned, which are in memory of another process."""

@@ -13,6 +13,7 @@ Pu Pang et al., "SHMEMGraph", CLUSTER 2018, section IV.C; sT = V/10 there.
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_memory import MemoryAddress, SharedMemory, carve, carved_bytes
 from oocgraph.exchange.windows import Channel, Counters
 from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.types import Array
+
+logger = logging.getLogger(__name__)
 
 PULL_HEADS, PULL_TAILS, PUSH = range(3)
 """Kinds of jobs."""
@@ -127,10 +131,15 @@ class StateLayout:
         ]  # fmt: skip
 
 
+def planes_bytes(num_edges: int, dtype: np.dtype[Any]) -> int:
+    """Bytes of memory that others may map, with so many entries of planes."""
+    return carved_bytes([(num_edges, dtype)])
+
+
 def new_planes(num_edges: int, dtype: np.dtype[Any]) -> tuple[Array, SharedMemory | None]:
     """Return an array for planes in memory that others may map; in its own where there is none."""
     try:
-        memory = SharedMemory.create(carved_bytes([(num_edges, dtype)]))
+        memory = SharedMemory.create(planes_bytes(num_edges, dtype))
     except OSError:
         return np.empty(num_edges, dtype), None
     return planes_in(memory, num_edges, dtype), memory
@@ -239,6 +248,7 @@ class Offer:
             num_claimed = board.num_claimed(len(pieces))
             self.channel.await_others(num_claimed)
         except BaseException:
+            board.withdraw()
             self.part.forsake()
             raise
         left, num_bytes = board.results
@@ -257,35 +267,32 @@ class TakenFrom(NamedTuple):
 
 @dataclass(slots=True)
 class Mapped:
-    """The memory of other partitions, as this worker has mapped it: of each the last."""
+    """The memory of other partitions, as this worker has mapped it in a hop: of each the last."""
 
-    _found: dict[int, tuple[tuple[int, ...], TakenFrom]] = field(default_factory=dict)
+    _found: dict[int, tuple[tuple[int, ...], TakenFrom | None]] = field(default_factory=dict)
 
-    def of(self, partition: int, at: MemoryAddress, facts: Facts) -> TakenFrom:
-        """Map the memory of a partition, whose window is `at`.
-
-        Raises
-        ------
-        OSError
-            Its process is gone.
-        """
+    def of(self, partition: int, at: MemoryAddress, facts: Facts) -> TakenFrom | None:
+        """Map the memory of a partition, whose window is `at`; None: it cannot be mapped, or its process has given it back."""
         key = (at.pid, at.began, *facts[-6:])
         there = self._found.get(partition)
         if there is None or there[0] != key:
-            there = self._found[partition] = (
-                key,
-                TakenFrom(
-                    SharedMemory.open(at._replace(fd=facts.planes_fd, token=facts.planes_token, num_bytes=facts.planes_bytes)),
-                    SharedMemory.open(at._replace(fd=facts.state_fd, token=facts.state_token, num_bytes=facts.state_bytes)),
-                ),
-            )
+            there = self._found[partition] = key, _opened(at, facts)
         return there[1]
 
-    def forget_pages(self) -> None:
-        """Take what was touched of them out of this process's memory."""
-        for _, taken in self._found.values():
-            taken.planes.forget_pages()
-            taken.state.forget_pages()
+    def clear(self) -> None:
+        """Give back what is mapped: it stays as long as it is mapped anywhere, even if its process is gone."""
+        self._found.clear()
+
+
+def _opened(at: MemoryAddress, facts: Facts) -> TakenFrom | None:
+    try:
+        return TakenFrom(
+            SharedMemory.open(at._replace(fd=facts.planes_fd, token=facts.planes_token, num_bytes=facts.planes_bytes)),
+            SharedMemory.open(at._replace(fd=facts.state_fd, token=facts.state_token, num_bytes=facts.state_bytes)),
+        )
+    except (OSError, ClusterError) as error:
+        logger.info("work of process %d is not taken over: %s", at.pid, error)
+        return None
 
 
 def num_pieces_of(seconds: float) -> int:

@@ -3,7 +3,8 @@
 In: pieces, one after the other, and how many at the back others may have. Out: each piece once, to whoever claims it. The words are in the
 owner's window (`oocgraph.exchange.windows`). ``claim`` holds a number of the job, and the first and last piece that nobody has: one
 compare-and-swap takes a piece from either end, and fails once the job is another. What a piece is, the owner says in ``facts`` and
-``bounds``; whoever has claimed a piece may read them, for the owner waits until all that others have claimed is done.
+``bounds``. Others read ``facts`` first; these hold if a piece of the same job can be claimed then, and stay, as ``bounds``, until it is
+done, for the owner waits until all that others have claimed is.
 
 Pu Pang et al., "SHMEMGraph", CLUSTER 2018: active vertices are got from a member that has not sent yet, at most a tenth of its vertices.
 Differs in: who takes over works in the owner's own memory, which all map, so that nothing has to be sent.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oocgraph.errors import ClusterError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.shared_work import (
     BOUNDS,
@@ -21,11 +23,13 @@ from oocgraph.kernels.shared_work import (
     FACTS,
     LEAST,
     LEFT,
+    MOST_PIECES,
     ROUND,
     WORDS,
     back_of,
     claim_piece,
     job_of,
+    open_job,
     post_pieces,
     report_piece,
 )
@@ -57,13 +61,18 @@ class Board:
         bounds : (num_pieces, 2) int64
             First and stop of each; at most `MOST_PIECES`.
         """
-        words, job = self._words, (int(job_of(self._words)) + 1) & ((1 << 22) - 1)
-        post_pieces(words, job, 0)  # nobody claims while it is written
+        words, job = self._words, self.withdraw()  # nobody claims while it is written
         words[LEAST], words[ROUND] = least, round_number
         words[DONE : BYTES + 1] = 0
         words[FACTS : FACTS + facts.size] = facts
         words[BOUNDS : BOUNDS + bounds.size] = bounds.ravel()
         post_pieces(words, job, len(bounds))
+        return job
+
+    def withdraw(self) -> int:
+        """Have others find nothing to claim any more; returns the number of the next job."""
+        job = (int(job_of(self._words)) + 1) & ((1 << 22) - 1)
+        post_pieces(self._words, job, 0)
         return job
 
     def claim(self, job: int) -> int:
@@ -81,20 +90,30 @@ class Board:
 
     # The others' part.
 
-    def facts_of(self, round_number: int) -> list[int] | None:
-        """Return the facts of the job of a round; None: there is none. They hold only if a piece can be claimed then."""
-        return None if not job_of(self._words) or self._words[ROUND] != round_number else self._words[FACTS:BOUNDS].tolist()
-
-    def take(self, round_number: int) -> tuple[list[int], tuple[int, int]] | None:
-        """Claim a piece from the back of the job of a round, if there is one; returns the job's facts and the piece's bounds."""
-        words, job = self._words, int(job_of(self._words))
-        if words[ROUND] != round_number:
+    def job_of(self, round_number: int) -> tuple[int, list[int]] | None:
+        """Return the number and the facts of the job of a round, if others may have a piece of it; else None."""
+        words, job = self._words, int(open_job(self._words))
+        if job < 0 or words[ROUND] != round_number:
             return None
+        facts: list[int] = words[FACTS:BOUNDS].tolist()
+        return (job, facts) if open_job(words) == job else None
+
+    def take(self, job: int) -> tuple[int, int] | None:
+        """Claim a piece from the back of a job, if there is one; returns its bounds.
+
+        Raises
+        ------
+        ClusterError
+            The words are not those of a job.
+        """
+        words = self._words
         piece = int(claim_piece(words, job, False))
         if piece < 0:
             return None
+        if piece >= MOST_PIECES:
+            raise ClusterError(f"a member of the group offers piece {piece} of a job; there are {MOST_PIECES} at most")
         first, stop = words[BOUNDS + 2 * piece : BOUNDS + 2 * piece + 2].tolist()
-        return words[FACTS:BOUNDS].tolist(), (first, stop)
+        return first, stop
 
     def report(self, left: int, num_bytes: int) -> None:
         """Say that a piece is done, behind all that was written for it."""
@@ -108,6 +127,7 @@ def load_board_kernels() -> None:
         [
             (claim_piece, (words, 0, True)),
             (job_of, (words,)),
+            (open_job, (words,)),
             (back_of, (words,)),
             (post_pieces, (words, 0, 0)),
             (report_piece, (words, 0, 0)),

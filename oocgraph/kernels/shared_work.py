@@ -49,6 +49,14 @@ def job_of(words: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def open_job(words: Any) -> Any:
+    """Return the number of the job, if others can claim a piece of it, so that all of it is written; else -1."""
+    found = load_acquire(words, CLAIM)
+    front, back = (found >> FRONT_BITS) & ENDS, found & ENDS
+    return found >> JOB_SHIFT if front < back and back > words[LEAST] else np.int64(-1)
+
+
+@nb.njit(nogil=True, cache=True)
 def back_of(words: Any) -> Any:
     """Return the piece behind the last one that was not claimed from the back."""
     return load_acquire(words, CLAIM) & ENDS

@@ -7,8 +7,12 @@ import pytest
 
 import oocgraph
 from oocgraph.bench.cluster import MeasuredRuntime
+from oocgraph.cluster.worker import PLUGIN
+from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.engine import part as parts
 from oocgraph.engine import shard_plan
+from oocgraph.errors import ClusterError
+from tests.cluster.clusters import PATIENCE, in_background
 from tests.cluster.kill_fifty import SOURCE, judge
 
 
@@ -51,6 +55,31 @@ def hold_little(dask_worker=None):
 def hold_as_before(dask_worker=None):
     """Run on a worker: undo `hold_little`."""
     shard_plan.plan_residency = shard_plan.before
+
+
+def fail_once(step, dask_worker=None):
+    """Run on a worker: the next search fails in a step."""
+    original = WorkerState._take
+
+    def take(self, running, runtime, partition, index, *rest):
+        if index == step:
+            WorkerState._take = original
+            raise RuntimeError("a step has failed")
+        return original(self, running, runtime, partition, index, *rest)
+
+    WorkerState._take = take
+
+
+def bytes_to_map(dask_worker=None):
+    """Run on a worker: what it has reserved for what it may map of others, and as the difference to all that it has reserved otherwise."""
+    cache = dask_worker.plugins[PLUGIN].worker_state
+    mapped = sum(part.mapped_bytes for part in cache._parts.values() if part.mapped is not None)
+    return mapped, cache.reserved_bytes() - sum(cache._charges.values()) - sum(part.residency.num_bytes for part in cache._parts.values())
+
+
+def num_mapped(dask_worker=None):
+    """Run on a worker: how many partitions' memory it maps."""
+    return sum(len(part.mapped._found) for part in dask_worker.plugins[PLUGIN].worker_state._parts.values())
 
 
 @pytest.fixture
@@ -105,6 +134,55 @@ def test_none_is_taken_where_none_may_be(kron, unequal):
     result, outcome = search(store, unequal, "alpha-beta", 0)
     judge(store, result, levels)
     assert outcome.exchanged["taken_pieces"] == outcome.exchanged["helped_seconds"] == 0
+
+
+def test_a_search_that_goes_on(kron, unequal, tmp_path):
+    """What makes its states again is not offered: others, who are further, have another frontier."""
+    store, levels = kron
+    _, quick = sorted(unequal.scheduler_info()["workers"])
+    with dask.config.set({"oocgraph.take-over": 1.0}), MeasuredRuntime.open(store, client=unequal) as runtime:
+        for number in range(3):
+            unequal.run(fail_once, 2, workers=[quick])
+            path = tmp_path / f"{number}.zarr"
+            with pytest.raises(ClusterError, match="a step has failed"):
+                oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", result_store=path)
+            judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta", resume=path), levels)
+
+
+def test_two_searches_at_a_time(kron, threads_client):
+    """Of two opened graphs, on the same partitions: what each offers goes to those who have its frontier."""
+    store, levels = kron
+    threads_client.run(slow_down, 0.005, workers=sorted(threads_client.scheduler_info()["workers"])[:1])
+    try:
+        with (
+            dask.config.set({"oocgraph.take-over": 1.0, "oocgraph.exchange": "windows"}),
+            MeasuredRuntime.open(store, client=threads_client) as one,
+            MeasuredRuntime.open(store, client=threads_client) as other,
+        ):
+            found = [
+                in_background(lambda runtime: [oocgraph.bfs(store, SOURCE, runtime=runtime, direction="pull") for _ in range(6)], runtime)
+                for runtime in (one, other)
+            ]
+            for results in found:
+                for result in results.result(timeout=PATIENCE):
+                    judge(store, result, levels)
+    finally:
+        threads_client.run(as_before, workers=sorted(threads_client.scheduler_info()["workers"])[:1])
+
+
+def test_what_is_mapped_is_reserved_and_given_back(kron, unequal):
+    """As long as the partition is held, by whomever; memory of others stays mapped for a hop only."""
+    store, _ = kron
+    with dask.config.set({"oocgraph.take-over": 1.0}):
+        first = MeasuredRuntime.open(store, client=unequal)
+        with MeasuredRuntime.open(store, client=unequal) as runtime:
+            first.close()
+            oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta")
+            assert runtime.outcome.exchanged["taken"] > 0
+            assert set(unequal.run(num_mapped).values()) == {0}
+            runtime.placement.acquire(range(2))  # as after the loss of a worker
+            for mapped, reserved in unequal.run(bytes_to_map).values():
+                assert mapped == reserved > 0
 
 
 def test_many_searches_of_one_graph(kron, unequal):

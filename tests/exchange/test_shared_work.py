@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.errors import ClusterError
 from oocgraph.exchange.shared_work import Board
-from oocgraph.kernels.shared_work import BOUNDS, FACTS, MOST_PIECES, WORDS
+from oocgraph.kernels.shared_work import BOUNDS, CLAIM, FACTS, MOST_PIECES, WORDS
 
 
 def new_board():
@@ -30,10 +31,12 @@ def test_pieces_are_claimed_from_both_ends(num_pieces, least, turns):
     for is_owner in [*turns, *([True] * num_pieces)]:
         if is_owner:
             own.append(board.claim(job))
-        elif (found := board.take(7)) is not None:
-            assert found[0][:3] == [0, 1, 2]
-            assert found[1][1] == found[1][0] + 10
-            others.append(found[1][0] // 10)
+        elif (found := board.job_of(7)) is not None:
+            assert found[0] == job
+            assert found[1][:3] == [0, 1, 2]
+            first, stop = board.take(job)
+            assert stop == first + 10
+            others.append(first // 10)
     own = [piece for piece in own if piece >= 0]
     assert own == list(range(len(own)))
     assert others == list(range(num_pieces))[::-1][: len(others)]
@@ -52,9 +55,10 @@ def test_threads_have_every_piece_once(helpers):
     def help_out():
         while not over.is_set():
             for number in (int(now[0]), int(now[0]) + 1):
-                if (found := board.take(number)) is not None:
+                if (found := board.job_of(number)) is not None and (piece := board.take(found[0])) is not None:
                     with lock:
-                        had[number, found[1][0] // 10] += 1
+                        had[found[1][0], piece[0] // 10] += 1
+                        had[number, 0] += found[1][0] != number
                     board.report(1, 2)
 
     now = np.zeros(1, np.int64)
@@ -64,7 +68,7 @@ def test_threads_have_every_piece_once(helpers):
     taken = 0
     for number in range(jobs):
         now[0] = number
-        job = board.post(number, np.zeros(1, np.int64), bounds(MOST_PIECES), 0)
+        job = board.post(number, np.array([number]), bounds(MOST_PIECES), 0)
         while (piece := board.claim(job)) >= 0:
             with lock:
                 had[number, piece] += 1
@@ -83,13 +87,39 @@ def test_threads_have_every_piece_once(helpers):
 def test_nothing_is_had_of_another_round():
     """Not before a job of it, and not after."""
     board = new_board()
-    assert board.facts_of(0) is None
-    assert board.take(0) is None
+    assert board.job_of(0) is None
     job = board.post(5, np.array([9]), bounds(2), 0)
-    assert board.facts_of(5)[0] == 9
-    assert len(board.facts_of(5)) == BOUNDS - FACTS
-    assert board.facts_of(4) is None
-    assert board.take(6) is None
+    number, facts = board.job_of(5)
+    assert (number, facts[0]) == (job, 9)
+    assert len(facts) == BOUNDS - FACTS
+    assert board.job_of(4) is None
+    assert board.job_of(6) is None
     assert board.post(6, np.array([9]), bounds(2), 2) != job
     assert board.claim(job) == -1
-    assert board.take(6) is None
+    assert board.take(job) is None
+    assert board.job_of(6) is None
+
+
+def test_a_job_that_is_being_written_is_none_of_the_round_before():
+    """Who looked for one of the round before would have a piece of the next round's, once that is written."""
+    board = new_board()
+    board.post(5, np.array([9]), bounds(2), 0)
+    board.withdraw()  # `post` has begun
+    assert board.job_of(5) is None
+
+
+def test_facts_of_one_job_give_no_piece_of_another():
+    """Of the same round: a pull of what is in memory, then of what is on disk."""
+    board = new_board()
+    board.post(5, np.array([9]), bounds(2), 0)
+    job, _ = board.job_of(5)
+    board.post(5, np.array([8]), bounds(2), 0)
+    assert board.take(job) is None
+
+
+def test_pieces_that_there_cannot_be_are_refused():
+    """Words that another process has written wrongly."""
+    words = np.zeros(WORDS, np.int64)
+    words[CLAIM] = 1000
+    with pytest.raises(ClusterError, match="piece 999"):
+        Board(words).take(0)
