@@ -38,6 +38,9 @@ from oocgraph.store.graph import CSRStore, open_graph
 REMEMBERED = 1024
 """Searches and leases that have left, the last ones, so that a task of theirs that comes late finds the door shut."""
 
+LEAST_TOUCHED_BYTES = 4 << 20
+"""Bytes of planes that a piece may touch in any case: a job of a millisecond has 10 pieces, not 64."""
+
 MOST_NAMED = 8
 """Partitions that a message names one by one."""
 
@@ -78,6 +81,11 @@ class HeldPart:
         return self._plans[partition]
 
     @property
+    def planes_to_touch_bytes(self) -> int:
+        """Bytes of another partition's planes that a piece may touch: of one like this, in a job of the most pieces."""
+        return max(LEAST_TOUCHED_BYTES, 2 * self.residency.plane_bytes // MOST_PIECES)
+
+    @property
     def bytes_to_map(self) -> int:
         """Bytes of another partition's state, of those of its planes that a piece has, and of where the rows of all others are."""
         plan, vertex_partition = self.plan, self.plan.vertex_partition
@@ -85,7 +93,7 @@ class HeldPart:
         n, most = plan.store.num_vertices, int(vertex_partition.num_owned.max())
         lookup_bytes = 0 if plan.lookup is None else 24 * plan.lookup.first.size * (vertex_partition.num_partitions - 1)
         state_bytes = part_state_bytes(n, most, plan.store.index_dtype.itemsize)
-        return state_bytes + 2 * self.residency.plane_bytes // MOST_PIECES + lookup_bytes
+        return state_bytes + self.planes_to_touch_bytes + lookup_bytes
 
     def stop_mapping(self) -> None:
         """Give up what is reserved to take over work."""
@@ -158,23 +166,24 @@ class ShardCache:
             for part in self._parts.values() if plans else ():
                 part.stop_mapping()  # what comes needs room more
             try:
-                added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
-                residencies = self.memory.share_out(spec, plans, self._parts, added)
-            except BudgetError as error:
+                try:
+                    added = sum(num_bytes - self._charges.get(key, 0) for key, num_bytes in charges.items())
+                    residencies = self.memory.share_out(spec, plans, self._parts, added)
+                except BudgetError as error:
+                    raise BudgetError(
+                        f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
+                        "or use more workers, or more memory for each"
+                    ) from error
+                self._shrink({key: r for key, r in residencies.items() if key in self._parts})
+                self._charges.update(charges)
+                for key, plan in plans.items():
+                    runtime = self._load(spec, plan, residencies[key])
+                    self._parts[key] = HeldPart(spec, plan, residencies[key], choice, runtime, next(self._loads))
+                    self.refuse_late(lease)
+                for p in partitions:
+                    self._parts[*spec.graph, p].leases.add(lease)
+            finally:
                 self._prepare_to_map()
-                raise BudgetError(
-                    f"worker {self.worker.address} cannot take partition {_some(partitions)} of {spec.num_partitions}: {error}; "
-                    "or use more workers, or more memory for each"
-                ) from error
-            self._shrink({key: r for key, r in residencies.items() if key in self._parts})
-            self._charges.update(charges)
-            for key, plan in plans.items():
-                runtime = self._load(spec, plan, residencies[key])
-                self._parts[key] = HeldPart(spec, plan, residencies[key], choice, runtime, next(self._loads))
-                self.refuse_late(lease)
-            for p in partitions:
-                self._parts[*spec.graph, p].leases.add(lease)
-            self._prepare_to_map()
             return [self._metrics(self._parts[*spec.graph, p], p) for p in partitions]
 
     def _prepare_to_map(self) -> None:

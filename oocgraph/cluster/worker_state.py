@@ -161,7 +161,7 @@ class WorkerState(ShardCache):
             return False
         with held.lock:  # before a piece is claimed, for which the owner would have to wait
             runtime, mapped, facts = held.runtime, held.mapped, Facts.of(offered[1])
-            if runtime is None or mapped is None or running.load != held.load:
+            if runtime is None or mapped is None or running.load != held.load or facts.touched_bytes > held.planes_to_touch_bytes:
                 return False
             plan = held.plan_of(other)
             if not runtime.can_take_over(running.state, facts, plan) or (owner := mapped.of(other, window.address, facts)) is None:

@@ -426,8 +426,9 @@ class PartRuntime(Engine):
         assert self.common.state is not None
         planes, own = self.common.planes.address, self.common.state
         facts = Facts(
-            kind=job.kind, level=state.level + 1, wide=state.wide, num_planes=self.graph.pull.num_planes,
-            num_pulled=self.graph.pull.resident.size, num_pushed=self.graph.push.resident.size, is_dense=job.is_dense, gap=job.gap,
+            kind=job.kind, level=state.level + 1, wide=state.wide, num_pieces=len(pieces),
+            num_planes=self.graph.pull.num_planes, num_pulled=self.graph.pull.resident.size, num_pushed=self.graph.push.resident.size,
+            is_dense=job.is_dense, gap=job.gap,
             planes_fd=planes.fd, planes_token=planes.token, planes_bytes=planes.num_bytes,
             state_fd=own.fd, state_token=own.token, state_bytes=own.num_bytes,
         )  # fmt: skip

@@ -53,6 +53,8 @@ class Facts(NamedTuple):
         That is looked for.
     wide
         Whether levels are int32.
+    num_pieces
+        Into which the job is cut.
     num_planes, num_pulled, num_pushed
         Planes in the owner's memory; first edges that it holds, of both adjacencies.
     is_dense, gap
@@ -64,6 +66,7 @@ class Facts(NamedTuple):
     kind: int
     level: int
     wide: int
+    num_pieces: int
     num_planes: int
     num_pulled: int
     num_pushed: int
@@ -75,6 +78,11 @@ class Facts(NamedTuple):
     state_fd: int
     state_token: int
     state_bytes: int
+
+    @property
+    def touched_bytes(self) -> int:
+        """Bytes of planes that a piece touches at most: twice the mean, for the first vertices have more planes than the last."""
+        return 0 if self.kind != PULL_HEADS else 2 * self.planes_bytes // max(1, self.num_pieces)
 
     @classmethod
     def of(cls, words: Sequence[int]) -> Facts:

@@ -7,6 +7,7 @@ import pytest
 
 import oocgraph
 from oocgraph.bench.cluster import MeasuredRuntime
+from oocgraph.cluster import shard_cache
 from oocgraph.cluster.worker import PLUGIN
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.engine import part as parts
@@ -192,3 +193,25 @@ def test_many_searches_of_one_graph(kron, unequal):
         for _ in range(5):
             judge(store, oocgraph.bfs(store, SOURCE, runtime=runtime, direction="alpha-beta"), levels)
             assert runtime.outcome.exchanged["taken"] > 0
+
+
+def have_no_room(dask_worker=None):
+    """Run on a worker: it has reserved nothing for planes of others."""
+    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.before = 0, shard_cache.LEAST_TOUCHED_BYTES
+
+
+def have_room_as_before(dask_worker=None):
+    """Run on a worker: undo `have_no_room`."""
+    shard_cache.LEAST_TOUCHED_BYTES = shard_cache.before
+
+
+def test_pieces_that_touch_more_than_is_reserved_are_not_taken(kron, unequal):
+    """Of a pull that is cut into few of them."""
+    store, levels = kron
+    unequal.run(have_no_room)
+    try:
+        result, outcome = search(store, unequal, "pull", 1.0)
+    finally:
+        unequal.run(have_room_as_before)
+    judge(store, result, levels)
+    assert outcome.exchanged["taken"] == 0
