@@ -290,7 +290,9 @@ class ClusterRuntime(Closing):
             lease=self.session.lease,
             result_store=os.path.abspath(result_store.path),
             sources=sources,
-            options=SearchOptions(direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few),
+            options=SearchOptions(
+                direction, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, few, take_over=self.spec.settings.take_over
+            ),
             epoch=int(result_store.field("epoch")),
             last_step=-1,
         )

@@ -153,7 +153,7 @@ class ShardCache:
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
             state_bytes = [part_state_bytes(store.num_vertices, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]
-            shares = spec.num_partitions > 1 and spec.settings.take_over > 0 and spec.settings.exchange != "messages"
+            shares = spec.num_partitions > 1 and spec.settings.exchange != "messages"
             loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, shares_planes=shares)
             charges = {(lease, p): state_bytes[p] for p in partitions}
             plans = {

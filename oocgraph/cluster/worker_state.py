@@ -226,7 +226,7 @@ class WorkerState(ShardCache):
             self._at(phase, index, partition)
 
         runtime.on_phase = at
-        runtime.channel = self._channels.get((spec.search, partition))
+        runtime.channel, runtime.take_over_share = self._channels.get((spec.search, partition)), spec.options.take_over
         try:
             part = runtime.step(state, spec.options, list(parts) or None)
         finally:

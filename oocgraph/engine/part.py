@@ -68,11 +68,14 @@ class SearchOptions:
         Last level to find.
     few
         As of `tiny_limits`.
+    take_over
+        Share of a partition's vertices that other workers may work on in an iteration.
     """
 
     direction: Direction
     last_level: int
     few: TinyLimits
+    take_over: float = 0.0
 
 
 def tiny_limits(store: CSRStore, *, in_memory: bool) -> TinyLimits:
@@ -196,6 +199,7 @@ class PartRuntime(Engine):
             layout = StateLayout(self.num_owned, store.num_vertices, store.index_dtype, self.rank.dtype)
             self.common = CommonPart(graph.planes, layout, self.owned, self.rank)
         self.channel: Channel | None = None
+        self.take_over_share = 0.0
 
     def close(self) -> None:
         """End the threads, close the files and give back memory that others map."""
@@ -398,7 +402,7 @@ class PartRuntime(Engine):
     @property
     def most_taken(self) -> int:
         """Active vertices of an iteration that others may take over: 0 where nothing can be offered to them."""
-        return 0 if self.common is None or self.channel is None else int(self.knobs.take_over * self.num_owned)
+        return 0 if self.common is None or self.channel is None else int(self.take_over_share * self.num_owned)
 
     def is_offered(self, state: SearchState, seconds: float) -> bool:
         """Whether others may take over pieces of work for so long."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,8 @@ def pair(tmp_path, monkeypatch):
     for p in range(2):
         plan = ShardPlan(store, vertex_partition, p, loading)
         graph = plan.load(plan.residency(available_bytes=GENEROUS, limit_bytes=GENEROUS), GENEROUS)
-        part = PartRuntime(store, vertex_partition, p, graph, threads=1, io_threads=1, knobs=replace(settings(), take_over=1.0))
+        part = PartRuntime(store, vertex_partition, p, graph, threads=1, io_threads=1, knobs=settings())
+        part.take_over_share = 1.0
         made.append((plan, part, Channel(p, windows, stamp_of(1, 0))))
     yield store, made
     for _, part, _ in made:
@@ -165,6 +165,7 @@ def test_a_state_of_a_partition_that_was_loaded_again_is_not_offered(pair):
     state = owner.start(np.array([1]))
     graph = plan.load(plan.residency(available_bytes=GENEROUS, limit_bytes=GENEROUS), GENEROUS)
     again = PartRuntime(owner.store, plan.vertex_partition, 0, graph, threads=1, io_threads=1, knobs=owner.knobs)
+    again.take_over_share = 1.0
     owner.common.close()
     again.adopt(state)
     step(again, state, None, channel)
