@@ -20,7 +20,7 @@ def test_defaults_are_those_of_the_packaged_file():
     assert (found.alpha, found.beta, found.io_threads, found.threads, found.memory_budget) == (15, 18, 32, num_cores(), None)
     assert (found.device, found.device_memory_budget) == ("auto", None)
     assert (found.worker_timeout, found.steps_ahead, found.steps_per_task, found.exchange) == (30, 8, None, "auto")
-    assert found.take_over == 0.1
+    assert found.take_over == 1.0
     assert (found.result_folder, found.dashboard_address) == (None, None)
     assert (found.silent_worker_timeout, found.redeal_shares) == (60, "auto")
 

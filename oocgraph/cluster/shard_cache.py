@@ -26,10 +26,9 @@ from oocgraph.engine.device_part import DevicePartRuntime
 from oocgraph.engine.device_part_load import DevicePartPlan, DevicePartResidency
 from oocgraph.engine.part import PartRuntime
 from oocgraph.engine.shard_plan import Loading, ShardPlan
-from oocgraph.engine.take_over import Mapped
+from oocgraph.engine.take_over import LEAST_PIECES, Mapped
 from oocgraph.errors import BudgetError, ClusterError
 from oocgraph.kernels import warm
-from oocgraph.kernels.shared_work import MOST_PIECES
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
 from oocgraph.plan.residency import Residency, part_state_bytes
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -82,8 +81,8 @@ class HeldPart:
 
     @property
     def planes_to_touch_bytes(self) -> int:
-        """Bytes of another partition's planes that a piece may touch: of one like this, in a job of the most pieces."""
-        return max(LEAST_TOUCHED_BYTES, 2 * self.residency.plane_bytes // MOST_PIECES)
+        """Bytes of another partition's planes that a piece may touch: of one like this, in a job of the fewest pieces."""
+        return max(LEAST_TOUCHED_BYTES, 2 * self.residency.plane_bytes // LEAST_PIECES)
 
     @property
     def bytes_to_map(self) -> int:

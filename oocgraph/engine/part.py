@@ -34,6 +34,7 @@ from oocgraph.engine.take_over import (
     Result,
     StateLayout,
     TakenFrom,
+    joined,
     num_pieces_of,
 )
 from oocgraph.errors import ClusterError, CorruptStoreError
@@ -423,8 +424,9 @@ class PartRuntime(Engine):
 
     def spread(self, state: SearchState, job: Job, call: Call, pieces: Sequence[tuple[int, int]]) -> list[Result]:
         """Return what `call` makes of pieces, some of which others may take."""
-        if not self.is_offered(state, job.seconds) or not 1 < len(pieces) <= MOST_PIECES:
+        if not self.is_offered(state, job.seconds) or len(pieces) < 2:
             return super().spread(state, job, call, pieces)
+        pieces = joined(pieces)
         assert self.common is not None
         assert self.channel is not None
         assert self.common.state is not None

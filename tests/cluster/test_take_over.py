@@ -197,12 +197,13 @@ def test_many_searches_of_one_graph(kron, unequal):
 
 def have_no_room(dask_worker=None):
     """Run on a worker: it has reserved nothing for planes of others."""
-    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.before = 0, shard_cache.LEAST_TOUCHED_BYTES
+    shard_cache.before = shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES
+    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES = 0, 1 << 40
 
 
 def have_room_as_before(dask_worker=None):
     """Run on a worker: undo `have_no_room`."""
-    shard_cache.LEAST_TOUCHED_BYTES = shard_cache.before
+    shard_cache.LEAST_TOUCHED_BYTES, shard_cache.LEAST_PIECES = shard_cache.before
 
 
 def test_pieces_that_touch_more_than_is_reserved_are_not_taken(kron, unequal):
