@@ -8,9 +8,9 @@ A job offers its pieces while they are worked on: its owner takes the next from 
 vertices, of those that are active: in a pull those not visited, in a push the frontier's. What an interrupted job has left
 unfinished may still be written to, so its state's memory is not used again.
 
-Pu Pang et al., "SHMEMGraph", CLUSTER 2018, section IV.C. Differs in the bound, which is V/10 there, since vertices and edges cross a network:
-here none do. Measured (`oocgraph bench imbalance`, Kronecker 22, two workers, the core of one shared with a busy process), time by that without
-take-over, for bounds of 0.1, 0.5 and 1: 0.97, 0.93, 0.75 of searches that push, 1.0, 1.0, 0.83 of those that pull; undisturbed 1.0.
+Pu Pang et al., "SHMEMGraph", CLUSTER 2018, section IV.C. Differs in the bound, which is V/10 there, since vertices and edges cross a
+network: here none do. Measured (`oocgraph bench imbalance`, Kronecker 22, two workers, the core of one shared with a busy process), time by
+that without take-over, for bounds of 0.1, 0.5 and 1: 0.97, 0.93, 0.75 of searches that push, 1.0, 1.0, 0.83 of those that pull.
 """
 
 from __future__ import annotations
