@@ -269,7 +269,7 @@ class Engine(Closing):
         pieces = [(int(cuts[a]), int(cuts[z])) for a, z in equal_pieces(counts[:, 0], self.num_reads)]
 
         def call(piece: tuple[int, int], buffer: Array) -> Result:
-            if piece is pieces[0]:
+            if piece[0] == pieces[0][0]:
                 self.on_phase("read")
             result: Result = cpu.pull_tails(
                 *piece, pull.lookup, pull.num_planes, pull.resident.size, files, gap, buffer,
@@ -308,7 +308,7 @@ class Engine(Closing):
         pieces = edge_pieces(weights, np.append(counts[:, 3], push.num_edges), num_pieces)
 
         def call(piece: tuple[int, int], buffer: Array) -> Result:
-            if piece is pieces[0] and buffer.size:
+            if piece[0] == pieces[0][0] and buffer.size:
                 self.on_phase("read")
             result: Result = cpu.push_rows(
                 *piece, push.lookup, push.heads, push.resident, 0, files, gap, buffer,
