@@ -78,7 +78,7 @@ def main():
                 if rng.random() < asked.delays:
                     time.sleep(rng.random() * 0.003)
                 if number == asked.die:
-                    stop_within_a_put(channel)
+                    stop_within_a_put(channel, asked.folder)
                 out = {q: message_of(asked.seed, number, me, q, asked.largest) for q in range(group) if q != me}
                 is_common = asked.common > random.Random(f"{asked.seed} {number}").random()
                 taken = channel.exchange([message_of(asked.seed, number, me, 0, asked.largest)]) if is_common else channel.exchange([], out)
@@ -106,14 +106,15 @@ def put_slowly(share, rng):
     Channel._send = slow
 
 
-def stop_within_a_put(channel):
-    """Lock a slot of the next member, write half of a piece, and hang."""
+def stop_within_a_put(channel, folder):
+    """Lock a slot of the next member, write half of a piece, say so, and hang."""
     from oocgraph.kernels.windows import claim_word
 
     q = (channel.member - 1) % len(channel.windows)
     window = channel.windows[q]
     claim_word(window.length(channel.member, channel._sent[q] & 1), 0, 100)
     window.slot(channel.member, channel._sent[q] & 1)[:50] = 1
+    leave(folder, f"hangs-{channel.member}", {})
     while True:
         time.sleep(1)
 
