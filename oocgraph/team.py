@@ -186,7 +186,7 @@ class Team(Closing):
 
     @staticmethod
     def _alone(num_pieces: int) -> Member:
-        """Return the only member of a team, to whom all pieces belong."""
+        """Return the single member of a team of one thread, with all pieces on its deque."""
         words = deques.new_deques(1)
         deques.fill(words, [0, num_pieces])
         return Member(words, 0, np.zeros(1, np.int64), steals=False, counts=deques.new_counts(1)[0])

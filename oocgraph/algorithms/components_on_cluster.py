@@ -7,6 +7,7 @@ forest (`ForestRounds`); elsewhere each has its own, and they are joined in pair
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,8 @@ from oocgraph.errors import ClusterError
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
+
+logger = logging.getLogger(__name__)
 
 
 class ApartError(ClusterError):
@@ -107,8 +110,8 @@ def link_on_cluster(store: CSRStore, client: Any, progress: Progress, **options:
             if placement.shares_memory:
                 try:
                     return Supersteps(placement, watch).run(ForestRounds(placement, name, progress)), placement.exchange
-                except ApartError:
-                    pass  # those that are left compute it again
+                except ApartError as error:
+                    logger.info("%s: they compute the components again, each with trees of its own", error)
             found = session.rerun(lambda: _link_apart(placement, progress), lambda: placement.place_again(watch))
             return found, placement.exchange
 

@@ -57,8 +57,8 @@ class HeldPart:
     lock
         Held by a step.
     mapped, mapped_bytes
-        What is mapped of other partitions, to take over work of theirs (None: there is no memory for that, or nothing to map), and what
-        is reserved for that, whoever searches.
+        Memory of other partitions that is mapped to take over their work (None: there is no room for it, or nothing to map), and the
+        bytes reserved for it, for all searches together.
     """
 
     spec: GraphSpec

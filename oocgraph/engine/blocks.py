@@ -129,7 +129,7 @@ class BlockEngine(Closing):
     in_lists
         Whether the in-lists of a directed graph follow its out-lists; these have no weights then.
     share
-        Which of how many shares of the blocks it has: every so manieth group of 64. What becomes pending in others is not worked on.
+        Which of how many shares of the blocks it has: every n-th group of 64, of n shares. What becomes pending in others is not worked on.
     sharers
         Engines that are still to be made with the same budget, this one among them: it takes its share of what is left.
     budget

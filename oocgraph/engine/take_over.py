@@ -1,7 +1,7 @@
 """Pieces of one partition's step that another worker of its host takes, in the memory of both.
 
 In: on the side of the owner a `CommonPart` (planes and state in memory that others map) and a `Channel`, whose board has the pieces; on the
-other side `TakenOver`, which maps them. Out: what the kernels write, where the owner expects it. Nothing is sent: the other worker has the
+other side `Mapped`, which maps them. Out: what the kernels write, where the owner expects it. Nothing is sent: the other worker has the
 same frontier and, as far as they fit, the same first edges, and reads what lies behind these itself, from the store.
 
 A job offers its pieces while they are worked on: its owner takes the next from the front, others from the back, at most `take_over` of its

@@ -1,10 +1,10 @@
 """Work of one member of a group that others may take over: its owner claims pieces from the front, others from the back.
 
-In: pieces, one after the other, and how many at the back others may have. Out: each piece once, to whoever claims it. The words are in the
-owner's window (`oocgraph.exchange.windows`). ``claim`` holds a number of the job, and the first and last piece that nobody has: one
-compare-and-swap takes a piece from either end, and fails once the job is another. What a piece is, the owner says in ``facts`` and
-``bounds``. Others read ``facts`` first; these hold if a piece of the same job can be claimed then, and stay, as ``bounds``, until it is
-done, for the owner waits until all that others have claimed is.
+In: a row of pieces, and the first one that others may claim. Out: each piece, claimed exactly once. The words are in the owner's window
+(`oocgraph.exchange.windows`). ``claim`` holds the number of the job and the first and last piece that are still free: one compare-and-swap
+takes a piece from either end, and fails once the job has changed. The owner describes the pieces in ``facts`` and ``bounds``. Others read
+``facts`` first; they are valid if a piece of the same job can be claimed afterwards. Both stay unchanged until the owner has seen that all
+claimed pieces are done.
 
 Pu Pang et al., "SHMEMGraph", CLUSTER 2018: active vertices are got from a member that has not sent yet, at most a tenth of its vertices.
 Differs in: who takes over works in the owner's own memory, which all map, so that nothing has to be sent.
@@ -61,7 +61,7 @@ class Board:
         bounds : (num_pieces, 2) int64
             First and stop of each; at most `MOST_PIECES`.
         """
-        words, job = self._words, self.withdraw()  # nobody claims while it is written
+        words, job = self._words, self.withdraw()  # no piece can be claimed while the job is written
         words[LEAST], words[ROUND] = least, round_number
         words[DONE : BYTES + 1] = 0
         words[FACTS : FACTS + facts.size] = facts

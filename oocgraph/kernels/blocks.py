@@ -122,7 +122,7 @@ class Agenda(NamedTuple):
     controls : (n * CONTROL_WORDS,) int64
         Of all shares that work on this agenda; `slot`, `block_in`, `stamp` and `busy` are of this one alone.
     share, num_shares : int
-        It has every so manieth group of 64 blocks, from this one on. Blocks of others are busy, and their slot is `FOREIGN`.
+        It has every n-th group of 64 blocks, of n shares, from this one on. Blocks of others are busy, and their slot is `FOREIGN`.
     """
 
     pending: Array

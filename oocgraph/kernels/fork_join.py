@@ -53,7 +53,7 @@ PIECE, JOINED, OVER = 0, 1, -1
 """Events."""
 
 HEIGHT, DRAWN = 0, 1
-"""Words of a thread's stack: its frames, and the state from which it draws whom to steal from."""
+"""Words of a thread's stack: the number of its frames, and the state of its random choice of victims."""
 
 _NEW, _PIECES, _SYNC = range(3)
 """States of a frame: nothing is spawned; the own piece is given out; halves are to be taken back or waited for."""

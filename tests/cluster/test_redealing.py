@@ -117,7 +117,7 @@ def test_worker_that_is_slow_later_loses_edges_again(store, threads_client, slow
 
 @pytest.mark.parametrize("how", ["client", "runtime of equal shares", "runtime of other shares"])
 def test_search_of_unequal_shares_is_resumed(store, threads_client, slow, tmp_path, how):
-    """Its logs are of local positions, so whoever goes on has the shares that it was begun with."""
+    """Its logs hold local positions, so the search resumes with the shares that it began with."""
     with ClusterRuntime.open(store, client=threads_client) as runtime:
         slow(runtime, [3, 1])
         search(store, runtime=runtime)

@@ -138,7 +138,7 @@ def test_frames_in_frames(threads):
 
 
 def test_a_frame_of_which_nothing_was_stolen_needs_no_atomic():
-    """One thread takes back all that it spawns: nobody counts what is finished."""
+    """One thread takes back all that it spawns, so the count of finished work stays 0."""
     words, (frames, stacks), counts = deques.new_deques(1), new_frames(1), deques.new_counts(1)
     call(frames, stacks, 0, INNER, 0, 1000, 1)
     done, wrong, state = np.zeros(1000, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64)
@@ -160,7 +160,7 @@ def test_spawned_halves_are_those_of_recursive_for():
 
 
 def test_no_room_for_another_frame():
-    """A thread whose stack is full is told so, and does such work itself."""
+    """A thread whose stack is full gets no place for a frame, and does that work itself."""
     frames, stacks = new_frames(1)
     places = [call(frames, stacks, 0, INNER, 0, 1, 1) for _ in range(MOST_FRAMES + 1)]
     assert places[:-1] == [FRAME * i for i in range(MOST_FRAMES)]
@@ -182,7 +182,7 @@ def test_a_deque_without_room():
 
 
 def test_an_end_from_outside():
-    """Threads that wait for others return when somebody ends the computation."""
+    """Threads that wait for others return when another thread ends the computation."""
     words, (frames, stacks), counts, groups = deques.new_deques(2), new_frames(2), deques.new_counts(2), np.zeros(2, np.int64)
     call(frames, stacks, 0, INNER, 0, 100, 1)
     with Team(2) as team:
