@@ -24,6 +24,7 @@ from oocgraph.bench.results_on_disk import first_violation
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.config import setting, settings
+from oocgraph.errors import ClusterError
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Direction, Progress
 
@@ -66,6 +67,11 @@ def bench_imbalance(
         As for `bfs`.
     scratch
         Folder for results, which every worker must see.
+
+    Raises
+    ------
+    ClusterError
+        Fewer than two workers, or workers that do not share memory.
     """
     vertices = draw_sources(store, num_sources, seed).tolist()
     metrics: dict[str, Any] = {"graph": store.url, "seed": seed, "direction": direction, "num_sources": num_sources, "shares": [*shares]}
@@ -79,6 +85,10 @@ def bench_imbalance(
                 runtime = stack.enter_context(
                     MeasuredRuntime.open(store, client=client, memory_budget=memory_budget, device="cpu", result_folder=folder)
                 )
+            if len(cores) < 2 or not runtime.placement.shares_memory:
+                found = f"{len(cores)} worker{'s' * (len(cores) > 1)}, {runtime.placement.exchange}"
+                remedy = "use two workers or more of this host, with a thread for each partition"
+                raise ClusterError(f"nothing can be taken over: {found}; {remedy}")
             subjects[f"{share:g}"] = partial(_search, store, runtime, direction, folder)
         metrics |= {"num_workers": len(cores), "exchange": runtime.placement.exchange}
         for phase, neighbour in (("quiet", None), ("busy", cores[min(cores)])):

@@ -20,7 +20,7 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars
 @memory_option
 @direction_option
 @click.option(
-    "--share", "shares", multiple=True, type=click.FloatRange(0, 1, min_open=True), default=[0.1], show_default=True,
+    "--share", "shares", multiple=True, type=click.FloatRange(0, 1, min_open=True), default=[1.0], show_default=True,
     help="Setting oocgraph.take-over to compare with 0; may be repeated.",
 )  # fmt: skip
 @folder_option("--scratch", "Folder for temporary files.")

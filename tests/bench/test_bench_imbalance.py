@@ -29,3 +29,11 @@ def test_metrics(tmp_path):
             assert 0 < low <= metrics[f"{phase}_ratio_{share}"] <= high
     assert not list((tmp_path / "scratch").iterdir())
     assert not [one for one in psutil.Process().children() if "while True: pass" in " ".join(one.cmdline())]
+
+
+def test_one_worker_is_refused(tmp_path):
+    """No other one could take anything over."""
+    store = oocgraph.generate_kronecker(10, tmp_path / "graph.zarr")
+    found = CliRunner().invoke(cli, ["bench", "imbalance", store.url, "--workers", "1", "--threads-per-worker", "1", "--num-sources", "1"])
+    assert found.exit_code == 2
+    assert "nothing can be taken over: 1 worker, windows in shared memory: one worker; use two workers or more" in found.stderr
