@@ -86,9 +86,9 @@ def bench_imbalance(
                     MeasuredRuntime.open(store, client=client, memory_budget=memory_budget, device="cpu", result_folder=folder)
                 )
             if len(cores) < 2 or not runtime.placement.shares_memory:
-                found = f"{len(cores)} worker{'s' * (len(cores) > 1)}, {runtime.placement.exchange}"
+                there = f"{len(cores)} worker{'s' * (len(cores) > 1)}, {runtime.placement.exchange}"
                 remedy = "use two workers or more of this host, with a thread for each partition"
-                raise ClusterError(f"nothing can be taken over: {found}; {remedy}")
+                raise ClusterError(f"nothing can be taken over: {there}; {remedy}")
             subjects[f"{share:g}"] = partial(_search, store, runtime, direction, folder)
         metrics |= {"num_workers": len(cores), "exchange": runtime.placement.exchange}
         for phase, neighbour in (("quiet", None), ("busy", cores[min(cores)])):
