@@ -212,16 +212,17 @@ class Engine(Closing):
         self._to_bitmap(state)
         return True
 
-    def facts(self, state: SearchState) -> Facts:
+    def facts(self, state: SearchState, *, with_costs: bool) -> Facts:
         """Measure what the direction rules compare."""
-        pages = 0
+        n, m, pages = self.store.num_vertices, self.store.attributes.num_stored_edges, 0
+        if not with_costs:
+            return state.facts(n, m)
         if not self.graph.push.all_resident:
             many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
         pull = self.graph.pull
         step = max(1, state.num_words // SAMPLE_WORDS)
         sample = cpu.sample_heads(step, state.num_vertices, pull.lookup, pull.heads, pull.resident, state.frontier, state.visited)
-        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
         return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:

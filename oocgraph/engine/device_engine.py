@@ -132,10 +132,12 @@ class DeviceEngine(Closing):
             self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
             self._accesses, self._metrics, self._link_bytes = [], StagingMetrics(), 0
 
-    def facts(self, state: DeviceState) -> Facts:
+    def facts(self, state: DeviceState, *, with_costs: bool) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
-        pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
         n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        if not with_costs:
+            return state.facts(n, m)
+        pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
         return state.facts(n, m, frontier_pages=pages, sample=state.sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: OnDevice) -> int:

@@ -204,14 +204,16 @@ class DevicePartRuntime(PartRuntime):
         super().begin_iteration(state)
         self._upload(state)
 
-    def facts(self, state: SearchState) -> Facts:
+    def facts(self, state: SearchState, *, with_costs: bool) -> Facts:
         """Measure what the direction rules compare."""
+        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        if not with_costs:
+            return state.facts(n, m)
         pages, disk_pages = self.gpu.push_pages(self._on_device(state)), self.gpu.graph.pull.disk_pages
         with self._moving(state) as on_device:
             self.gpu.kernels.reset()
             self.gpu.sample_heads(on_device)
             sample = sample_of(self.gpu.kernels.read().tolist())
-        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
         return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:

@@ -104,7 +104,7 @@ def choose(runtime: Steps, state: SearchProgress, direction: Direction) -> Choic
     """Apply the rule that `direction` names."""
     if direction in ("push", "pull"):
         return Choice(direction, "as asked")
-    facts = runtime.facts(state)
+    facts = runtime.facts(state, with_costs=direction == "auto")
     if direction == "half":
         return rules.choose_half(facts)
     if direction == "alpha-beta":

@@ -56,7 +56,10 @@ class SearchProgress:
         """Rows without a level."""
         return self.num_vertices - self.num_reached
 
-    def facts(self, num_vertices: int, num_edges: int, *, frontier_pages: int, sample: tuple[int, int, int, int], disk_pages: int) -> Facts:
+    def facts(
+        self, num_vertices: int, num_edges: int, *, frontier_pages: int = 0, sample: tuple[int, int, int, int] = (0, 0, 0, 0),
+        disk_pages: int = 0,
+    ) -> Facts:  # fmt: skip
         """Return what the direction rules compare.
 
         Parameters

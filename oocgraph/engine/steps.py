@@ -35,8 +35,8 @@ class Steps(Protocol):
         """Make room for the next level."""
         ...
 
-    def facts(self, state: Any) -> Facts:
-        """Return what the direction rules compare."""
+    def facts(self, state: Any, *, with_costs: bool) -> Facts:
+        """Return what the direction rules compare; pages and samples only on demand, else 0."""
         ...
 
     def pull_heads(self, state: Any) -> int:

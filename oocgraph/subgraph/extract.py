@@ -67,6 +67,9 @@ def edge_pieces(counts: Array, first_edges: Array, num_pieces: int) -> list[tupl
     >>> edge_pieces(np.array([6, 0, 1]), np.array([0, 6, 8, 9]), 2)
     [(0, 3), (3, 6), (8, 9)]
     """
+    if num_pieces == 1:
+        used = np.flatnonzero(counts)
+        return [(int(first_edges[used[0]]), int(first_edges[used[-1] + 1]))] if used.size else []
     target = max(1, -(-int(counts.sum()) // num_pieces))
     pieces = []
     for a, z in equal_pieces(counts, num_pieces):
