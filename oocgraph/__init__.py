@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.cores import core_numbers
+    from oocgraph.algorithms.eigenvector import eigenvector_centrality
+    from oocgraph.algorithms.hits import hits
+    from oocgraph.algorithms.katz import katz_centrality
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
+    from oocgraph.results.centrality import EigenvectorResult, HitsResult, KatzResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
@@ -83,9 +87,12 @@ __all__ = [
     "DaskBFSResult",
     "DeviceError",
     "DuplicateEdgeError",
+    "EigenvectorResult",
     "ExportReport",
+    "HitsResult",
     "InputError",
     "InputNotFoundError",
+    "KatzResult",
     "MissingDependencyError",
     "OocGraphError",
     "Operator",
@@ -114,10 +121,13 @@ __all__ = [
     "check_store",
     "connected_components",
     "core_numbers",
+    "eigenvector_centrality",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
     "generate_uniform",
+    "hits",
+    "katz_centrality",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -141,7 +151,10 @@ _HOMES = {
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
+    "EigenvectorResult": "oocgraph.results.centrality",
     "ExportReport": "oocgraph.export.files",
+    "HitsResult": "oocgraph.results.centrality",
+    "KatzResult": "oocgraph.results.centrality",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -160,10 +173,13 @@ _HOMES = {
     "check_store": "oocgraph.store.check",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
+    "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "generate_uniform": "oocgraph.ingest.generators.uniform",
+    "hits": "oocgraph.algorithms.hits",
+    "katz_centrality": "oocgraph.algorithms.katz",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

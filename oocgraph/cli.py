@@ -41,12 +41,22 @@ COMMANDS = {
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
     "sssp": "Find shortest paths from one vertex.",
+    "hits": "Find hubs and authorities.",
+    "katz": "Find the Katz centrality of every vertex.",
+    "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
     "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
 }
 """Name and short help; a command's module is imported when it is called."""
+
+MODULES = {
+    "hits": "centralities",
+    "katz": "centralities",
+    "eigenvector": "centralities",
+}
+"""Modules of commands that share one with others; all others have their own."""
 
 
 class _BadInput(click.ClickException):
@@ -130,7 +140,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"oocgraph.commands.{cmd_name}"), cmd_name)
+        module = importlib.import_module(f"oocgraph.commands.{MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.relaxing import Relaxing, checked_runtime, checked_schedule, widths
-from oocgraph.algorithms.runtimes import Runtime, opened_of
+from oocgraph.algorithms.relaxing import Relaxing, checked_schedule, widths
+from oocgraph.algorithms.runtimes import Runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.blocks import EdgeError, load_loop
@@ -161,7 +161,7 @@ def run(
     """
     asked = resources_of("run", resources, memory_budget=memory_budget, runtime=runtime)
     if runtime is not None:
-        runtime = checked_runtime(runtime, graph, "operators run")
+        runtime = checked_in_process(runtime, graph, "operators run")
         graph, asked = runtime.store, runtime.resources
     if not isinstance(operator, Operator):
         raise ArgumentTypeError(f"operator is {operator!r}; give an oocgraph.Operator")

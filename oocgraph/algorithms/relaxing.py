@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from oocgraph.algorithms.runtimes import Runtime, check_runtime
 from oocgraph.engine.blocks import LEVEL_SLACK, Schedule, Work, has_many_edges, new_values
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.engine.packages import filled
@@ -152,14 +151,6 @@ def checked_schedule(schedule: Any) -> Schedule:
     if schedule not in schedules:
         raise ArgumentError(f"schedule is {schedule!r}; it must be one of {', '.join(schedules)}")
     return "async" if schedule == "auto" else schedule
-
-
-def checked_runtime(runtime: Runtime, graph: Any, what: str) -> Runtime:
-    """Return a runtime that is in this process."""
-    check_runtime(runtime, graph)
-    if runtime.client is not None:
-        raise ArgumentError(f"{what} in this process only, and the runtime is on a cluster; open one without client")
-    return runtime
 
 
 def widths(store: CSRStore, column: str | None) -> tuple[float, int]:

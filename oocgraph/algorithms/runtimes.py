@@ -190,3 +190,17 @@ def check_runtime(runtime: Any, graph: CSRStore | str | os.PathLike[str], *, sea
     if runtime.only_searches and not searches:
         raise ArgumentError("the runtime is for searches only; open one by open_runtime, without partition")
     runtime.check()
+
+
+def checked_in_process(runtime: Runtime, graph: CSRStore | str | os.PathLike[str], what: str) -> Runtime:
+    """Return a runtime that is in this process.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        It is none, of another graph, closed, or on a cluster.
+    """
+    check_runtime(runtime, graph)
+    if runtime.client is not None:
+        raise ArgumentError(f"{what} in this process only, and the runtime is on a cluster; open one without client")
+    return runtime

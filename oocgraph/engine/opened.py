@@ -93,7 +93,7 @@ class OpenedGraph(Closing):
     def __init__(self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress) -> None:
         self.store, self.resources = store, resources
         self._lifetime = Lifetime(store.url)
-        self._streams: dict[tuple[bool, str | None], tuple[EdgeStream, int]] = {}
+        self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
         self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | None = open_in_process(store, resources, progress=progress)
         self._metrics = self._loaded.metrics
@@ -158,16 +158,17 @@ class OpenedGraph(Closing):
             return compute(self._budget())
 
     def edges(
-        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = True
-    ) -> EdgeStream:
+        self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = True,
+        whole_rows: bool = False,
+    ) -> EdgeStream:  # fmt: skip
         """Return a stream of the graph's edges, which keeps as many as fit for the next call; arguments as for `EdgeStream`."""
-        key = (transpose and store.attributes.directed, column)
+        key = (transpose and store.attributes.directed, column, whole_rows)
         if key not in self._streams or self._streams[key][0].threads != threads:
             before = budget.reserved_bytes
             group = "in" if key[0] else "out"
             stream = EdgeStream(
                 store, budget, transpose=transpose, column=column, threads=threads, keep_edges=True,
-                resident=self.resident.get(f"{group}/indices"),
+                resident=self.resident.get(f"{group}/indices"), whole_rows=whole_rows,
             )  # fmt: skip
             self._streams[key] = stream, budget.reserved_bytes - before
         return self._streams[key][0]

@@ -35,6 +35,10 @@ BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
 
 
+TOP_VERTICES = 1 << 16
+"""Vertices looked at once for those whose values are largest."""
+
+
 class ResultBlock(SimpleNamespace):
     """Some consecutive vertices of a result, with an attribute for each column of it.
 
@@ -228,6 +232,38 @@ class VertexResult:
         vertices, numbers = self.ids.look_up(given)
         values = as_numpy(self.values_of((column,), vertices, numbers, 0)[column])
         return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+
+    def _named(self, stored: Array, vertices: Ids, numbers: Array) -> Ids:
+        """Return the ids of the vertices that some are named after: `stored` has store numbers; one that is isolated has its own id."""
+        linked = numbers >= 0
+        named = self.ids.stored_ids_of(stored[numbers[linked]])
+        if isinstance(named, np.ndarray):
+            out = np.array(vertices)
+            out[linked] = named
+            return out
+        import pyarrow as pa
+
+        at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
+        return pa.concat_arrays([named, vertices]).take(pa.array(at))
+
+    def _top(self, column: str, count: int) -> list[tuple[Any, float]]:
+        """Ids and values of the vertices whose values are largest, in descending order; of equals, the smaller id first.
+
+        Raises
+        ------
+        ArgumentError
+            `count` is no whole number, or negative.
+        """
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
+        best: list[tuple[Any, float]] = []
+        for block in self.blocks(TOP_VERTICES) if count else ():
+            values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
+            (places,) = np.nonzero(values > floor)
+            places = places[np.argsort(-values[places], kind="stable")[:count]]
+            found = zip(as_numpy(block.vertices.take(places)).tolist(), values[places].tolist(), strict=True)
+            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
+        return best
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""

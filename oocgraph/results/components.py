@@ -89,13 +89,4 @@ class ComponentsResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
-        linked = numbers >= 0
-        named = self.ids.stored_ids_of(self.stored_component[numbers[linked]])
-        if isinstance(named, np.ndarray):
-            out = np.array(vertices)
-            out[linked] = named
-            return {"component": out}
-        import pyarrow as pa
-
-        at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
-        return {"component": pa.concat_arrays([named, vertices]).take(pa.array(at))}
+        return {"component": self._named(self.stored_component, vertices, numbers)}

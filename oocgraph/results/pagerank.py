@@ -13,14 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError
 from oocgraph.results.base import VertexResult
-from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
 from oocgraph.types import Array
-
-TOP_VERTICES = 1 << 16
-"""Vertices examined at once for those that rank highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +152,8 @@ class PageRankResult(VertexResult):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
         if count not in self._tops:
-            self._tops[count] = self._find_top(count)
+            self._tops[count] = self._top("rank", count)
         return self._tops[count]
 
     def _counted(self) -> tuple[Array, str]:
@@ -172,13 +166,3 @@ class PageRankResult(VertexResult):
     @cached_property
     def _tops(self) -> dict[int, list[tuple[Any, float]]]:
         return {}
-
-    def _find_top(self, count: int) -> list[tuple[Any, float]]:
-        best: list[tuple[Any, float]] = []
-        for block in self.blocks(TOP_VERTICES) if count else ():
-            floor = best[-1][1] if len(best) == count else -np.inf
-            (places,) = np.nonzero(block.rank > floor)
-            places = places[np.argsort(-block.rank[places], kind="stable")[:count]]
-            found = zip(as_numpy(block.vertices.take(places)).tolist(), block.rank[places].tolist(), strict=True)
-            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
-        return best

@@ -63,6 +63,8 @@ class EdgeStream:
         First edge and the one behind the last; by default all.
     resident
         Neighbours of the first edges, which are in memory elsewhere: pieces of these are kept without another copy.
+    whole_rows
+        Cut between rows, not inside of one: the longest row is then a piece at least.
 
     Attributes
     ----------
@@ -83,13 +85,14 @@ class EdgeStream:
 
     def __init__(
         self, store: CSRStore, budget: Budget, *, transpose: bool, column: str | None, threads: int, keep_edges: bool = False,
-        entries: tuple[int, int] | None = None, resident: Array | None = None,
+        entries: tuple[int, int] | None = None, resident: Array | None = None, whole_rows: bool = False,
     ) -> None:  # fmt: skip
         self.threads, self.bytes_requested, self.values_name = threads, 0, f"{column} of {store.url}"
         self._direct = False  # whether pieces are read around the page cache
         matrix = stored_matrix(store, transpose=transpose, column=column)
         self.part = part_of(matrix, entries)
-        self.parts: list[PartialCSR] = cut(self.part, _bounds(self.part))
+        bounds = _bounds(self.part)
+        self.parts: list[PartialCSR] = cut(self.part, _between_rows(self.part, bounds) if whole_rows else bounds)
         self._is_plain = isinstance(self.part.indices.array, PlainArray)
         self._num_workers = min(threads + READ_AHEAD, max(1, len(self.parts)))
         slices = {"indices": matrix.indices, "pointers": matrix.indptr} | ({} if matrix.data is None else {"values": matrix.data})
@@ -237,6 +240,13 @@ def _bounds(part: PartialCSR) -> list[int]:
     array = part.indices.array
     length = max(1, PIECE_BYTES // array.dtype.itemsize) if array.unit == 1 else array.unit
     return [part.start, *range((part.start // length + 1) * length, part.stop, length), part.stop]
+
+
+def _between_rows(part: PartialCSR, bounds: list[int]) -> list[int]:
+    """Move where pieces begin back to where their rows begin."""
+    rows, _ = part.pointers.last_at_most(bounds[1:-1])
+    first, last = bounds[0], bounds[-1]
+    return [first, *sorted({int(part.pointers[row]) for row in rows} - {first}), last]
 
 
 def _interleaved(num_kept: int, num_parts: int) -> list[int]:

@@ -1,0 +1,106 @@
+"""Eigenvector centrality, out of core: one sweep against the edges an iteration.
+
+Bonacich, "Power and centrality: a family of measures", American Journal of Sociology 92, 1987; with NetworkX's conventions: the power
+iteration of A + I, which has no two eigenvalues of the largest absolute value.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from oocgraph.algorithms.pagerank_arguments import chosen_column
+from oocgraph.algorithms.runtimes import Runtime
+from oocgraph.algorithms.spectral import Power, converged, power_needs, start
+from oocgraph.algorithms.sweeping import Call, check_iterations
+from oocgraph.arguments import known_keywords
+from oocgraph.engine.sweeps import Sweeps
+from oocgraph.resources import Resources
+from oocgraph.results.centrality import EigenvectorResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, ProgressOption
+
+
+@known_keywords
+def eigenvector_centrality(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    weight: str | bool | None = None,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> EigenvectorResult:
+    """Find the eigenvector centrality of every vertex: in proportion to the sum of those of its in-neighbours.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path.
+    tol
+        The run ends when all values together change by less than N * tol, as in NetworkX. 0: exactly `max_iter` iterations, and no error.
+    max_iter
+        Iterations at most.
+    weight
+        Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        Called with ("iterations", done, most); True draws a bar.
+
+    Returns
+    -------
+    EigenvectorResult
+        Its column is `centrality`, float64, whose Euclidean norm is 1.
+
+    Raises
+    ------
+    ConvergenceError
+        The values still change by more than N * tol after `max_iter` iterations.
+    ArgumentError
+        An argument is invalid, or a weight is negative or NaN.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: 16 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
+    has left for edges that stay. An iteration reads the others once.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     result = eigenvector_centrality(build_csr(([1, 2, 3, 3], [2, 3, 1, 4]), f"{folder}/g.zarr"))
+    ...     result.centrality.round(3).tolist()
+    [0.523, 0.523, 0.612, 0.282]
+    """
+    check_iterations(tol, max_iter)
+    call = Call("eigenvector_centrality", graph, runtime, resources, memory_budget, progress)
+    column, num_ids = chosen_column(call.store, weight), call.store.attributes.num_input_vertices
+
+    def compute(sweeps: Sweeps) -> tuple[Array, float, int]:
+        power, isolated = Power(sweeps, column), 1 / max(1, num_ids)
+        x, new = start(call, isolated, 2)
+        for iteration in range(1, max_iter + 1):
+            norm = float(np.sqrt(power.multiply(x, x, new, keep=1.0).squares + isolated**2 * (num_ids - x.size))) or 1.0
+            change = power.rescale(new, x, 1 / norm) + abs(isolated / norm - isolated) * (num_ids - x.size)
+            x, new, isolated = new, x, isolated / norm
+            if converged("Eigenvector centrality", change, num_ids * tol, iteration, max_iter, power):
+                break
+        return x, isolated, iteration
+
+    (centrality, isolated, iterations), fields = call.run(power_needs(call.store, column, num_vectors=2, num_results=1), compute)
+    return EigenvectorResult(
+        stored={"centrality": centrality}, isolated={"centrality": isolated}, details={"num_iterations": iterations}, **fields
+    )  # fmt: skip

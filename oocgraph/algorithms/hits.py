@@ -1,0 +1,106 @@
+"""Hubs and authorities, out of core: two sweeps an iteration, one along the edges and one against them.
+
+Kleinberg, "Authoritative sources in a hyperlinked environment", Journal of the ACM 46, 1999; as NetworkX has it, each of the two vectors
+sums up to 1.
+"""
+
+from __future__ import annotations
+
+import os
+
+from oocgraph.algorithms.pagerank_arguments import chosen_column
+from oocgraph.algorithms.runtimes import Runtime
+from oocgraph.algorithms.spectral import Power, converged, power_needs, start
+from oocgraph.algorithms.sweeping import Call, check_iterations
+from oocgraph.arguments import known_keywords
+from oocgraph.engine.sweeps import Sweeps
+from oocgraph.resources import Resources
+from oocgraph.results.centrality import HitsResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, ProgressOption
+
+
+@known_keywords
+def hits(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    weight: str | bool | None = None,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> HitsResult:
+    """Find hubs, from which edges lead to authorities, and authorities, to which edges lead from hubs.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path. In an undirected graph both are the same.
+    tol
+        The run ends when the hubs change by less, all together (they sum up to 1). 0: exactly `max_iter` iterations, and no error.
+    max_iter
+        Iterations at most.
+    weight
+        Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        Called with ("iterations", done, most); True draws a bar.
+
+    Returns
+    -------
+    HitsResult
+        Its columns are `hub` and `authority`, float64; isolated vertices have 0.
+
+    Raises
+    ------
+    ConvergenceError
+        The hubs still change by more than `tol` after `max_iter` iterations.
+    ArgumentError
+        An argument is invalid, or a weight is negative or NaN.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: 24 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
+    has left for edges that stay. An iteration reads the others twice.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     result = hits(build_csr(([1, 1, 2], [2, 3, 3]), f"{folder}/g.zarr", directed=True))
+    ...     result.hub.round(3).tolist(), result.authority.round(3).tolist()
+    ([0.618, 0.382, 0.0], [0.0, 0.382, 0.618])
+    """
+    check_iterations(tol, max_iter)
+    call = Call("hits", graph, runtime, resources, memory_budget, progress)
+    column = chosen_column(call.store, weight)
+
+    def compute(sweeps: Sweeps) -> tuple[Array, Array, int]:
+        power, n = Power(sweeps, column), max(1, call.store.num_vertices)
+        hub, authority, new = start(call, 1 / n, 3)
+        for iteration in range(1, max_iter + 1):
+            total = power.multiply(hub, authority, authority).total
+            power.rescale(authority, authority, 1 / (total or 1))
+            total = power.multiply(authority, hub, new, lists="out").total
+            change = power.rescale(new, hub, 1 / (total or 1))
+            hub, new = new, hub
+            if converged("HITS", change, tol, iteration, max_iter, power):
+                break
+        return hub, authority, iteration
+
+    needs = power_needs(call.store, column, num_vectors=3, num_results=2, lists=("in", "out"))
+    (hub, authority, iterations), fields = call.run(needs, compute)
+    stored, isolated = {"hub": hub, "authority": authority}, {"hub": 0.0, "authority": 0.0}
+    return HitsResult(stored=stored, isolated=isolated, details={"num_iterations": iterations}, **fields)

@@ -1,0 +1,45 @@
+"""``oocgraph hits``, ``katz``, ``eigenvector``: how central each vertex is."""
+
+from __future__ import annotations
+
+import click
+
+from oocgraph.commands.values import iteration_options, values_command, weight_options
+
+_METRICS = """
+
+    Metrics: seconds are of the iterations, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
+    device bytes of this process.
+    """
+
+hits = values_command(
+    "hits", "hits",
+    """Find hubs and authorities of the graph store GRAPH: edges lead from good hubs to good authorities.
+
+    Each of the two sums up to 1; --top shows hubs."""
+    + _METRICS,
+    iteration_options, weight_options,
+)  # fmt: skip
+
+katz = values_command(
+    "katz", "katz_centrality",
+    """Find the Katz centrality of every vertex of the graph store GRAPH.
+
+    It is alpha times the sum of those of its in-neighbours, and beta."""
+    + _METRICS,
+    click.option(
+        "--alpha", type=float, default=0.1, show_default=True, help="Below 1 / (largest eigenvalue of the adjacency matrix)."
+    ),
+    click.option("--beta", type=float, default=1.0, show_default=True, help="What each vertex has by itself."),
+    click.option("--normalized/--absolute", default=True, show_default=True, help="Divide by the Euclidean norm, or do not."),
+    iteration_options, weight_options,
+)  # fmt: skip
+
+eigenvector = values_command(
+    "eigenvector", "eigenvector_centrality",
+    """Find the eigenvector centrality of every vertex of the graph store GRAPH.
+
+    It is in proportion to the sum of those of its in-neighbours; the Euclidean norm is 1."""
+    + _METRICS,
+    iteration_options, weight_options,
+)  # fmt: skip

@@ -1,0 +1,114 @@
+"""What commands share whose answer is a few values of every vertex: options in, metrics and the largest values out.
+
+In: the name of a public function, which returns a `oocgraph.results.values.ValuesResult`, and its own options, named like its parameters.
+Out: the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from time import perf_counter
+from typing import Any
+
+import click
+
+from oocgraph.commands.common import (
+    check_pages_option,
+    check_result_path,
+    emit,
+    json_option,
+    overwrite_option,
+    progress_bars,
+    resources_options,
+    tell_cold_kernels,
+)
+from oocgraph.commands.tables import print_table
+
+Option = Callable[[Any], Any]
+"""What `click.option` returns."""
+
+
+def values_command(name: str, function: str, text: str, *options: Option, kernels: str = "sweeps", has_top: bool = True) -> click.Command:
+    """Return a command that calls a public function of oocgraph.
+
+    Parameters
+    ----------
+    name
+        Of the command.
+    function
+        Name of the function; it takes a graph, `resources`, `progress`, and the options.
+    text
+        Help.
+    options
+        Its own options, in the order of the help.
+    kernels
+        Module of its compiled kernels.
+    has_top
+        Whether the largest values are of interest.
+    """
+
+    def call(
+        *, graph: str, check_pages: bool, resources: Any, num_top: int, out: str | None, overwrite: bool, as_json: bool, **own: Any
+    ) -> None:  # fmt: skip
+        import oocgraph
+        from oocgraph.memory import PeakSampler
+
+        store = oocgraph.open_graph(graph, check_pages=check_pages)
+        check_result_path(out, overwrite=overwrite)
+        tell_cold_kernels(kernels)
+        with PeakSampler() as sampler, progress_bars() as progress:
+            result = getattr(oocgraph, function)(store, resources=resources, progress=progress, **_weight(own))
+            began = perf_counter()
+            if out is not None:
+                result.write(out, overwrite=overwrite)
+            written = perf_counter()
+            best = result.top(num_top)
+        fields = {**result.summary(), "result_seconds": written - began, "peak_host_bytes": sampler.peak_bytes}
+        column = next(iter(result.columns))
+        if has_top:
+            fields["top"] = [{"vertex": vertex, column: value} for vertex, value in best]
+        emit(fields, as_json=as_json, title=repr(result))
+        if not as_json and best:
+            print_table({"vertex": str(vertex), column: value} for vertex, value in best)
+
+    call.__doc__, call.__name__ = text, name
+    top = click.option(
+        "--top", "num_top", type=click.IntRange(min=0), default=10 if has_top else 0, show_default=True, hidden=not has_top,
+        help="Vertices to show, those with the largest values.",
+    )  # fmt: skip
+    out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
+    shared: tuple[Option, ...] = (resources_options, check_pages_option, top, out, overwrite_option, json_option)
+    decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
+    return click.command(name)(click.argument("graph", metavar="GRAPH")(decorated))
+
+
+def weight_options(command: Any) -> Any:
+    """Add ``--weight`` and ``--unweighted``."""
+    weight = click.option("--weight", metavar="COLUMN", help="Edge column of the weights.  [default: the graph's weight, if it has one]")
+    return weight(click.option("--unweighted", is_flag=True, help="Count each edge as 1.")(command))
+
+
+def iteration_options(command: Any) -> Any:
+    """Add ``--tol`` and ``--max-iter``."""
+    text = "Iterations at most; more are an error, unless --tol is 0."
+    most = click.option("--max-iter", type=int, default=100, show_default=True, help=text)
+    text = "End when values change by less; 0: --max-iter times."
+    return click.option("--tol", type=float, default=1e-6, show_default=True, help=text)(most(command))
+
+
+def _weight(own: dict[str, Any]) -> dict[str, Any]:
+    """Return options with ``weight`` as functions take it.
+
+    Raises
+    ------
+    OocGraphError
+        --weight and --unweighted are both given.
+    """
+    from oocgraph.errors import OocGraphError
+
+    if own.pop("unweighted", False):
+        if own["weight"] is not None:
+            raise OocGraphError("--weight and --unweighted exclude each other; give one of them")
+        own["weight"] = False
+    return own

@@ -1,0 +1,110 @@
+"""What algorithms return that give each vertex a number, or the vertex that its group is named after.
+
+In: arrays in store order, by column. Out: `ValuesResult`, whose columns are attributes, aligned with every input id
+(`oocgraph.results.base`). An algorithm has a subclass of a few lines that names the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from oocgraph.results.base import VertexResult
+from oocgraph.results.writer import ID
+from oocgraph.store.columns import Ids
+from oocgraph.text import format_number
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ValuesResult(VertexResult):
+    """Values of all vertices under the user's vertex ids: every column is an attribute, (num_ids,), aligned with `vertices`.
+
+    Parameters
+    ----------
+    stored
+        Of each column (num_vertices,) in store order; of a column of ids store numbers.
+    isolated
+        Of each column of numbers the value of vertices without edges; in a column of ids they have their own.
+    details
+        What else there is to say; `summary` has it too.
+    seconds, bytes_requested, bytes_read
+        Time of the algorithm, loading apart; bytes asked of the store's files; the larger of these and the device bytes of the process.
+    **others
+        As of `oocgraph.results.base.VertexResult`.
+    """
+
+    metrics = ("seconds", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
+
+    stored: Mapping[str, Array]
+    isolated: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    bytes_requested: int = 0
+    bytes_read: int = 0
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.details.items() if np.ndim(value) == 0)
+        return f"<{type(self).__name__}: {self.ids.num_ids:,} vertices{', ' + said if said else ''}, {format_number(self.seconds)} s>"
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a column, which is kept, or a detail."""
+        if name in type(self).columns:
+            value = self.__dict__[name] = self._joined(name)
+            return value
+        if name in self.__dict__.get("details", {}):
+            return self.details[name]
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}; it has vertices, {', '.join((*self.columns, *self.details))}"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.columns, *self.details})
+
+    def of(self, ids: Any, column: str | None = None) -> Any:
+        """Return the value of one vertex, or of several, in a column, by default the first.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        return self._look_up(column or next(iter(self.columns)), ids)
+
+    def top(self, count: int = 10, column: str | None = None) -> list[tuple[Any, float]]:
+        """Ids and values of the vertices whose values are largest in a column, by default the first; of equals, the smaller id first.
+
+        Raises
+        ------
+        ArgumentError
+            `count` is no whole number, or negative.
+        """
+        return self._top(column or next(iter(self.columns)), count)
+
+    def summary(self) -> dict[str, Any]:
+        """See `VertexResult.summary`."""
+        return {**self.details, **super().summary()}
+
+    def _counted(self) -> tuple[Array, str]:
+        name, kind = next(iter(self.columns.items()))
+        values = self.stored[name]
+        return (np.bincount(values)[values], f"size of the {name}") if kind == ID else (values, name.replace("_", " "))
+
+    def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
+        """See `VertexResult.values_of`."""
+        found, linked = dict[str, Ids](), numbers >= 0
+        for name in columns:
+            if self.columns[name] == ID:
+                found[name] = self._named(self.stored[name], vertices, numbers)
+                continue
+            values = np.full(numbers.size, self.isolated[name], self.columns[name])
+            values[linked] = self.stored[name][numbers[linked]]
+            found[name] = values
+        return found
+
+
+def _text(value: Any) -> str:
+    return format_number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
