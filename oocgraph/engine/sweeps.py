@@ -86,8 +86,9 @@ class Sweeps:
     _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
 
     def pull(
-        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in"
-    ) -> list[Any]:
+        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
+        only: Callable[[int, int], bool] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
         Parameters
@@ -100,6 +101,8 @@ class Sweeps:
             Numbers, or arrays that all calls share.
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
+        only
+            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not are not read.
 
         Raises
         ------
@@ -115,7 +118,7 @@ class Sweeps:
             )  # fmt: skip
 
         self.num_sweeps += 1
-        return self._stream(lists).each(call)
+        return self._stream(lists).each(call, None if only is None else lambda part: only(part.first_line, part.stop_line))
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""

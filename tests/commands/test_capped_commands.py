@@ -35,3 +35,15 @@ def test_measured_peak_is_within_the_budget(run, tmp_path):
     for name in ("out/indices", "vertices/id"):
         for chunk in (store / name / "c").iterdir():
             assert chunk.read_bytes() == (tmp_path / "again.zarr" / name / "c" / chunk.name).read_bytes()
+
+
+@pytest.mark.parametrize(("name", "options"), [("hits", []), ("eigenvector", ["--tol", "1e-9"])])
+def test_sweeps_hold_what_they_promise(run, refused, tmp_path, name, options):
+    """At the smallest budget that works."""
+    store = tmp_path / "kron18.zarr"
+    assert run("generate", "kronecker", store, "--scale", 18).code == 0
+    assert run(name, store, *options).code == 0
+    told = run_capped(512 << 20, command(name, store, "--memory", "20M", *options), env={"PYTHONPATH": str(ROOT)}).stderr
+    least = int(told.rpartition("at least ")[2].strip().rstrip("M")) << 20
+    found = capped_json(int(least * 1.18), name, store, "--memory", least, *options, "--out", tmp_path / "values.parquet")
+    assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least

@@ -1,0 +1,84 @@
+"""Sweeps give every row to a kernel once, whole, whatever the pieces; those without work are not read."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+import pytest
+
+import oocgraph
+from oocgraph.engine.opened import Unopened
+from oocgraph.engine.sweeps import Needs, load_sweep_kernels, open_sweeps
+from oocgraph.errors import BudgetError
+from oocgraph.memory import Budget, host_bytes
+from oocgraph.sparse import edge_stream
+from tests.graphs import hubs
+
+
+@nb.njit(nogil=True, cache=True)
+def sum_rows(first, pointers, start, indices, values, x, sums, counts):
+    """Of each row the sum of x over its neighbours; how often it was given."""
+    for r in range(sums.size):
+        for e in range(pointers[r] - start, pointers[r + 1] - start):
+            sums[r] += x[indices[e]]
+        counts[r] += 1
+    return first
+
+
+NUMBERS = np.empty(0, np.int64)
+
+NEEDS = Needs(vectors={"sums": 0}, result_bytes=0, lists=("in", "out"), kernels=[(sum_rows, NUMBERS, NUMBERS, NUMBERS)])
+
+
+@pytest.fixture
+def graph(tmp_path):
+    return oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
+
+
+def dense(graph, lists):
+    """Return the matrix of a graph in store order."""
+    matrix = np.zeros((graph.num_vertices, graph.num_vertices), np.int64)
+    pointers, indices = graph.read(f"{lists}/indptr"), graph.read(f"{lists}/indices")
+    matrix[np.repeat(np.arange(graph.num_vertices), np.diff(pointers)), indices] = 1
+    return matrix
+
+
+@pytest.mark.parametrize("piece", [4, 100, 1 << 20])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
+    load_sweep_kernels(graph, NEEDS)
+    x, n = np.arange(graph.num_vertices) ** 2, graph.num_vertices
+    budget = Budget(host_bytes() + (100 << 20))
+    with open_sweeps(graph, NEEDS, Unopened(0), budget, threads=threads) as sweeps:
+        for lists in ("in", "out"):
+            for _ in range(2):
+                sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+                firsts = sweeps.pull(sum_rows, [x], [sums, counts], lists=lists)
+                assert firsts == sorted(firsts)
+                np.testing.assert_array_equal(counts, 1)
+                np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
+        assert (len(firsts) > 1) == (piece < 1 << 20)
+        assert sweeps.longest_row >= max(np.diff(graph.read("out/indptr")).max(), np.diff(graph.read("in/indptr")).max())
+        assert sweeps.bytes_read >= sweeps.bytes_requested > 0
+
+
+def test_pieces_without_work_are_not_read(graph, monkeypatch):
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
+    load_sweep_kernels(graph, NEEDS)
+    n, x = graph.num_vertices, np.ones(graph.num_vertices, np.int64)
+    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=2) as sweeps:
+        sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        assert sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: False) == []
+        assert sweeps.bytes_requested == 0
+        sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: first <= 300 < stop)
+        assert counts[300] == 1
+        assert 0 < counts.sum() < n
+        assert sweeps.bytes_requested < 4096
+
+
+def test_what_does_not_fit_is_refused_with_all_of_it(graph):
+    needs = Needs(vectors={"sums": 1 << 30}, result_bytes=1 << 20)
+    found = pytest.raises(BudgetError, match=r"sums 1.0 GiB, pieces of edges .* set memory_budget to at least")
+    with found, open_sweeps(graph, needs, Unopened(0), Budget(1 << 29), threads=2):
+        raise AssertionError
