@@ -19,7 +19,10 @@ MOST_PARAMETERS = 12
 WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "balanced_partition"})
 """Those that compute."""
 
-ON_CLUSTERS = {"core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv"}
+ON_CLUSTERS = {
+    "core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv", "hits", "katz_centrality",
+    "eigenvector_centrality",
+}  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}
 """Names of one meaning that some functions take in more forms: a matrix beside a graph, True and False beside a column of weights."""

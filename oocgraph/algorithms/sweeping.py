@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 
-from oocgraph.algorithms.runtimes import Runtime, checked_in_process, opened_of
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
-from oocgraph.engine.sweeps import Needs, Sweeps, load_sweep_kernels, open_sweeps
+from oocgraph.engine.opened import Unopened
+from oocgraph.engine.sweeps import Edges, Needs, Sweeps, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
-from oocgraph.resources import Resources, is_count, resources_of
+from oocgraph.resources import CAPABILITIES, Resources, is_count, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
@@ -36,7 +39,7 @@ class Call:
     ----------
     function
         Its name, in `oocgraph.resources.CAPABILITIES`.
-    graph, runtime, resources, memory_budget, progress
+    graph, runtime, resources, memory_budget, progress, client
         As they were given.
 
     Attributes
@@ -53,15 +56,17 @@ class Call:
 
     def __init__(
         self, function: str, graph: CSRStore | str | os.PathLike[str], runtime: Runtime | None, resources: Resources | None,
-        memory_budget: str | int | None, progress: ProgressOption,
+        memory_budget: str | int | None, progress: ProgressOption, client: Any = None,
     ) -> None:  # fmt: skip
-        self._asked = resources_of(function, resources, memory_budget=memory_budget, runtime=runtime)
+        self._asked = resources_of(function, resources, memory_budget=memory_budget, client=client, runtime=runtime)
         self._runtime, self._progress, self._started = runtime, progress, perf_counter()
         if runtime is not None:
-            runtime = checked_in_process(runtime, graph, f"{function} runs")
-            self._asked = replace(runtime.resources, client=False)
+            if CAPABILITIES[function].cluster:
+                check_runtime(runtime, graph)
+            else:
+                runtime = checked_in_process(runtime, graph, f"{function} runs")
+            self._asked = replace(runtime.resources, client=runtime.client)
         self.store = open_graph(graph) if runtime is None else runtime.store
-        self._opened = opened_of(runtime, self.store, self._asked)
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
@@ -73,24 +78,34 @@ class Call:
         CorruptStoreError
             The store cannot be read.
         """
-        store, fields = self.store, dict[str, Any]()
+        store, fields, on_cluster = self.store, dict[str, Any](), bool(self._asked.client)
         load_libraries(store)
+        here = Resources() if on_cluster else self._asked  # of this process, where vectors are
+        opened = Unopened(here.limit_bytes) if on_cluster else opened_of(self._runtime, store, here)
         with watched(self._progress) as shown, PeakSampler() as sampler, returned_memory():
             load_sweep_kernels(store, needs)
+            pieces = sum(needs.vectors.values()) if on_cluster else least_bytes(store, needs, here.num_threads)
+            open_edges = self._on_workers if on_cluster else partial(stream_edges, opened=opened, threads=here.num_threads)
 
             def within(budget: Budget) -> Found:
-                with open_sweeps(store, needs, self._opened, budget, threads=self._asked.num_threads, progress=shown) as sweeps:
+                with open_sweeps(store, needs, budget, open_edges, threads=here.num_threads, pieces=pieces, progress=shown) as sweeps:
                     began = perf_counter()
                     found = compute(sweeps)
                     fields.update(
-                        seconds=perf_counter() - began, load_seconds=began - self._started, bytes_requested=sweeps.bytes_requested,
-                        bytes_read=sweeps.bytes_read, memory_budget=budget.limit_bytes,
+                        seconds=perf_counter() - began, load_seconds=began - self._started, bytes_requested=sweeps.edges.bytes_requested,
+                        bytes_read=sweeps.edges.bytes_read, memory_budget=budget.limit_bytes,
                     )  # fmt: skip
                     return found
 
-            found = self._opened.within(within)
+            found = opened.within(within)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
+
+    def _on_workers(self, store: CSRStore, needs: Needs, budget: Budget) -> AbstractContextManager[Edges]:
+        """Have the workers of a cluster give the edges to kernels; imports nothing of Dask before."""
+        from oocgraph.cluster.sweeps import open_on_workers
+
+        return open_on_workers(store, needs, budget, self._asked, None if self._runtime is None else self._runtime.lease)
 
 
 def check_iterations(tol: float, max_iter: int) -> None:

@@ -8,6 +8,8 @@ from oocgraph.commands.values import iteration_options, values_command, weight_o
 
 _METRICS = """
 
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
+
     Metrics: seconds are of the iterations, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
     device bytes of this process.
     """
@@ -18,7 +20,7 @@ hits = values_command(
 
     Each of the two sums up to 1; --top shows hubs."""
     + _METRICS,
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip
 
 katz = values_command(
@@ -32,7 +34,7 @@ katz = values_command(
     ),
     click.option("--beta", type=float, default=1.0, show_default=True, help="What each vertex has by itself."),
     click.option("--normalized/--absolute", default=True, show_default=True, help="Divide by the Euclidean norm, or do not."),
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip
 
 eigenvector = values_command(
@@ -41,5 +43,5 @@ eigenvector = values_command(
 
     It is in proportion to the sum of those of its in-neighbours; the Euclidean norm is 1."""
     + _METRICS,
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip

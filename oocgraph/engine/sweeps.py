@@ -8,15 +8,15 @@ threads, while others read. Edges stay in memory from one sweep to the next as f
 for rows ``first .. first + pointers.size - 2``. The neighbours of row ``first + r`` are
 ``indices[pointers[r] - start : pointers[r + 1] - start]``, and their weights are there in `values`, which is None without a column. `whole`
 are arrays of all vertices, which it reads; `mine` those of the rows alone, which it may write: no row is in two calls, so nothing is atomic
-and no result depends on the number of threads.
+and no result depends on the number of threads. On a cluster (`oocgraph.cluster.sweeps`) workers have ranges of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from oocgraph.types import Array, Progress, ignore_progress
 
 RANGE_VERTICES = 1 << 16
 """Vertices of a range."""
+
+Chosen = Callable[[int, int], bool]
+"""Whether there is anything to do for rows ``first .. stop - 1``."""
 
 Lists = Literal["in", "out"]
 """Which lists are swept; those of an undirected graph are the same."""
@@ -62,6 +65,68 @@ class Needs:
     kernels: Sequence[tuple[Any, ...]] = ()
 
 
+class Edges(Protocol):
+    """Where the edges are, and who gives them to kernels: `StreamedEdges`, or the workers of a cluster (`oocgraph.cluster.sweeps`)."""
+
+    def pull(
+        self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], lists: Lists, only: Chosen | None
+    ) -> list[Any]:  # fmt: skip
+        """See `Sweeps.pull`."""
+        ...
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files so far."""
+        ...
+
+    @property
+    def bytes_read(self) -> int:
+        """The larger of these and the device bytes of the process."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class StreamedEdges:
+    """The edges of a graph, or of ranges of its rows, in this process.
+
+    Attributes
+    ----------
+    streams
+        By lists, with the bytes that each had requested before.
+    device_began
+        Bytes that the process had read from devices before.
+    """
+
+    streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
+    device_began: int = field(default_factory=device_bytes_read)
+
+    def pull(
+        self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], lists: Lists, only: Chosen | None
+    ) -> list[Any]:  # fmt: skip
+        """See `Sweeps.pull`; of a range of rows `mine` begins with its first."""
+        stream = self.streams[lists if lists in self.streams else next(iter(self.streams))][0]
+        before = stream.part.first_line
+
+        def call(part: PartialCSR) -> Any:
+            rows = slice(part.first_line - before, part.stop_line - before)
+            return kernel(
+                part.first_line, part.pointers, part.start, part.indices, as_numbers(part.values), *whole,
+                *(one[rows] for one in mine), *scalars,
+            )  # fmt: skip
+
+        return stream.each(call, None if only is None else lambda part: only(part.first_line, part.stop_line))
+
+    @property
+    def bytes_requested(self) -> int:
+        """See `Edges`."""
+        return sum(stream.bytes_requested - before for stream, before in self.streams.values())
+
+    @property
+    def bytes_read(self) -> int:
+        """See `Edges`."""
+        return max(self.bytes_requested, device_bytes_read() - self.device_began)
+
+
 @dataclass(slots=True, eq=False)
 class Sweeps:
     """The edges of a graph for any number of sweeps; `open_sweeps` makes one.
@@ -72,8 +137,7 @@ class Sweeps:
     team : Team
         Threads, for work on vertices.
     progress : Progress
-    device_began : int
-        Bytes that the process had read from devices before.
+    edges : Edges
     num_sweeps : int
         Made so far.
     """
@@ -81,13 +145,12 @@ class Sweeps:
     store: CSRStore
     team: Team
     progress: Progress
-    device_began: int
+    edges: Edges
     num_sweeps: int = 0
-    _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
-        only: Callable[[int, int], bool] | None = None,
+        only: Chosen | None = None,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -98,27 +161,19 @@ class Sweeps:
         whole, mine
             Arrays of all vertices along the first axis; of `mine` each call gets its rows.
         scalars
-            Numbers, or arrays that all calls share.
+            Numbers, or arrays that all calls share (in this process only).
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
         only
-            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not are not read.
+            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read.
 
         Raises
         ------
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-
-        def call(part: PartialCSR) -> Any:
-            rows = slice(part.first_line, part.stop_line)
-            return kernel(
-                part.first_line, part.pointers, part.start, part.indices, _as_numbers(part.values), *whole,
-                *(one[rows] for one in mine), *scalars,
-            )  # fmt: skip
-
         self.num_sweeps += 1
-        return self._stream(lists).each(call, None if only is None else lambda part: only(part.first_line, part.stop_line))
+        return self.edges.pull(kernel, whole, mine, scalars, lists if self.store.attributes.directed else "out", only)
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
@@ -130,83 +185,90 @@ class Sweeps:
         ranges = [(start, min(n, start + RANGE_VERTICES)) for start in range(0, n, RANGE_VERTICES)]
         return self.team.run(lambda piece: call(*piece), ranges, seconds)
 
-    @property
-    def bytes_requested(self) -> int:
-        """Bytes asked of the store's files so far."""
-        return sum(stream.bytes_requested - before for stream, before in self._streams.values())
 
-    @property
-    def bytes_read(self) -> int:
-        """The larger of these and the device bytes of the process."""
-        return max(self.bytes_requested, device_bytes_read() - self.device_began)
-
-    @property
-    def longest_row(self) -> int:
-        """Neighbours, at most, that a call is given."""
-        return max(part.num_entries for stream, _ in self._streams.values() for part in stream.parts)
-
-    def _stream(self, lists: Lists) -> EdgeStream:
-        return self._streams[lists if self.store.attributes.directed or lists in self._streams else next(iter(self._streams))][0]
+OpenEdges = Callable[[CSRStore, Needs, Budget], AbstractContextManager[Edges]]
+"""Opens the edges within a budget, which is charged with the vectors already."""
 
 
 @contextmanager
 def open_sweeps(
-    store: CSRStore, needs: Needs, opened: OpenedGraph | Unopened, budget: Budget, *, threads: int, progress: Progress = ignore_progress
+    store: CSRStore, needs: Needs, budget: Budget, open_edges: OpenEdges, *, threads: int, pieces: int, progress: Progress = ignore_progress
 ) -> Iterator[Sweeps]:
     """Charge what an algorithm needs, and yield the edges.
+
+    Parameters
+    ----------
+    open_edges
+        Opens them; it needs `pieces` bytes at the least.
+    threads
+        Of work on vertices.
 
     Raises
     ------
     BudgetError
         It does not fit; the message names all of it and the smallest budget that works.
     """
-    lists = _distinct(store, needs.lists)
-    options: dict[str, Any] = {"column": needs.column, "threads": threads, "whole_rows": True}
     trial = Budget(budget.limit_bytes, budget.baseline_bytes, following_bytes=budget.following_bytes)
     trial.alternatively("the result, when it is written,", needs.result_bytes + SLACK_BYTES + writing_bytes(store))
     with trial.all_or_none():
-        _charge(needs, trial)
-        for one in lists:
-            trial.reserve("pieces of edges", pieces_bytes(store, transpose=one == "in", **options))
-    _charge(needs, budget)
-    with team_of(threads) as team:
-        sweeps = Sweeps(store, team, progress, device_bytes_read())
-        for i, one in enumerate(lists):
-            others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
-            fair = budget.available_bytes // (len(lists) - i) * (len(lists) - i - 1)
-            if others:
-                budget.reserve("other lists", max(others, min(fair, budget.available_bytes // 2)))
-            stream = opened.edges(store, budget, transpose=one == "in", keep_edges=True, **options)
-            if others:
-                budget.release("other lists")
-            stream.read_directly(page_cache_bytes(budget.limit_bytes))
-            sweeps._streams[one] = stream, stream.bytes_requested
-        yield sweeps
+        charge_needs(needs, trial)
+        trial.reserve("pieces of edges", pieces)
+    charge_needs(needs, budget)
+    with team_of(threads) as team, open_edges(store, needs, budget) as edges:
+        yield Sweeps(store, team, progress, edges)
+
+
+@contextmanager
+def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: OpenedGraph | Unopened, threads: int) -> Iterator[StreamedEdges]:
+    """Yield the edges in this process: as many stay in memory as the budget has room for."""
+    lists, edges, options = lists_of(store, needs), StreamedEdges(), stream_options(needs, threads)
+    for i, one in enumerate(lists):
+        others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
+        if others:  # they get a fair share of what there is
+            left = len(lists) - i
+            budget.reserve("other lists", max(others, budget.available_bytes // left * (left - 1)))
+        stream = opened.edges(store, budget, transpose=one == "in", keep_edges=True, **options)
+        if others:
+            budget.release("other lists")
+        stream.read_directly(page_cache_bytes(budget.limit_bytes))
+        edges.streams[one] = stream, stream.bytes_requested
+    yield edges
+
+
+def least_bytes(store: CSRStore, needs: Needs, threads: int) -> int:
+    """Return what `stream_edges` holds at the least."""
+    return sum(pieces_bytes(store, transpose=one == "in", **stream_options(needs, threads)) for one in lists_of(store, needs))
+
+
+def stream_options(needs: Needs, threads: int) -> dict[str, Any]:
+    """Return arguments of `EdgeStream`."""
+    return {"column": needs.column, "threads": threads, "whole_rows": True}
 
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
     calls = []
-    for one in _distinct(store, needs.lists):
+    for one in lists_of(store, needs):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None
         if needs.column is not None:
-            values = _as_numbers(np.empty(0, store.array(f"{one}/{needs.column}").dtype.newbyteorder("=")))
+            values = as_numbers(np.empty(0, store.array(f"{one}/{needs.column}").dtype.newbyteorder("=")))
         calls += [(kernel, (0, pointers, 0, indices, values, *arguments)) for kernel, *arguments in needs.kernels]
     load_kernels(calls)
 
 
-def _charge(needs: Needs, budget: Budget) -> None:
+def charge_needs(needs: Needs, budget: Budget) -> None:
+    """Reserve the vectors of an algorithm."""
     budget.reserve("threads and compiled code", SLACK_BYTES)
     for name, num_bytes in needs.vectors.items():
         budget.reserve(name, num_bytes)
 
 
-def _distinct(store: CSRStore, lists: Sequence[Lists]) -> list[Lists]:
-    """Return the lists that a graph has."""
-    return list(dict.fromkeys(lists)) if store.attributes.directed else ["out"]
+def lists_of(store: CSRStore, needs: Needs) -> list[Lists]:
+    """Return the lists that an algorithm sweeps and the graph has."""
+    return list(dict.fromkeys(needs.lists)) if store.attributes.directed else ["out"]
 
 
-def _as_numbers(values: Array | None) -> Array | None:
+def as_numbers(values: Array | None) -> Array | None:
     """Return bools as bytes, which kernels can multiply."""
     return values.view(np.uint8) if values is not None and values.dtype == np.bool_ else values

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numba as nb
 import numpy as np
 import pytest
 
 import oocgraph
 from oocgraph.engine.opened import Unopened
-from oocgraph.engine.sweeps import Needs, load_sweep_kernels, open_sweeps
+from oocgraph.engine.sweeps import Needs, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.sparse import edge_stream
@@ -35,6 +37,12 @@ def graph(tmp_path):
     return oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
 
 
+def sweeping(graph, needs, budget, threads):
+    """Open sweeps in this process."""
+    open_edges = partial(stream_edges, opened=Unopened(0), threads=threads)
+    return open_sweeps(graph, needs, budget, open_edges, threads=threads, pieces=least_bytes(graph, needs, threads))
+
+
 def dense(graph, lists):
     """Return the matrix of a graph in store order."""
     matrix = np.zeros((graph.num_vertices, graph.num_vertices), np.int64)
@@ -50,7 +58,7 @@ def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
     load_sweep_kernels(graph, NEEDS)
     x, n = np.arange(graph.num_vertices) ** 2, graph.num_vertices
     budget = Budget(host_bytes() + (100 << 20))
-    with open_sweeps(graph, NEEDS, Unopened(0), budget, threads=threads) as sweeps:
+    with sweeping(graph, NEEDS, budget, threads) as sweeps:
         for lists in ("in", "out"):
             for _ in range(2):
                 sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -59,26 +67,25 @@ def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
                 np.testing.assert_array_equal(counts, 1)
                 np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
         assert (len(firsts) > 1) == (piece < 1 << 20)
-        assert sweeps.longest_row >= max(np.diff(graph.read("out/indptr")).max(), np.diff(graph.read("in/indptr")).max())
-        assert sweeps.bytes_read >= sweeps.bytes_requested > 0
+        assert sweeps.edges.bytes_read >= sweeps.edges.bytes_requested > 0
 
 
 def test_pieces_without_work_are_not_read(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
     load_sweep_kernels(graph, NEEDS)
     n, x = graph.num_vertices, np.ones(graph.num_vertices, np.int64)
-    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=2) as sweeps:
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 2) as sweeps:
         sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
         assert sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: False) == []
-        assert sweeps.bytes_requested == 0
+        assert sweeps.edges.bytes_requested == 0
         sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: first <= 300 < stop)
         assert counts[300] == 1
         assert 0 < counts.sum() < n
-        assert sweeps.bytes_requested < 4096
+        assert sweeps.edges.bytes_requested < 4096
 
 
 def test_what_does_not_fit_is_refused_with_all_of_it(graph):
     needs = Needs(vectors={"sums": 1 << 30}, result_bytes=1 << 20)
     found = pytest.raises(BudgetError, match=r"sums 1.0 GiB, pieces of edges .* set memory_budget to at least")
-    with found, open_sweeps(graph, needs, Unopened(0), Budget(1 << 29), threads=2):
+    with found, sweeping(graph, needs, Budget(1 << 29), 2):
         raise AssertionError
