@@ -56,6 +56,8 @@ class Needs:
         Edge column of the weights; None: all are one.
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
+    vertex_kernels
+        Each kernel of ranges of vertices, with arguments that have the types with which it is called.
     """
 
     vectors: Mapping[str, int]
@@ -63,6 +65,7 @@ class Needs:
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
+    vertex_kernels: Sequence[tuple[Any, ...]] = ()
 
 
 class Edges(Protocol):
@@ -247,7 +250,7 @@ def stream_options(needs: Needs, threads: int) -> dict[str, Any]:
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
-    calls = []
+    calls: list[tuple[Any, tuple[Any, ...]]] = [(kernel, tuple(arguments)) for kernel, *arguments in needs.vertex_kernels]
     for one in lists_of(store, needs):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None
