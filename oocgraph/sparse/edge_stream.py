@@ -99,7 +99,8 @@ class EdgeStream:
         self._dtypes = {name: slice_.dtype for name, slice_ in slices.items()}
         self._lengths = {name: max(getattr(part, name).size for part in self.parts) for name in self._dtypes}
         worker_bytes = sum(decoded_bytes(slices[name].array, n) or n * self._dtypes[name].itemsize for name, n in self._lengths.items())
-        worker_bytes += len(_ALIGNED) * PAGE_BYTES
+        self._spare_pages = 2 if whole_rows else 0  # of a piece that begins and ends inside of pages
+        worker_bytes += len(_ALIGNED) * (1 + self._spare_pages) * PAGE_BYTES
         budget.reserve("pieces of edges", self._num_workers * worker_bytes + matrix.indptr.page_bytes)
         self._kept: dict[int, PartialCSR] = {}
         self._resident = np.empty(0, self._dtypes["indices"]) if resident is None or entries is not None else resident
@@ -191,7 +192,9 @@ class EdgeStream:
     def _buffer(self, name: str) -> Array:
         """Return memory for one field of any piece; at a page boundary where it is read around the page cache."""
         length, dtype = self._lengths[name], self._dtypes[name]
-        return aligned(length, dtype) if self._direct and name in _ALIGNED else np.empty(length, dtype)
+        if self._direct and name in _ALIGNED:
+            return aligned(length + self._spare_pages * PAGE_BYTES // dtype.itemsize, dtype)
+        return np.empty(length, dtype)
 
     def _room_of(self, i: int) -> dict[str, Array]:
         """Return where a piece that is kept is read to: places in one large array each, which goes back to the system as a whole.

@@ -70,6 +70,23 @@ def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
         assert sweeps.edges.bytes_read >= sweeps.edges.bytes_requested > 0
 
 
+def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
+    """They begin and end inside of pages."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 13)
+    load_sweep_kernels(graph, NEEDS)
+    n, x = graph.num_vertices, np.arange(graph.num_vertices) ** 2
+    budget = Budget(host_bytes() + least_bytes(graph, NEEDS, 2) + 4096)
+    with stream_edges(graph, NEEDS, budget, opened=Unopened(0), threads=2) as edges:
+        for stream, _ in edges.streams.values():
+            assert stream.num_kept < len(stream.parts)
+            stream.read_directly(0)
+        for lists in ("in", "out"):
+            sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+            edges.pull(sum_rows, [x], [sums, counts], [], lists, None)
+            np.testing.assert_array_equal(counts, 1)
+            np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
+
+
 def test_pieces_without_work_are_not_read(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
     load_sweep_kernels(graph, NEEDS)
