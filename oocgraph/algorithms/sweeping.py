@@ -92,8 +92,8 @@ class Call:
                     began = perf_counter()
                     found = compute(sweeps)
                     fields.update(
-                        seconds=perf_counter() - began, load_seconds=began - self._started, bytes_requested=sweeps.edges.bytes_requested,
-                        bytes_read=sweeps.edges.bytes_read, memory_budget=budget.limit_bytes,
+                        seconds=perf_counter() - began, load_seconds=began - self._started, bytes_requested=sweeps.bytes_requested,
+                        bytes_read=max(sweeps.bytes_requested, sweeps.edges.bytes_read), memory_budget=budget.limit_bytes,
                     )  # fmt: skip
                     return found
 

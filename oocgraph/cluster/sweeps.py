@@ -20,7 +20,7 @@ from oocgraph.cluster.worker import with_plugin
 from oocgraph.cluster.worker_ranks import cut_rows
 from oocgraph.cluster.worker_sweeps import Range, SweepSpec, Swept
 from oocgraph.config import settings
-from oocgraph.engine.sweeps import Lists, Needs, lists_of
+from oocgraph.engine.sweeps import Lists, Needs, Way, lists_of
 from oocgraph.memory import Budget
 from oocgraph.resources import Resources
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -78,12 +78,10 @@ class ClusterEdges:
         shares = zip(self._addresses, zip(*self._ranges.values(), strict=True), strict=True)
         self._gather([(address, worker_sweeps.prepare, (self.spec, ranges)) for address, ranges in shares])
 
-    def pull(
-        self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], lists: Lists, only: Any
-    ) -> list[Any]:  # fmt: skip
-        """See `oocgraph.engine.sweeps.Sweeps.pull`; `only` is not asked, because nothing is done for rows without work anyway."""
+    def pull(self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], way: Way) -> list[Any]:
+        """See `oocgraph.engine.sweeps.Sweeps.pull`; all rows are given: a kernel does nothing for those without work anyway."""
         self._number += 1
-        swept = self.session.rerun(lambda: self._sweep(kernel, whole, mine, scalars, lists), self.place)
+        swept = self.session.rerun(lambda: self._sweep(kernel, whole, mine, scalars, way.lists), self.place)
         for rows, one in swept:
             for ours, theirs in zip(mine, one.mine, strict=True):
                 ours[slice(*rows)] = theirs

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.specs import StateLostError
-from oocgraph.engine.sweeps import Lists, StreamedEdges, as_numbers
+from oocgraph.engine.sweeps import Lists, StreamedEdges, Way, as_numbers
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, page_cache_bytes
 from oocgraph.sparse.edge_stream import pieces_bytes
@@ -142,7 +142,7 @@ def sweep(
         load_kernels([(compiled, (0, pointers, 0, indices, values, *read, *written, *scalars))])
         if any(one.shape[0] != store.num_vertices for one in read) or any(one.shape[0] != part.num_lines for one in written):
             raise StateLostError(f"worker {plugin.worker.address} was sent vectors of another graph")
-        results = edges.pull(compiled, read, written, scalars, mine_range.lists, None)
+        results = edges.pull(compiled, read, written, scalars, Way(mine_range.lists))
         plugin.at("transfer", number, mine_range.number)
         return Swept(results, written, edges.bytes_requested, edges.bytes_read)
     finally:

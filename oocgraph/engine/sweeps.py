@@ -3,41 +3,118 @@
 In: a store, what an algorithm needs (`Needs`), a budget. Out: `Sweeps`, whose `pull` gives every row of a list to a kernel once, in several
 threads, while others read. Edges stay in memory from one sweep to the next as far as the budget goes. A kernel is called as
 
-    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars)
+    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars, *scratch)
 
 for rows ``first .. first + pointers.size - 2``. The neighbours of row ``first + r`` are
 ``indices[pointers[r] - start : pointers[r + 1] - start]``, and their weights are there in `values`, which is None without a column. `whole`
 are arrays of all vertices, which it reads; `mine` those of the rows alone, which it may write: no row is in two calls, so nothing is atomic
-and no result depends on the number of threads. On a cluster (`oocgraph.cluster.sweeps`) workers have ranges of the rows.
+and no result depends on the number of threads. `scratch` are arrays that no other call has meanwhile. On a cluster
+(`oocgraph.cluster.sweeps`) workers have ranges of the rows.
+
+A sweep that needs few of the rows (`Rows`) says so: `Sweeps.select` finds where they are and what they cost, and `pull` with that leaves
+the rest on disk.
 """
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.kernels import selection
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
-from oocgraph.sparse.edge_stream import EdgeStream, pieces_bytes
+from oocgraph.sparse import edge_stream
+from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import degree_blocks, longest_row
 from oocgraph.team import Team, team_of
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
 RANGE_VERTICES = 1 << 16
 """Vertices of a range."""
+
+ROOM = "room of its own"
+"""What `Needs.room_bytes` are charged as."""
+
+DEGREES_BYTES = 32 * RANGE_VERTICES
+"""What `Sweeps.degrees` holds: offsets as they are read, and checked, and degrees of two ranges."""
+
+MOST_RANGES = 64
+"""Ranges of rows of a piece that are read one by one: each takes about 30 us, as long as reading 64 KiB in one go."""
+
+MOST_SELECTIONS = 2
+"""Selections that an algorithm holds at once."""
+
+GAP_PAGES = 4
+"""Pages between two rows that are read with them, if there are no more."""
 
 Chosen = Callable[[int, int], bool]
 """Whether there is anything to do for rows ``first .. stop - 1``."""
 
 Lists = Literal["in", "out"]
 """Which lists are swept; those of an undirected graph are the same."""
+
+
+class Rows(NamedTuple):
+    """Rows that a sweep needs: those v with ``(words[v] ^ inverted) & mask``, not 0.
+
+    Attributes
+    ----------
+    words : (num_vertices,) uint64
+    mask, inverted : uint64
+    """
+
+    words: Array
+    mask: Any = np.uint64(2**64 - 1)
+    inverted: Any = np.uint64(0)
+
+
+class Selection(NamedTuple):
+    """Where rows are that a sweep needs.
+
+    Attributes
+    ----------
+    lists
+        Their lists.
+    ranges
+        Pieces that have such rows, and which rows of them are read.
+    num_entries, num_read : int
+        About how many neighbours these rows have, and how many are read from the store.
+    """
+
+    lists: Lists
+    ranges: Ranges
+    num_entries: int
+    num_read: int
+
+
+class Way(NamedTuple):
+    """How rows are gone through.
+
+    Attributes
+    ----------
+    lists
+        Which.
+    only
+        Which rows; None: all.
+    is_backwards
+        Whether the last ones come first.
+    has_scratch
+        Whether the kernel takes scratch.
+    """
+
+    lists: Lists
+    only: Chosen | Selection | None = None
+    is_backwards: bool = False
+    has_scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +134,15 @@ class Needs:
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
     vertex_kernels
-        Each kernel of ranges of vertices, with arguments that have the types with which it is called.
+        Each kernel that is not given rows, with arguments that have the types with which it is called.
+    scratch
+        Dtype and length of arrays of zeros that a call has for itself, as the call before has left them.
+    room_bytes
+        Bytes that it can use beside all this: the least, and the most that are of use. They come before edges that stay in memory.
+    room_share
+        How much of what is left it has, if the most is more than that.
+    selects
+        Whether it sweeps over some of the rows only (`Sweeps.select`).
     """
 
     vectors: Mapping[str, int]
@@ -66,14 +151,16 @@ class Needs:
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
     vertex_kernels: Sequence[tuple[Any, ...]] = ()
+    scratch: Sequence[tuple[Any, int]] = ()
+    room_bytes: tuple[int, int] = (0, 0)
+    room_share: float = 1.0
+    selects: bool = False
 
 
 class Edges(Protocol):
     """Where the edges are, and who gives them to kernels: `StreamedEdges`, or the workers of a cluster (`oocgraph.cluster.sweeps`)."""
 
-    def pull(
-        self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], lists: Lists, only: Chosen | None
-    ) -> list[Any]:  # fmt: skip
+    def pull(self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], way: Way) -> list[Any]:
         """See `Sweeps.pull`."""
         ...
 
@@ -102,22 +189,49 @@ class StreamedEdges:
 
     streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
     device_began: int = field(default_factory=device_bytes_read)
+    scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
 
-    def pull(
-        self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], lists: Lists, only: Chosen | None
-    ) -> list[Any]:  # fmt: skip
+    def stream(self, lists: Lists) -> EdgeStream:
+        """Return the stream of some lists."""
+        return self.streams[lists if lists in self.streams else next(iter(self.streams))][0]
+
+    def pull(self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], way: Way) -> list[Any]:
         """See `Sweeps.pull`; of a range of rows `mine` begins with its first."""
-        stream = self.streams[lists if lists in self.streams else next(iter(self.streams))][0]
+        stream = self.stream(way.lists)
         before = stream.part.first_line
 
         def call(part: PartialCSR) -> Any:
-            rows = slice(part.first_line - before, part.stop_line - before)
-            return kernel(
-                part.first_line, part.pointers, part.start, part.indices, as_numbers(part.values), *whole,
-                *(one[rows] for one in mine), *scalars,
-            )  # fmt: skip
+            rows, scratch = slice(part.first_line - before, part.stop_line - before), self.scratch.get() if way.has_scratch else ()
+            try:
+                return kernel(
+                    part.first_line, part.pointers, part.start, part.indices, as_numbers(part.values), *whole,
+                    *(one[rows] for one in mine), *scalars, *scratch,
+                )  # fmt: skip
+            finally:
+                if way.has_scratch:
+                    self.scratch.put(scratch)
 
-        return stream.each(call, None if only is None else lambda part: only(part.first_line, part.stop_line))
+        return stream.each(call, _ranges_of(stream, way.only), is_backwards=way.is_backwards)
+
+    def select(self, rows: Rows, lists: Lists) -> Selection:
+        """See `Sweeps.select`."""
+        stream = self.stream(lists)
+        num_entries, num_read, ranges = 0, 0, dict[int, Array | None]()
+        scratch = np.empty((MOST_RANGES, 2), np.int64)
+        for i, part in enumerate(stream.parts):
+            page = PAGE_BYTES // part.indices.dtype.itemsize
+            mean = max(1.0, part.num_entries / max(1, part.num_lines))
+            num_ranges, num_rows, num_between = selection.find_ranges(
+                *rows, part.first_line, part.stop_line, max(1, int(GAP_PAGES * page / mean)), scratch
+            )
+            if not num_rows:
+                continue
+            is_whole = i < stream.num_kept or num_ranges == MOST_RANGES or num_between > part.num_lines // 2
+            ranges[i] = None if is_whole else scratch[:num_ranges].copy()
+            num_entries += int(num_rows * mean)
+            if i >= stream.num_kept:
+                num_read += part.num_entries if is_whole else int(num_between * mean) + num_ranges * page
+        return Selection(lists, ranges, num_entries, num_read)
 
     @property
     def bytes_requested(self) -> int:
@@ -141,6 +255,8 @@ class Sweeps:
         Threads, for work on vertices.
     progress : Progress
     edges : Edges
+    room_bytes : int
+        What it has of `Needs.room_bytes`.
     num_sweeps : int
         Made so far.
     """
@@ -149,11 +265,13 @@ class Sweeps:
     team: Team
     progress: Progress
     edges: Edges
+    room_bytes: int = 0
     num_sweeps: int = 0
+    _degree_bytes: int = 0
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
-        only: Chosen | None = None,
+        only: Chosen | Selection | None = None, alternates: bool = False, has_scratch: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -168,7 +286,12 @@ class Sweeps:
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
         only
-            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read.
+            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read. Or rows that
+            `select` has found; the kernel is given others too, where these are in memory or near.
+        alternates
+            Begin every other sweep with the last rows: where calls use what others find, it travels in both directions.
+        has_scratch
+            Whether the kernel takes `Needs.scratch` (in this process only).
 
         Raises
         ------
@@ -176,7 +299,43 @@ class Sweeps:
             The store cannot be read, or a neighbour is no vertex.
         """
         self.num_sweeps += 1
-        return self.edges.pull(kernel, whole, mine, scalars, lists if self.store.attributes.directed else "out", only)
+        way = Way(self._those(lists), only, alternates and self.num_sweeps % 2 == 0, has_scratch)
+        return self.edges.pull(kernel, whole, mine, scalars, way)
+
+    def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:
+        """Find where rows are that a sweep needs, and about what it costs (`Needs.selects`; in this process only)."""
+        return self._streamed.select(rows, self._those(lists))
+
+    def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
+        """Return what holds each piece of the rows in memory while its context lasts, for threads of others; each once.
+
+        (In this process only.)
+        """
+        self.num_sweeps += 1
+        stream = self._streamed.stream(self._those(lists))
+        return [stream.piece(i) for i in range(len(stream.parts))]
+
+    def degrees(self, lists: Lists) -> Iterator[tuple[int, Array]]:
+        """Yield how many neighbours consecutive vertices have: the first of them, and (num_rows,) int64; no list is read.
+
+        Holds `DEGREES_BYTES`.
+        """
+        for first, degree in degree_blocks(self.store, self._those(lists), RANGE_VERTICES):
+            self._degree_bytes += degree.nbytes
+            yield first, degree
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files so far."""
+        return self._degree_bytes + self.edges.bytes_requested
+
+    @property
+    def _streamed(self) -> StreamedEdges:
+        assert isinstance(self.edges, StreamedEdges)
+        return self.edges
+
+    def _those(self, lists: Lists) -> Lists:
+        return lists if self.store.attributes.directed else "out"
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
@@ -214,11 +373,15 @@ def open_sweeps(
     trial = Budget(budget.limit_bytes, budget.baseline_bytes, following_bytes=budget.following_bytes)
     trial.alternatively("the result, when it is written,", needs.result_bytes + SLACK_BYTES + writing_bytes(store))
     with trial.all_or_none():
-        charge_needs(needs, trial)
+        charge_needs(store, needs, threads, trial)
         trial.reserve("pieces of edges", pieces)
-    charge_needs(needs, budget)
+    charge_needs(store, needs, threads, budget)
+    (room, most), left = needs.room_bytes, max(0, trial.available_bytes)
+    more = most - room if most - room <= left else int(needs.room_share * left)
+    if more:
+        budget.reserve(ROOM, more)
     with team_of(threads) as team, open_edges(store, needs, budget) as edges:
-        yield Sweeps(store, team, progress, edges)
+        yield Sweeps(store, team, progress, edges, room + more)
 
 
 @contextmanager
@@ -235,6 +398,8 @@ def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: Opene
             budget.release("other lists")
         stream.read_directly(page_cache_bytes(budget.limit_bytes))
         edges.streams[one] = stream, stream.bytes_requested
+    for _ in range(_num_callers(threads) if needs.scratch else 0):
+        edges.scratch.put([np.zeros(length, dtype) for dtype, length in needs.scratch])
     yield edges
 
 
@@ -257,14 +422,44 @@ def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
         if needs.column is not None:
             values = as_numbers(np.empty(0, store.array(f"{one}/{needs.column}").dtype.newbyteorder("=")))
         calls += [(kernel, (0, pointers, 0, indices, values, *arguments)) for kernel, *arguments in needs.kernels]
+    if needs.selects:
+        calls.append((selection.find_ranges, (*Rows(np.empty(0, np.uint64)), 0, 0, 0, np.empty((0, 2), np.int64))))
     load_kernels(calls)
 
 
-def charge_needs(needs: Needs, budget: Budget) -> None:
-    """Reserve the vectors of an algorithm."""
+def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) -> None:
+    """Reserve the vectors of an algorithm, and what else it needs at the least."""
+    charges = dict(needs.vectors)
+    if needs.scratch:
+        charges["scratch"] = _num_callers(threads) * sum(np.dtype(dtype).itemsize * length for dtype, length in needs.scratch)
+    if needs.selects:
+        num_pieces = store.edge_bytes // edge_stream.PIECE_BYTES + 1
+        charges["ranges of rows"] = MOST_SELECTIONS * num_pieces * MOST_RANGES * 16
+    if needs.room_bytes[0]:
+        charges[ROOM] = needs.room_bytes[0]
     budget.reserve("threads and compiled code", SLACK_BYTES)
-    for name, num_bytes in needs.vectors.items():
+    for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
+
+
+def longest_list(store: CSRStore, lists: Lists = "in") -> int:
+    """Return the most neighbours that a vertex has."""
+    group = lists if store.attributes.directed else "out"
+    if group == store.pull_group and store.attributes.vertex_order == "degree":
+        return int(max(store.degrees[0][:1], default=0))
+    return longest_row(store, group)[1]
+
+
+def _num_callers(threads: int) -> int:
+    """Return how many calls of a kernel there are at a time, at most."""
+    return threads + READ_AHEAD
+
+
+def _ranges_of(stream: EdgeStream, only: Chosen | Selection | None) -> Ranges | None:
+    """Return the pieces that are needed."""
+    if only is None or isinstance(only, Selection):
+        return None if only is None else only.ranges
+    return {i: None for i, part in enumerate(stream.parts) if only(part.first_line, part.stop_line)}
 
 
 def lists_of(store: CSRStore, needs: Needs) -> list[Lists]:

@@ -10,7 +10,7 @@ import pytest
 
 import oocgraph
 from oocgraph.engine.opened import Unopened
-from oocgraph.engine.sweeps import Needs, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
+from oocgraph.engine.sweeps import Needs, Way, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.sparse import edge_stream
@@ -82,7 +82,7 @@ def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
             stream.read_directly(0)
         for lists in ("in", "out"):
             sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
-            edges.pull(sum_rows, [x], [sums, counts], [], lists, None)
+            edges.pull(sum_rows, [x], [sums, counts], [], Way(lists))
             np.testing.assert_array_equal(counts, 1)
             np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
 
