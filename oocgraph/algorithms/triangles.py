@@ -1,23 +1,24 @@
 """Triangles, clustering coefficients and transitivity, out of core: each edge is looked at from the end with more earlier neighbours.
 
-1. Vertices are ordered by degree, hubs first. One sweep counts the earlier neighbours of each: at most the square root of all neighbours
-   that are stored, because all of those have as many neighbours as it has.
-2. The earlier neighbours of a range of vertices are written to memory, as large a range as the budget has room for.
-3. A sweep marks the earlier neighbours of each vertex, and looks up those of its neighbours in the range that have fewer. What it finds closes
-   a triangle, which is counted at its three vertices. With the next range it goes on at 2.
+1. Vertices are ordered by degree, hubs first. One sweep counts the earlier neighbours of each vertex. They are no more than the square
+   root of the number of stored neighbours, because each of them has at least as many neighbours as the vertex.
+2. The earlier neighbours of a range of vertices are written to memory; the range is as large as the budget has room for.
+3. A sweep marks the earlier neighbours of each vertex, and looks up those of its neighbours in the range that have fewer. What it finds
+   closes a triangle, which is counted at its three vertices. With the next range it goes on at 2.
 
-A triangle is found once, at the edge of its two later vertices. There are as many passes as ranges: one, if half of the edges fit. A budget
-that holds the part h of these earlier neighbours reads all edges about 2 + 1 / h times.
+A triangle is found once, at the edge of its two later vertices. There are as many passes as ranges: one, if half of the edges fit. With
+room for the part h of all earlier neighbours, and for no other edges, all edges are read about 2 + 1 / h times.
 
-Chiba, Nishizeki, "Arboricity and subgraph listing algorithms", SIAM Journal on Computing 14, 1985: as many steps as the shorter list of each
-edge is long; Latapy, "Main-memory triangle computations for very large (sparse (power-law)) graphs", Theoretical Computer Science 407, 2008,
-algorithm "compact-forward". Differs in: lists are held for one range after the other, and the longer list is marked, whichever end has it.
-With NetworkX's conventions: self-loops do not count.
+Chiba, Nishizeki, "Arboricity and subgraph listing algorithms", SIAM Journal on Computing 14, 1985: as many steps as the shorter list of
+each edge is long; Latapy, "Main-memory triangle computations for very large (sparse (power-law)) graphs", Theoretical Computer Science 407,
+2008, algorithm compact-forward. Differs in: lists are held for one range after the other, and the longer list is marked, whichever end has
+it. With NetworkX's conventions: self-loops do not count.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from math import isqrt
 from typing import Any
 
@@ -39,8 +40,8 @@ PASSES = "passes"
 """Phase of progress: ranges whose triangles are counted, of all."""
 
 LEAST_ROOM = 8
-"""Bytes a vertex that are held of earlier neighbours at least, if there are so many: less memory than the results, and no more passes than a
-quarter of the mean degree."""
+"""Bytes a vertex that are held of earlier neighbours at least, if there are so many: less memory than the results, and no more passes than
+a quarter of the mean degree."""
 
 COEFFICIENT_SECONDS = 3e-9
 """About what a vertex takes when coefficients are found."""
@@ -73,8 +74,8 @@ def triangles(
     Returns
     -------
     TrianglesResult
-        Its columns are `triangles`, int64, and `clustering`, float64: the share of the pairs of neighbours that are neighbours of each other;
-        `num_triangles`, `transitivity`, `average_clustering` (over all vertices, isolated ones included) and `num_passes`.
+        Its columns are `triangles`, int64, and `clustering`, float64: the share of the pairs of neighbours that are neighbours of each
+        other. Its details: `num_triangles`, `transitivity`, `average_clustering` (over all vertices, isolated ones included), `num_passes`.
 
     Raises
     ------
@@ -87,9 +88,9 @@ def triangles(
 
     Notes
     -----
-    Host memory: 28 bytes for each vertex that has edges (32 in a graph of 2^31 neighbours and more), 8 more for neighbours in another order,
-    and for each thread, and two that read, an eighth of a byte a vertex and 256 KiB; pieces of 2 MiB of edges (or as long as the longest
-    list). What the budget has left is for more neighbours in another order, half of all, and then for edges that stay.
+    Host memory: 28 bytes for each vertex that has edges (32 in a graph of 2^31 neighbours and more), and 8 for earlier neighbours; for
+    each thread, and two that read, an eighth of a byte a vertex and 64 KiB; pieces of 2 MiB of edges (or as long as the longest list). What
+    the budget has left is first for more earlier neighbours, which all together are half of the edges, and then for edges that stay.
 
     Examples
     --------
@@ -195,10 +196,6 @@ def _found(function: str, *given: Any) -> dict[str, Any]:
     store, attributes = call.store, call.store.attributes
     if attributes.directed:
         raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")
-    if attributes.duplicates == "keep":
-        raise ArgumentError(
-            f"{store.url} may have kept duplicate edges, which would count triangles twice; build it with duplicates='drop'"
-        )
     n = store.num_vertices
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, dict[str, Any]]:
@@ -222,13 +219,17 @@ def _count(sweeps: Sweeps, degree: Array, count: Array) -> int:
     store, n = sweeps.store, count.size
     by_number = store.attributes.vertex_order == "degree" and not store.attributes.num_self_loops
     at = np.zeros(n + 1, np.int64)
-    sweeps.pull(kernels.count_earlier, [degree], [at[1:]])
+    if any(sweeps.pull(kernels.count_earlier, [degree], [at[1:]], [by_number])):
+        raise ArgumentError(
+            f"{store.url} has kept duplicate edges, which would count triangles more than once; build it with duplicates='drop' and "
+            "without edge columns"
+        )
     kernels.add_up(at)
     held = np.empty(min(sweeps.room_bytes // store.index_dtype.itemsize, int(at[n])), store.index_dtype)
     scratch = [_scratch(n) for _ in range(sweeps.num_callers)]
     begins = _ranges(at, held.size)
-    for i, (begin, stop) in enumerate(zip(begins, begins[1:], strict=False), 1):
-        sweeps.pull(kernels.hold_earlier, [degree, at, held], scalars=[begin, stop], rows=(begin, stop))
+    for i, (begin, stop) in enumerate(pairwise(begins), 1):
+        sweeps.pull(kernels.hold_earlier, [degree, at, held], scalars=[begin, stop, by_number], rows=(begin, stop))
         sweeps.pull(kernels.count_triangles, [degree, at, held, count], own=scratch, scalars=[begin, stop, by_number])
         sweeps.progress(PASSES, i, len(begins) - 1)
     return len(begins) - 1
@@ -255,7 +256,7 @@ def _needs(store: CSRStore) -> Needs:
         vectors={"triangles and coefficients": 16 * n, "degrees": kind.itemsize * n, "places": 8 * (n + 1)}, result_bytes=16 * n,
         own_bytes=sum(one.nbytes for one in _scratch(n)), room_bytes=(max(longest, min(LEAST_ROOM * n, most)), max(longest, most)),
         kernels=[
-            (kernels.count_earlier, degree, offsets), (kernels.hold_earlier, degree, offsets, held, 0, 0),
+            (kernels.count_earlier, degree, offsets, True), (kernels.hold_earlier, degree, offsets, held, 0, 0, True),
             (kernels.count_triangles, degree, offsets, held, offsets, marks, bits, 0, 0, True),
         ],
         vertex_kernels=[(kernels.add_up, offsets), (kernels.find_clustering, offsets, degree, np.empty(0), 0, 0)],

@@ -61,8 +61,8 @@ class Needs:
     own_bytes
         Bytes of the scratch of one call (see `Sweeps.num_callers`).
     room_bytes
-        Bytes of edges that it holds in an order of its own: the least that will do, and the most that are of use. They come before edges that
-        stay in memory as they are.
+        Bytes of edges that it holds in an order of its own: the least that will do, and the most that are of use. They come before edges
+        that stay in memory as they are.
     """
 
     vectors: Mapping[str, int]
@@ -130,7 +130,6 @@ class Sweeps:
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-
         scratch: queue.SimpleQueue[Sequence[Array]] = queue.SimpleQueue()
         for one in own or [()] * self.num_callers:
             scratch.put(one)
@@ -163,7 +162,7 @@ class Sweeps:
         degree = total_degrees(self.store)
         if self.store.attributes.num_self_loops:
             for _, vertices in self.store.array(SELF_LOOPS).blocks(BLOCK_VERTICES):
-                degree[vertices] -= 1
+                np.subtract.at(degree, vertices, 1)
         return degree
 
     @property

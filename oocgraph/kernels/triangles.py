@@ -1,7 +1,7 @@
 """Triangles of the rows of a piece: what `oocgraph.engine.sweeps` gives to the count of triangles.
 
-In: neighbours that are sorted by number, and degrees. A vertex is before those of a smaller degree, and before those of the same degree that
-have a larger number; its earlier neighbours are those that are before it. They are held, vertex by vertex, for a range of vertices:
+In: neighbours that are sorted by number, and degrees. A vertex is before those of a smaller degree, and before those of the same degree
+that have a larger number; its earlier neighbours are those that are before it. They are held, vertex by vertex, for a range of vertices:
 ``held[at[v] - at[begin] : at[v + 1] - at[begin]]``.
 """
 
@@ -14,19 +14,23 @@ import numpy as np
 
 from oocgraph.kernels.intrinsics import AHEAD, atomic_add, prefetch
 
-MARKED = 1 << 16
-"""Vertices whose marks are counters, the first ones: 256 KiB, which stay in the cache of a core. In degree order they close nearly all
-triangles. Of 4,096 to 1,048,576 of them this was the quickest (Kronecker graph of scale 20)."""
+MARKED = 1 << 14
+"""Vertices whose marks are counters, the first ones: 64 KiB, which stay in the cache of a core. In degree order they close nearly all
+triangles: 8,192 to a million of them took the same time on a Kronecker graph of scale 20, none 1.5 times that."""
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _is_before(u: Any, v: Any, degree: Any) -> Any:
+def _is_before(u: Any, v: Any, degree: Any, by_number: Any) -> Any:
+    if by_number:
+        return u < v
     return degree[u] > degree[v] or (degree[u] == degree[v] and u < v)
 
 
 @nb.njit(nogil=True, cache=True)
-def count_earlier(first: Any, pointers: Any, start: Any, indices: Any, values: Any, degree: Any, number: Any) -> None:
-    """Count the earlier neighbours of each row.
+def count_earlier(
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, degree: Any, number: Any, by_number: Any
+) -> Any:  # fmt: skip
+    """Count the earlier neighbours of each row; returns how many are not behind the one before them in their list: there are duplicates.
 
     Parameters
     ----------
@@ -35,12 +39,22 @@ def count_earlier(first: Any, pointers: Any, start: Any, indices: Any, values: A
     degree : (num_vertices,) integers
     number : (num_rows,) int64
         Written.
+    by_number : bool
+        Whether a vertex is before all that have a larger number: then no list is looked at behind that of its vertex.
     """
+    num_doubtful = 0
     for r in range(number.size):
-        found = 0
+        found, previous = 0, np.int64(-1)
         for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
-            found += _is_before(np.int64(indices[e]), np.int64(first + r), degree)
+            u = np.int64(indices[e])
+            if by_number and u >= first + r:
+                break
+            if _is_before(u, np.int64(first + r), degree, by_number):
+                found += 1
+                num_doubtful += u <= previous
+                previous = u
         number[r] = found
+    return num_doubtful
 
 
 @nb.njit(nogil=True, cache=True)
@@ -52,14 +66,17 @@ def add_up(at: Any) -> None:
 
 @nb.njit(nogil=True, cache=True)
 def hold_earlier(
-    first: Any, pointers: Any, start: Any, indices: Any, values: Any, degree: Any, at: Any, held: Any, begin: Any, stop: Any
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, degree: Any, at: Any, held: Any, begin: Any, stop: Any,
+    by_number: Any,
 ) -> None:  # fmt: skip
     """Write the earlier neighbours of those rows that are in the range ``begin .. stop - 1`` to `held`."""
     for r in range(max(0, begin - first), min(pointers.size - 1, stop - first)):
         v = np.int64(first + r)
         place, last = at[v] - at[begin], at[v + 1] - at[begin]
         for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
-            if _is_before(np.int64(indices[e]), v, degree) and place < last:
+            if place == last:
+                break
+            if _is_before(np.int64(indices[e]), v, degree, by_number):
                 held[place] = indices[e]
                 place += 1
 
@@ -89,7 +106,7 @@ def count_triangles(
     begin, stop : int
         The range.
     by_number : bool
-        Whether a vertex is before all that have a larger number: then no list is looked at behind x.
+        As of `count_earlier`.
     """
     num_marks = np.int64(marks.size)
     for r in range(pointers.size - 1):
@@ -104,7 +121,7 @@ def count_triangles(
             u = np.int64(indices[i])
             if by_number and u >= x:
                 break
-            if not _is_before(u, x, degree):
+            if not _is_before(u, x, degree, by_number):
                 continue
             if u < num_marks:
                 marks[u] = np.uint32(1)
