@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
+    from oocgraph.algorithms.triangles import clustering, transitivity, triangles
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.triangles import ClusteringResult, TrianglesResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -80,6 +82,7 @@ __all__ = [
     "CSRStore",
     "CheckReport",
     "ClusterError",
+    "ClusteringResult",
     "ComponentsResult",
     "ConvergenceError",
     "CoreResult",
@@ -112,6 +115,7 @@ __all__ = [
     "SSSPResult",
     "StoreError",
     "StoreNotFoundError",
+    "TrianglesResult",
     "Validation",
     "ValidationError",
     "VertexNotFoundError",
@@ -119,6 +123,7 @@ __all__ = [
     "bfs",
     "build_csr",
     "check_store",
+    "clustering",
     "connected_components",
     "core_numbers",
     "eigenvector_centrality",
@@ -137,6 +142,8 @@ __all__ = [
     "run",
     "spmv",
     "sssp",
+    "transitivity",
+    "triangles",
     "verify_bfs",
     "verify_components",
     "verify_cores",
@@ -148,6 +155,7 @@ _HOMES = {
     "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
+    "ClusteringResult": "oocgraph.results.triangles",
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
@@ -166,11 +174,13 @@ _HOMES = {
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
+    "TrianglesResult": "oocgraph.results.triangles",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
+    "clustering": "oocgraph.algorithms.triangles",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
@@ -189,6 +199,8 @@ _HOMES = {
     "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
+    "transitivity": "oocgraph.algorithms.triangles",
+    "triangles": "oocgraph.algorithms.triangles",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
     "verify_cores": "oocgraph.verify_peeling",

@@ -46,6 +46,7 @@ COMMANDS = {
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
     "core": "Find the core number of every vertex.",
+    "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
 }

@@ -13,6 +13,8 @@ _WORDS = {
         "depth_limit", "distance_limit", "edge_factor", "keep_self_loops", "max_iter", "num_vertices", "result_store", "source_column",
         "target_column", "weight_column",
     )},
+    "directed=False": "--undirected",
+    "duplicates='drop'": "--duplicates drop",
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
     "memory_budget": "--memory",
