@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.partition_graph import partition_graph
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
+    from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
     from oocgraph.export.files import ExportReport, export_graph
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.spanning import SpanningForestResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -110,6 +112,7 @@ __all__ = [
     "Resources",
     "Runtime",
     "SSSPResult",
+    "SpanningForestResult",
     "StoreError",
     "StoreNotFoundError",
     "Validation",
@@ -128,6 +131,7 @@ __all__ = [
     "generate_uniform",
     "hits",
     "katz_centrality",
+    "minimum_spanning_forest",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -166,6 +170,7 @@ _HOMES = {
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
+    "SpanningForestResult": "oocgraph.results.spanning",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
@@ -180,6 +185,7 @@ _HOMES = {
     "generate_uniform": "oocgraph.ingest.generators.uniform",
     "hits": "oocgraph.algorithms.hits",
     "katz_centrality": "oocgraph.algorithms.katz",
+    "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

@@ -45,6 +45,7 @@ COMMANDS = {
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
+    "spanning-forest": "Find a minimum spanning forest.",
     "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
@@ -55,6 +56,7 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "spanning-forest": "spanning",
 }
 """Modules of commands that share one with others; all others have their own."""
 

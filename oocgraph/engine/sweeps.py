@@ -53,6 +53,8 @@ class Needs:
         Edge column of the weights; None: all are one.
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
+    vertex_kernels
+        Each kernel of ranges of vertices, with arguments that have the types with which it is called.
     """
 
     vectors: Mapping[str, int]
@@ -60,6 +62,7 @@ class Needs:
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
+    vertex_kernels: Sequence[tuple[Any, ...]] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -86,8 +89,9 @@ class Sweeps:
     _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
 
     def pull(
-        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in"
-    ) -> list[Any]:
+        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
+        only: Callable[[int, int], bool] | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
         Parameters
@@ -100,6 +104,8 @@ class Sweeps:
             Numbers, or arrays that all calls share.
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
+        only
+            Whether there is anything to do for rows ``first .. stop - 1``; where there is not, they are not even read.
 
         Raises
         ------
@@ -115,7 +121,8 @@ class Sweeps:
             )  # fmt: skip
 
         self.num_sweeps += 1
-        return self._stream(lists).each(call)
+        wanted = None if only is None else lambda part: only(part.first_line, part.stop_line)
+        return self._stream(lists).each(call, only=wanted)
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
@@ -183,7 +190,7 @@ def open_sweeps(
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
-    calls = []
+    calls: list[tuple[Any, tuple[Any, ...]]] = [(kernel, tuple(arguments)) for kernel, *arguments in needs.vertex_kernels]
     for one in _distinct(store, needs.lists):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None
