@@ -146,11 +146,11 @@ class EdgeStream:
             The store cannot be read, or a neighbour is no vertex.
         """
         num_parts = len(self.parts)
-        if num_parts == 1 and only is None:
-            return [self._visit(0, use)]
         order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
         if only is not None:
             order = [i for i in order if only(self.parts[i])]
+        if len(order) <= 1:
+            return [self._visit(i, use) for i in order]
         threads = self.threads if len(self._kept) == num_parts else self._num_workers
         with team_of(threads) as team:
             made = dict(zip(order, team.run(lambda i: self._visit(i, use), order), strict=True))
