@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
     from oocgraph.algorithms.spanning import minimum_spanning_forest
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.personalized import PersonalizedPageRankResult
     from oocgraph.results.spanning import SpanningForestResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
@@ -107,6 +109,7 @@ __all__ = [
     "PartialCSC",
     "PartialCSR",
     "Partitions",
+    "PersonalizedPageRankResult",
     "Policy",
     "PolicyError",
     "Resources",
@@ -137,6 +140,7 @@ __all__ = [
     "open_runtime",
     "pagerank",
     "partition_graph",
+    "personalized_pagerank",
     "plan_bfs",
     "run",
     "spmv",
@@ -166,6 +170,7 @@ _HOMES = {
     "PartialCSC": "oocgraph.sparse.partial",
     "PartialCSR": "oocgraph.sparse.partial",
     "Partitions": "oocgraph.store.partitions",
+    "PersonalizedPageRankResult": "oocgraph.results.personalized",
     "Policy": "oocgraph.partition.policy",
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
@@ -191,6 +196,7 @@ _HOMES = {
     "open_runtime": "oocgraph.algorithms.runtimes",
     "pagerank": "oocgraph.algorithms.pagerank",
     "partition_graph": "oocgraph.algorithms.partition_graph",
+    "personalized_pagerank": "oocgraph.algorithms.personalized_pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",

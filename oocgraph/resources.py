@@ -130,6 +130,7 @@ CAPABILITIES = {
     "katz_centrality": Capabilities(),
     "eigenvector_centrality": Capabilities(),
     "minimum_spanning_forest": Capabilities(),
+    "personalized_pagerank": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

@@ -7,6 +7,7 @@ that has found, and the fields that all results have. An algorithm is one file o
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -17,7 +18,7 @@ import numpy as np
 from oocgraph.algorithms.runtimes import Runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.engine.sweeps import Needs, Sweeps, load_sweep_kernels, open_sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, is_count, resources_of
@@ -91,6 +92,21 @@ class Call:
             found = self._opened.within(within)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
+
+    def most_that_fit(self, needs: Callable[[int], Needs], most: int) -> int:
+        """Return the largest number, up to `most`, of which the needs are within the budget; 0 if there is none."""
+
+        def fits(num: int) -> bool:
+            def within(budget: Budget) -> bool:
+                with open_sweeps(self.store, needs(num), self._opened, budget, threads=self._asked.num_threads):
+                    return True
+
+            try:
+                return self._opened.within(within)
+            except BudgetError:
+                return False
+
+        return bisect_left(range(1, most + 1), True, key=lambda num: not fits(num))
 
 
 def check_iterations(tol: float, max_iter: int) -> None:
