@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
+    from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
     from oocgraph.algorithms.triangles import clustering, transitivity, triangles
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.personalized import PersonalizedPageRankResult
+    from oocgraph.results.spanning import SpanningForestResult
     from oocgraph.results.triangles import ClusteringResult, TrianglesResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
@@ -108,11 +112,13 @@ __all__ = [
     "PartialCSC",
     "PartialCSR",
     "Partitions",
+    "PersonalizedPageRankResult",
     "Policy",
     "PolicyError",
     "Resources",
     "Runtime",
     "SSSPResult",
+    "SpanningForestResult",
     "StoreError",
     "StoreNotFoundError",
     "TrianglesResult",
@@ -133,11 +139,13 @@ __all__ = [
     "generate_uniform",
     "hits",
     "katz_centrality",
+    "minimum_spanning_forest",
     "open_graph",
     "open_partitions",
     "open_runtime",
     "pagerank",
     "partition_graph",
+    "personalized_pagerank",
     "plan_bfs",
     "run",
     "spmv",
@@ -170,11 +178,13 @@ _HOMES = {
     "PartialCSC": "oocgraph.sparse.partial",
     "PartialCSR": "oocgraph.sparse.partial",
     "Partitions": "oocgraph.store.partitions",
+    "PersonalizedPageRankResult": "oocgraph.results.personalized",
     "Policy": "oocgraph.partition.policy",
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
     "TrianglesResult": "oocgraph.results.triangles",
+    "SpanningForestResult": "oocgraph.results.spanning",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
@@ -190,11 +200,13 @@ _HOMES = {
     "generate_uniform": "oocgraph.ingest.generators.uniform",
     "hits": "oocgraph.algorithms.hits",
     "katz_centrality": "oocgraph.algorithms.katz",
+    "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",
     "pagerank": "oocgraph.algorithms.pagerank",
     "partition_graph": "oocgraph.algorithms.partition_graph",
+    "personalized_pagerank": "oocgraph.algorithms.personalized_pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",

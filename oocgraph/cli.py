@@ -45,6 +45,8 @@ COMMANDS = {
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
+    "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
+    "spanning-forest": "Find a minimum spanning forest.",
     "core": "Find the core number of every vertex.",
     "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
@@ -56,6 +58,8 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "spanning-forest": "spanning",
+    "personalized-pagerank": "personalized",
 }
 """Modules of commands that share one with others; all others have their own."""
 

@@ -132,6 +132,8 @@ CAPABILITIES = {
     "triangles": Capabilities(),
     "clustering": Capabilities(),
     "transitivity": Capabilities(),
+    "minimum_spanning_forest": Capabilities(),
+    "personalized_pagerank": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

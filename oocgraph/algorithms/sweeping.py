@@ -7,6 +7,7 @@ that has found, and the fields that all results have. An algorithm is one file o
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -20,14 +21,14 @@ from oocgraph.algorithms.runtimes import Runtime, check_runtime, checked_in_proc
 from oocgraph.allocator import returned_memory
 from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Edges, Needs, Sweeps, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import CAPABILITIES, Resources, is_count, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import ProgressOption
+from oocgraph.types import Progress, ProgressOption, ignore_progress
 
 Found = TypeVar("Found")
 
@@ -45,6 +46,8 @@ class Call:
     Attributes
     ----------
     store : CSRStore
+    num_threads : int
+        Of this process.
 
     Raises
     ------
@@ -67,6 +70,9 @@ class Call:
                 runtime = checked_in_process(runtime, graph, f"{function} runs")
             self._asked = replace(runtime.resources, client=runtime.client)
         self.store = open_graph(graph) if runtime is None else runtime.store
+        here = Resources() if self._asked.client else self._asked  # of this process, where vectors are
+        self.num_threads = here.num_threads
+        self._opened = Unopened(here.limit_bytes) if self._asked.client else opened_of(runtime, self.store, here)
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
@@ -78,17 +84,13 @@ class Call:
         CorruptStoreError
             The store cannot be read.
         """
-        store, fields, on_cluster = self.store, dict[str, Any](), bool(self._asked.client)
+        store, fields = self.store, dict[str, Any]()
         load_libraries(store)
-        here = Resources() if on_cluster else self._asked  # of this process, where vectors are
-        opened = Unopened(here.limit_bytes) if on_cluster else opened_of(self._runtime, store, here)
         with watched(self._progress) as shown, PeakSampler() as sampler, returned_memory():
             load_sweep_kernels(store, needs)
-            pieces = sum(needs.vectors.values()) if on_cluster else least_bytes(store, needs, here.num_threads)
-            open_edges = self._on_workers if on_cluster else partial(stream_edges, opened=opened, threads=here.num_threads)
 
             def within(budget: Budget) -> Found:
-                with open_sweeps(store, needs, budget, open_edges, threads=here.num_threads, pieces=pieces, progress=shown) as sweeps:
+                with self._opening(needs, budget, shown) as sweeps:
                     began = perf_counter()
                     found = compute(sweeps)
                     fields.update(
@@ -97,9 +99,33 @@ class Call:
                     )  # fmt: skip
                     return found
 
-            found = opened.within(within)
+            found = self._opened.within(within)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
+
+    def most_that_fit(self, needs: Callable[[int], Needs], most: int) -> int:
+        """Return the largest number, up to `most`, of which the needs are within the budget; 0 if there is none."""
+
+        def fits(num: int) -> bool:
+            def within(budget: Budget) -> bool:
+                with self._opening(needs(num), budget, ignore_progress):
+                    return True
+
+            try:
+                return self._opened.within(within)
+            except BudgetError:
+                return False
+
+        return bisect_left(range(1, most + 1), True, key=lambda num: not fits(num))
+
+    def _opening(self, needs: Needs, budget: Budget, progress: Progress) -> AbstractContextManager[Sweeps]:
+        """Open the edges, here or on workers."""
+        if self._asked.client:
+            pieces, open_edges = sum(needs.vectors.values()), self._on_workers
+        else:
+            pieces = least_bytes(self.store, needs, self.num_threads)
+            open_edges = partial(stream_edges, opened=self._opened, threads=self.num_threads)
+        return open_sweeps(self.store, needs, budget, open_edges, threads=self.num_threads, pieces=pieces, progress=progress)
 
     def _on_workers(self, store: CSRStore, needs: Needs, budget: Budget) -> AbstractContextManager[Edges]:
         """Have the workers of a cluster give the edges to kernels; imports nothing of Dask before."""
