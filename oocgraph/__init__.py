@@ -31,6 +31,7 @@ from oocgraph.errors import (
 )
 
 if TYPE_CHECKING:
+    from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.cores import core_numbers
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
-    from oocgraph.results.centrality import EigenvectorResult, HitsResult, KatzResult
+    from oocgraph.results.centrality import BetweennessResult, EigenvectorResult, HitsResult, KatzResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
@@ -78,6 +79,7 @@ __all__ = [
     "ArgumentTypeError",
     "BFSPlan",
     "BFSResult",
+    "BetweennessResult",
     "BudgetError",
     "CSRStore",
     "CheckReport",
@@ -120,6 +122,7 @@ __all__ = [
     "ValidationError",
     "VertexNotFoundError",
     "balanced_partition",
+    "betweenness_centrality",
     "bfs",
     "build_csr",
     "check_store",
@@ -153,6 +156,7 @@ __all__ = [
 _HOMES = {
     "BFSPlan": "oocgraph.plan.forecast",
     "BFSResult": "oocgraph.results.bfs",
+    "BetweennessResult": "oocgraph.results.centrality",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
     "ClusteringResult": "oocgraph.results.triangles",
@@ -177,6 +181,7 @@ _HOMES = {
     "TrianglesResult": "oocgraph.results.triangles",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
+    "betweenness_centrality": "oocgraph.algorithms.betweenness",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",

@@ -44,6 +44,7 @@ COMMANDS = {
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
+    "betweenness": "Find the betweenness centrality of every vertex.",
     "components": "Find the connected components.",
     "core": "Find the core number of every vertex.",
     "triangles": "Count the triangles of every vertex.",
@@ -56,6 +57,7 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "betweenness": "centralities",
 }
 """Modules of commands that share one with others; all others have their own."""
 

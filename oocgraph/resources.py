@@ -132,6 +132,7 @@ CAPABILITIES = {
     "triangles": Capabilities(),
     "clustering": Capabilities(),
     "transitivity": Capabilities(),
+    "betweenness_centrality": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),
