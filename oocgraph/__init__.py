@@ -31,6 +31,7 @@ from oocgraph.errors import (
 )
 
 if TYPE_CHECKING:
+    from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.cores import core_numbers
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
-    from oocgraph.results.centrality import EigenvectorResult, HitsResult, KatzResult
+    from oocgraph.results.centrality import BetweennessResult, EigenvectorResult, HitsResult, KatzResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
@@ -82,6 +83,7 @@ __all__ = [
     "ArgumentTypeError",
     "BFSPlan",
     "BFSResult",
+    "BetweennessResult",
     "BudgetError",
     "CSRStore",
     "CheckReport",
@@ -126,6 +128,7 @@ __all__ = [
     "ValidationError",
     "VertexNotFoundError",
     "balanced_partition",
+    "betweenness_centrality",
     "bfs",
     "build_csr",
     "check_store",
@@ -161,6 +164,7 @@ __all__ = [
 _HOMES = {
     "BFSPlan": "oocgraph.plan.forecast",
     "BFSResult": "oocgraph.results.bfs",
+    "BetweennessResult": "oocgraph.results.centrality",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
     "ClusteringResult": "oocgraph.results.triangles",
@@ -187,6 +191,7 @@ _HOMES = {
     "SpanningForestResult": "oocgraph.results.spanning",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
+    "betweenness_centrality": "oocgraph.algorithms.betweenness",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",

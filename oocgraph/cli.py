@@ -44,6 +44,7 @@ COMMANDS = {
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
+    "betweenness": "Find the betweenness centrality of every vertex.",
     "components": "Find the connected components.",
     "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
     "spanning-forest": "Find a minimum spanning forest.",
@@ -60,6 +61,7 @@ MODULES = {
     "eigenvector": "centralities",
     "spanning-forest": "spanning",
     "personalized-pagerank": "personalized",
+    "betweenness": "centralities",
 }
 """Modules of commands that share one with others; all others have their own."""
 

@@ -134,6 +134,7 @@ CAPABILITIES = {
     "transitivity": Capabilities(),
     "minimum_spanning_forest": Capabilities(),
     "personalized_pagerank": Capabilities(),
+    "betweenness_centrality": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

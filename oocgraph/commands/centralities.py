@@ -1,4 +1,4 @@
-"""``oocgraph hits``, ``katz``, ``eigenvector``: how central each vertex is."""
+"""``oocgraph hits``, ``katz``, ``eigenvector``, ``betweenness``: how central each vertex is."""
 
 from __future__ import annotations
 
@@ -44,4 +44,23 @@ eigenvector = values_command(
     It is in proportion to the sum of those of its in-neighbours; the Euclidean norm is 1."""
     + _METRICS,
     iteration_options, weight_options, on_cluster=True,
+)  # fmt: skip
+
+betweenness = values_command(
+    "betweenness", "betweenness_centrality",
+    """Find the betweenness centrality of every vertex of the graph store GRAPH.
+
+    It is the share of the shortest paths between others that go through it, added up; weights are not used."""
+    """
+
+    Metrics: seconds are of the searches, load_seconds of what comes before; depth is the number of edges of the longest of the shortest
+    paths, and bytes_read the larger of the bytes requested and the device bytes of this process.
+    """,
+    click.option("--samples", "k", metavar="K", type=int, help="Paths from so many vertices.  [default: from all of them]"),
+    click.option("--seed", type=int, default=1, show_default=True, help="Chooses these vertices."),
+    click.option(
+        "--normalized/--absolute", default=True, show_default=True, help="Divide by the number of pairs of other vertices, or do not."
+    ),
+    click.option("--endpoints", is_flag=True, help="Count the ends of paths, too."),
+    kernels="betweenness",
 )  # fmt: skip

@@ -28,10 +28,11 @@ _WORDS = {
     "device='cpu'": "--device cpu",
     "rows and columns must": "--rows and --columns must",
     "tol": "--tol",
+    "k is": "--samples is",
 }  # fmt: skip
 """Words of messages, and what is said instead."""
 
-_AT_THE_START = ("alpha", "beta", "damping", "delta", "device", "direction", "scale", "schedule", "source", "target", "threads")
+_AT_THE_START = ("alpha", "beta", "damping", "delta", "device", "direction", "scale", "schedule", "seed", "source", "target", "threads")
 """Parameters whose names are words of the language: options where a message begins with them."""
 
 _PATTERN = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?!\w)" for word in sorted(_WORDS, key=len, reverse=True)))
