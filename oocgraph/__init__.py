@@ -33,6 +33,7 @@ from oocgraph.errors import (
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
+    from oocgraph.algorithms.condensation import condensation
     from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
+    from oocgraph.algorithms.strong_components import strongly_connected_components
+    from oocgraph.algorithms.topological import is_directed_acyclic_graph, topological_generations
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.strong import GenerationsResult, StrongComponentsResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -89,6 +93,7 @@ __all__ = [
     "DuplicateEdgeError",
     "EigenvectorResult",
     "ExportReport",
+    "GenerationsResult",
     "HitsResult",
     "InputError",
     "InputNotFoundError",
@@ -112,6 +117,7 @@ __all__ = [
     "SSSPResult",
     "StoreError",
     "StoreNotFoundError",
+    "StrongComponentsResult",
     "Validation",
     "ValidationError",
     "VertexNotFoundError",
@@ -119,6 +125,7 @@ __all__ = [
     "bfs",
     "build_csr",
     "check_store",
+    "condensation",
     "connected_components",
     "core_numbers",
     "eigenvector_centrality",
@@ -127,6 +134,7 @@ __all__ = [
     "generate_kronecker",
     "generate_uniform",
     "hits",
+    "is_directed_acyclic_graph",
     "katz_centrality",
     "open_graph",
     "open_partitions",
@@ -137,6 +145,8 @@ __all__ = [
     "run",
     "spmv",
     "sssp",
+    "strongly_connected_components",
+    "topological_generations",
     "verify_bfs",
     "verify_components",
     "verify_cores",
@@ -153,6 +163,7 @@ _HOMES = {
     "DaskBFSResult": "oocgraph.results.dask",
     "EigenvectorResult": "oocgraph.results.centrality",
     "ExportReport": "oocgraph.export.files",
+    "GenerationsResult": "oocgraph.results.strong",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
     "Operator": "oocgraph.algorithms.operators",
@@ -166,11 +177,13 @@ _HOMES = {
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
+    "StrongComponentsResult": "oocgraph.results.strong",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
+    "condensation": "oocgraph.algorithms.condensation",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
@@ -179,6 +192,7 @@ _HOMES = {
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "generate_uniform": "oocgraph.ingest.generators.uniform",
     "hits": "oocgraph.algorithms.hits",
+    "is_directed_acyclic_graph": "oocgraph.algorithms.topological",
     "katz_centrality": "oocgraph.algorithms.katz",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
@@ -189,6 +203,8 @@ _HOMES = {
     "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
+    "strongly_connected_components": "oocgraph.algorithms.strong_components",
+    "topological_generations": "oocgraph.algorithms.topological",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
     "verify_cores": "oocgraph.verify_peeling",

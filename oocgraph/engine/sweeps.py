@@ -27,11 +27,15 @@ from oocgraph.results.writer import writing_bytes
 from oocgraph.sparse.edge_stream import EdgeStream, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import degree_blocks
 from oocgraph.team import Team, team_of
 from oocgraph.types import Array, Progress, ignore_progress
 
 RANGE_VERTICES = 1 << 16
 """Vertices of a range."""
+
+DEGREES_BYTES = 32 * RANGE_VERTICES
+"""What `Sweeps.degrees` holds: offsets as they are read, and checked, and degrees of two ranges."""
 
 Lists = Literal["in", "out"]
 """Which lists are swept; those of an undirected graph are the same."""
@@ -53,6 +57,10 @@ class Needs:
         Edge column of the weights; None: all are one.
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
+    steps
+        Other kernels, each with all its arguments.
+    room_bytes
+        Bytes that it can use beside all this; it has as many as there are, up to half of what would hold edges (`Sweeps.room_bytes`).
     """
 
     vectors: Mapping[str, int]
@@ -60,6 +68,8 @@ class Needs:
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
+    steps: Sequence[tuple[Any, ...]] = ()
+    room_bytes: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +86,8 @@ class Sweeps:
         Bytes that the process had read from devices before.
     num_sweeps : int
         Made so far.
+    room_bytes : int
+        What it has of `Needs.room_bytes`.
     """
 
     store: CSRStore
@@ -83,11 +95,13 @@ class Sweeps:
     progress: Progress
     device_began: int
     num_sweeps: int = 0
+    room_bytes: int = 0
     _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
+    _degree_bytes: int = 0
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
-        only: Callable[[int, int], bool] | None = None,
+        only: Callable[[int, int], bool] | None = None, alternates: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -103,6 +117,8 @@ class Sweeps:
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
         only
             Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not are not read.
+        alternates
+            Begin every other sweep with the last rows: where calls use what others find, it travels in both directions.
 
         Raises
         ------
@@ -118,7 +134,8 @@ class Sweeps:
             )  # fmt: skip
 
         self.num_sweeps += 1
-        return self._stream(lists).each(call, None if only is None else lambda part: only(part.first_line, part.stop_line))
+        chosen = None if only is None else lambda part: only(part.first_line, part.stop_line)
+        return self._stream(lists).each(call, chosen, is_backwards=alternates and self.num_sweeps % 2 == 0)
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
@@ -130,10 +147,20 @@ class Sweeps:
         ranges = [(start, min(n, start + RANGE_VERTICES)) for start in range(0, n, RANGE_VERTICES)]
         return self.team.run(lambda piece: call(*piece), ranges, seconds)
 
+    def degrees(self, lists: Lists) -> Iterator[tuple[int, Array]]:
+        """Yield how many neighbours consecutive vertices have: the first of them, and (num_rows,) int64; no list is read.
+
+        Holds `DEGREES_BYTES`.
+        """
+        group = lists if self.store.attributes.directed else "out"
+        for first, degree in degree_blocks(self.store, group, RANGE_VERTICES):
+            self._degree_bytes += degree.nbytes
+            yield first, degree
+
     @property
     def bytes_requested(self) -> int:
         """Bytes asked of the store's files so far."""
-        return sum(stream.bytes_requested - before for stream, before in self._streams.values())
+        return self._degree_bytes + sum(stream.bytes_requested - before for stream, before in self._streams.values())
 
     @property
     def bytes_read(self) -> int:
@@ -169,8 +196,10 @@ def open_sweeps(
         for one in lists:
             trial.reserve("pieces of edges", pieces_bytes(store, transpose=one == "in", **options))
     _charge(needs, budget)
+    room_bytes = min(needs.room_bytes, trial.available_bytes // 2)
+    budget.reserve("a part of the graph", room_bytes)
     with team_of(threads) as team:
-        sweeps = Sweeps(store, team, progress, device_bytes_read())
+        sweeps = Sweeps(store, team, progress, device_bytes_read(), room_bytes=room_bytes)
         for i, one in enumerate(lists):
             others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
             fair = budget.available_bytes // (len(lists) - i) * (len(lists) - i - 1)
@@ -186,7 +215,7 @@ def open_sweeps(
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
-    calls = []
+    calls = [(kernel, tuple(arguments)) for kernel, *arguments in needs.steps]
     for one in _distinct(store, needs.lists):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None

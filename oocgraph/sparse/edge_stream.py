@@ -130,7 +130,9 @@ class EdgeStream:
             for _ in range(self._num_workers):
                 self._buffers.put({})
 
-    def each(self, use: Callable[[PartialCSR], _T], only: Callable[[PartialCSR], bool] | None = None) -> list[_T]:
+    def each(
+        self, use: Callable[[PartialCSR], _T], only: Callable[[PartialCSR], bool] | None = None, *, is_backwards: bool = False
+    ) -> list[_T]:  # fmt: skip
         """Return what `use` makes of every piece, or of those chosen, in the order of the pieces.
 
         Parameters
@@ -139,6 +141,8 @@ class EdgeStream:
             Called in several threads at once; a piece is in memory for as long as the call lasts.
         only
             Whether a piece, which has not been read, is chosen.
+        is_backwards
+            Begin with the last piece.
 
         Raises
         ------
@@ -147,6 +151,8 @@ class EdgeStream:
         """
         num_parts = len(self.parts)
         order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
+        if is_backwards:
+            order.reverse()
         if only is not None:
             order = [i for i in order if only(self.parts[i])]
         if len(order) < 2:
