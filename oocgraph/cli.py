@@ -45,6 +45,9 @@ COMMANDS = {
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
+    "scc": "Find the strongly connected components.",
+    "condensation": "Build the graph of the strongly connected components.",
+    "topological-generations": "Find the generations of a graph without cycles.",
     "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
@@ -55,6 +58,9 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "scc": "strong",
+    "condensation": "strong",
+    "topological-generations": "strong",
 }
 """Modules of commands that share one with others; all others have their own."""
 

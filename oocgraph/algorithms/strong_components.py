@@ -25,7 +25,7 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.naming import name_by_smallest_id, naming_bytes, naming_calls
-from oocgraph.engine.rest import count_rest, example, has_room, load_rest, walk_calls, whole_bytes
+from oocgraph.engine.rest import count_rest, example, has_room, is_due, load_rest, walk_calls, whole_bytes
 from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import strong as kernels
@@ -83,9 +83,9 @@ def strongly_connected_components(
     Notes
     -----
     Host memory: 10 bytes for each vertex that has edges (18 where there are 2**32), pieces of 2 MiB of edges (or as long as the longest
-    list). Half of what the budget has left may hold a rest: 44 bytes for each of its vertices, 4 for each of its edges; the other half
-    holds edges that stay. A sweep reads half of the edges at most. The worst case is a long chain, in no order, that does not fit as a
-    rest: a sweep for every few of its vertices.
+    list). What the budget has left may hold a rest, 44 bytes for each of its vertices and 4 for each of its edges (half of it, if that is
+    too little for all of the graph), and edges that stay. A sweep reads half of the edges at most. The worst case is a long chain, in no
+    order, that does not fit as a rest: a sweep for every few of its vertices.
 
     Examples
     --------
@@ -164,11 +164,13 @@ class _Strong:
         """Find the component of the pivot, and all others if the rest fits into memory once sweeps find few vertices."""
         self.own[pivot], self.other[pivot] = kernels.AFTER, 1
         n, found = self.own.size, 1
+
+        def has_work(start: int, stop: int) -> bool:
+            return bool(kernels.has_to_search(self.own, self.other, start, stop, False))
+
         while found:
-            found = sum(
-                self.sweeps.pull(kernels.search, [self.own, self.other], alternates=True, only=lambda a, z: self._has_work(a, z, False))
-            )
-            if found * FEW < n:
+            found = sum(self.sweeps.pull(kernels.search, [self.own, self.other], only=has_work, alternates=True))
+            if not found or (found * FEW < n and is_due(self.sweeps)):
                 self._say(self._step(lambda a, z: kernels.keep_core(self.own, self.other, self.component, pivot, CORE, a, z)))
                 if found and self._end_in_memory(count_rest(self.sweeps, self.own), pivot):
                     return
@@ -177,7 +179,8 @@ class _Strong:
 
     def _trim(self) -> int:
         """Find vertices without in- or out-neighbours that are left; returns the edges that are left, at most."""
-        edges: int = sum(self.sweeps.pull(kernels.trim, [self.own, self.other, self.component], alternates=True, only=self._is_any_left))
+        whole = [self.own, self.other, self.component]
+        edges: int = sum(self.sweeps.pull(kernels.trim, whole, only=self._is_any_left, alternates=True))
         self._say(self._step(lambda a, z: kernels.end_trim(self.own, self.other, self.component, a, z)))
         return edges
 
@@ -185,10 +188,11 @@ class _Strong:
         """Find all that is left, if so many vertices and edges fit into memory; returns whether they do."""
         if not has_room(self.sweeps, size):
             return False
-        whole = [self.own, self.other]
-        rest, walk = load_rest(
-            self.sweeps, size, self.colour, kernels.gather_after_search, whole, lambda a, z: self._has_work(a, z, True)
-        )  # fmt: skip
+
+        def has_work(start: int, stop: int) -> bool:
+            return bool(kernels.has_to_search(self.own, self.other, start, stop, True))
+
+        rest, walk = load_rest(self.sweeps, size, self.colour, kernels.gather_after_search, [self.own, self.other], has_work)
         kernels.end_rest(rest, walk, self.own, self.other, self.component, pivot)
         self._say(0)
         return True
@@ -196,25 +200,23 @@ class _Strong:
     def _colour(self) -> None:
         """Find the components of the vertices that colours come from."""
         own, other, colour, found = self.own, self.other, self.colour, 1
+
+        def has_marks(start: int, stop: int) -> bool:
+            return bool(kernels.has_to_mark(own, other, start, stop))
+
         self._step(lambda a, z: kernels.begin_colours(colour, a, z))
         while found:
-            found = sum(self.sweeps.pull(kernels.spread_colours, [own, colour], alternates=True, only=self._is_any_left))
+            found = sum(self.sweeps.pull(kernels.spread_colours, [own, colour], only=self._is_any_left, alternates=True))
         self._step(lambda a, z: kernels.mark_roots(own, other, colour, a, z))
         found = 1
         while found:
-            whole = [own, other, colour]
-            found = sum(
-                self.sweeps.pull(kernels.mark_back, whole, alternates=True, only=lambda a, z: kernels.has_to_mark(own, other, a, z))
-            )
+            found = sum(self.sweeps.pull(kernels.mark_back, [own, other, colour], only=has_marks, alternates=True))
         self._say(self._step(lambda a, z: kernels.end_colours(own, other, self.component, colour, a, z)))
 
     def _named(self) -> tuple[Array, int, int]:
         count = self._step(lambda a, z: kernels.count_roots(self.component, a, z))
         name_by_smallest_id(self.sweeps.store, self.component, self.colour, count, self._parts)
         return self.component, count, int(kernels.largest_group(self.component, self.colour))
-
-    def _has_work(self, start: int, stop: int, gathers: bool) -> bool:
-        return bool(kernels.has_to_search(self.own, self.other, start, stop, gathers))
 
     def _is_any_left(self, start: int, stop: int) -> bool:
         return bool(is_any_left(self.own, start, stop))

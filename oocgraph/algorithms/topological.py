@@ -21,7 +21,7 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.strong_components import FEW, STEP_SECONDS
 from oocgraph.algorithms.sweeping import Call
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.rest import count_rest, example, has_room, load_rest, walk_calls, whole_bytes
+from oocgraph.engine.rest import count_rest, example, has_room, is_due, load_rest, walk_calls, whole_bytes
 from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import generations as kernels
@@ -76,9 +76,9 @@ def topological_generations(
     Notes
     -----
     Host memory: 9 bytes for each vertex that has edges (17 where there are 2**32), pieces of 2 MiB of edges (or as long as the longest
-    list). Half of what the budget has left may hold a rest: 44 bytes for each of its vertices, 4 for each of its edges; the other half
-    holds edges that stay. A sweep reads half of the edges at most. The worst case is a long path, in no order, that does not fit as a
-    rest: a sweep for every few of its vertices.
+    list). What the budget has left may hold a rest, 44 bytes for each of its vertices and 4 for each of its edges (half of it, if that is
+    too little for all of the graph), and edges that stay. A sweep reads half of the edges at most. The worst case is a long path, in no
+    order, that does not fit as a rest: a sweep for every few of its vertices.
 
     Examples
     --------
@@ -186,18 +186,18 @@ def _find(sweeps: Sweeps) -> _Found:
     n, dtype = sweeps.store.num_vertices, sweeps.store.index_dtype
     level, blocker, own = np.empty(n, dtype), np.empty(n, dtype), np.zeros(n, np.uint8)
     none, seconds = dtype.type(no_parent(dtype)), STEP_SECONDS * n
+
+    def is_left(start: int, stop: int) -> bool:
+        return bool(is_any_left(own, start, stop))
+
     sweeps.vertices(lambda a, z: kernels.begin_levels(level, blocker, none, a, z), seconds)
     left, found = n, 1
     while left and found:
-        found = sum(
-            sweeps.pull(kernels.lift, [level, blocker], scalars=[none], alternates=True, only=lambda a, z: bool(is_any_left(own, a, z)))
-        )
+        found = sum(sweeps.pull(kernels.lift, [level, blocker], scalars=[none], only=is_left, alternates=True))
         left = sum(sweeps.vertices(lambda a, z: kernels.end_levels(own, level, none, a, z), seconds))
         sweeps.progress("vertices", n - left, n)
-        if left and found and found * FEW < n and has_room(sweeps, size := count_rest(sweeps, own)):
-            rest, walk = load_rest(
-                sweeps, size, blocker, kernels.gather_levels, [own, level], lambda a, z: bool(is_any_left(own, a, z))
-            )  # fmt: skip
+        if left and found and found * FEW < n and is_due(sweeps) and has_room(sweeps, size := count_rest(sweeps, own)):
+            rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
             found, left = 0, kernels.lift_rest(rest, walk, level, none)
     cycle = np.empty(NAMED_VERTICES, np.int64)
     length = kernels.find_cycle(level, blocker, none, cycle) if left else 0

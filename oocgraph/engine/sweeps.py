@@ -60,7 +60,8 @@ class Needs:
     steps
         Other kernels, each with all its arguments.
     room_bytes
-        Bytes that it can use beside all this; it has as many as there are, up to half of what would hold edges (`Sweeps.room_bytes`).
+        Bytes that it can use beside all this. It has them if there are so many, or else half of what there is (`Sweeps.room_bytes`); what
+        remains holds edges.
     """
 
     vectors: Mapping[str, int]
@@ -196,7 +197,7 @@ def open_sweeps(
         for one in lists:
             trial.reserve("pieces of edges", pieces_bytes(store, transpose=one == "in", **options))
     _charge(needs, budget)
-    room_bytes = min(needs.room_bytes, trial.available_bytes // 2)
+    room_bytes = needs.room_bytes if needs.room_bytes <= trial.available_bytes else trial.available_bytes // 2
     budget.reserve("a part of the graph", room_bytes)
     with team_of(threads) as team:
         sweeps = Sweeps(store, team, progress, device_bytes_read(), room_bytes=room_bytes)

@@ -28,7 +28,7 @@ class Rest(NamedTuple):
     Attributes
     ----------
     used : (2,) int64
-        Slots and entries in use.
+        Slots and entries in use: more than there are if the lists have changed since they were counted.
     vertex : (num_slots,) index dtype
         Store number of each slot.
     begin, end : (num_slots,) int64
@@ -81,7 +81,7 @@ WALK_NUMBERS = 5
 
 @nb.njit(nogil=True, cache=True)
 def gather(first: Any, pointers: Any, start: Any, indices: Any, own: Any, rest: Any) -> None:
-    """Load rows that are left, with those in-neighbours that are left.
+    """Load rows that are left, with those in-neighbours that are left; nothing is written where there is no room for all of it.
 
     `CORE` and `DONE` do not change meanwhile, so that a vertex is left for all calls or for none.
     """
@@ -94,6 +94,8 @@ def gather(first: Any, pointers: Any, start: Any, indices: Any, own: Any, rest: 
     if num_rows == 0:
         return
     slot, at = atomic_add(rest.used, 0, num_rows), atomic_add(rest.used, 1, num_entries)
+    if slot + num_rows > rest.vertex.size or at + num_entries > rest.entries.size:
+        return
     for r in range(pointers.size - 1):
         if own[first + r] & (CORE | DONE):
             continue

@@ -118,7 +118,7 @@ def are_joined(own: Any, u: int, v: int) -> bool:
 
 @nb.njit(nogil=True, cache=True)
 def trim(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: Any, other: Any, component: Any) -> int:
-    """Settle rows without an in-neighbour that is left, and mark those neighbours; returns the edges that are left."""
+    """Settle rows without an in-neighbour that they may be joined with, and mark those neighbours; returns the edges that are left."""
     edges, num_rows = 0, pointers.size - 1
     for turn in range(2):
         edges = 0
@@ -130,10 +130,10 @@ def trim(first: Any, pointers: Any, start: Any, indices: Any, values: Any, own: 
             found = 0
             for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
                 u = np.int64(indices[e])
+                edges += not own[u] & DONE
                 if are_joined(own, u, v):
                     other[u] = 1
                     found += 1
-            edges += found
             if found == 0:
                 component[v] = v
                 own[v] |= DONE
