@@ -13,8 +13,11 @@ import os
 
 from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.arguments import known_keywords
-from oocgraph.ingest.build import build_csr
+from oocgraph.config import settings
+from oocgraph.ingest.build import build_csr, load_build
+from oocgraph.ingest.build_job import plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
+from oocgraph.memory import SLACK_BYTES, Budget, host_bytes
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.strong import StrongComponentsResult
 from oocgraph.store.graph import CSRStore, open_graph
@@ -86,8 +89,23 @@ def condensation(
     asked = resources_of("condensation", resources, memory_budget=memory_budget)
     store = open_graph(graph)
     output_place(path, kind="graph store", overwrite=overwrite)
+    _check_build(store, asked)
     if scc is None:
         scc = strongly_connected_components(store, resources=asked, progress=progress)
     scc.check_graph(store)
     edges = open_quotient(store, scc.stored["component"], f"condensation of {store.url}")
     return build_csr(edges, path, directed=True, overwrite=overwrite, resources=asked, progress=progress)
+
+
+def _check_build(store: CSRStore, asked: Resources) -> None:
+    """Refuse a budget that the build would refuse once the components are known.
+
+    Raises
+    ------
+    BudgetError
+        The budget is too small.
+    """
+    codec = settings().codec
+    load_build(codec)
+    budget = Budget(asked.limit_bytes, host_bytes() + store.num_vertices * store.index_dtype.itemsize + SLACK_BYTES)
+    plan_sizes(budget, workers_for(asked.num_threads, budget.available_bytes), 0, compressed=codec != "none")

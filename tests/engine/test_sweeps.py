@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numba as nb
 import numpy as np
 import pytest
 
 import oocgraph
+from oocgraph.config import setting
 from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Needs, load_sweep_kernels, open_sweeps
 from oocgraph.errors import BudgetError
@@ -82,3 +85,47 @@ def test_what_does_not_fit_is_refused_with_all_of_it(graph):
     found = pytest.raises(BudgetError, match=r"sums 1.0 GiB, pieces of edges .* set memory_budget to at least")
     with found, open_sweeps(graph, needs, Unopened(0), Budget(1 << 29), threads=2):
         raise AssertionError
+
+
+def test_pieces_alternate_between_both_ends(graph, monkeypatch):
+    """What calls return is in the order of the rows all the same."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
+    load_sweep_kernels(graph, NEEDS)
+    asked = []
+
+    def only(first, _stop):
+        asked.append(first)
+        return True
+
+    x, sums, counts = (np.zeros(graph.num_vertices, np.int64) for _ in range(3))
+    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=1) as sweeps:
+        firsts = [sweeps.pull(sum_rows, [x], [sums, counts], only=only, alternates=True) for _ in range(3)]
+    assert firsts[0] == firsts[1] == firsts[2] == sorted(firsts[0])
+    count = len(firsts[0])
+    assert count > 2
+    assert asked[0] < asked[count - 1]
+    assert asked[count] > asked[2 * count - 1]
+
+
+@pytest.mark.parametrize("order", ["degree", "original"])
+def test_degrees_are_those_of_the_lists(tmp_path, monkeypatch, order):
+    monkeypatch.setattr("oocgraph.engine.sweeps.RANGE_VERTICES", 100)
+    with setting("vertex-order", order):
+        graph = oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
+    load_sweep_kernels(graph, NEEDS)
+    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=1) as sweeps:
+        for lists in ("in", "out"):
+            firsts, degrees = zip(*sweeps.degrees(lists), strict=True)
+            np.testing.assert_array_equal(np.concatenate(degrees), np.diff(graph.read(f"{lists}/indptr")))
+            assert firsts == tuple(range(0, graph.num_vertices, 100))
+        assert sweeps.bytes_requested == 2 * 8 * graph.num_vertices
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(1 << 20, 1 << 20), (1 << 40, None)])
+def test_room_is_what_is_wanted_or_half_of_what_there_is(graph, wanted, given):
+    needs = replace(NEEDS, room_bytes=wanted)
+    load_sweep_kernels(graph, needs)
+    budget = Budget(host_bytes() + (100 << 20))
+    with open_sweeps(graph, needs, Unopened(0), budget, threads=1) as sweeps:
+        assert budget.reservations["a part of the graph"] == sweeps.room_bytes
+        assert sweeps.room_bytes == given if given else 30 << 20 < sweeps.room_bytes < 45 << 20
