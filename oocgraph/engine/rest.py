@@ -24,7 +24,7 @@ from oocgraph.types import Array, no_parent
 logger = logging.getLogger(__name__)
 
 MANY_SWEEPS = 30
-"""Sweeps after which it is worth a warning that a rest does not fit: graphs without long chains take 5 to 15."""
+"""Sweeps after which it is worth a warning, once or twice, that a rest does not fit: graphs without long chains take 5 to 15."""
 
 
 def whole_bytes(store: CSRStore) -> int:
@@ -67,7 +67,7 @@ def is_due(sweeps: Sweeps) -> bool:
 def has_room(sweeps: Sweeps, size: tuple[int, int]) -> bool:
     """Whether so many vertices and edges find room; where they do not, after many sweeps, a warning says what would be enough."""
     missing = rest_bytes(sweeps.store, *size) - sweeps.room_bytes
-    if missing > 0 and sweeps.num_sweeps > MANY_SWEEPS:
+    if missing > 0 and MANY_SWEEPS < sweeps.num_sweeps <= 2 * MANY_SWEEPS:
         logger.warning(
             "%s: %d sweeps have left %d vertices, and chains take many more; with memory_budget raised by %s they would fit into memory",
             sweeps.store.url, sweeps.num_sweeps, size[0], format_bytes(2 * missing),
