@@ -92,6 +92,16 @@ def test_components_are_networkxs(tmp_path, monkeypatch, way, shape, piece):
         assert (found.num_components, found.largest) == (len(groups), max(map(len, groups)))
 
 
+def test_a_colour_ends_where_another_begins(tmp_path, monkeypatch):
+    """Vertex 4 is between two components, and takes the colour of the one before it; marks go back from the one behind it."""
+    no_rest(monkeypatch)
+    clique = [(u, v) for u in range(5, 9) for v in range(5, 9) if u != v]  # it has the pivot
+    ends = np.array([(0, 1), (1, 0), (2, 3), (3, 2), (3, 4), (4, 1), *clique]).T
+    with setting("vertex-order", "original"):
+        graph = oocgraph.build_csr((ends[0], ends[1]), tmp_path / "g.zarr", directed=True)
+    assert oocgraph.strongly_connected_components(graph).component.tolist() == [0, 0, 2, 2, 4, 5, 5, 5, 5]
+
+
 @pytest.mark.parametrize("order", ["original", "locality"])
 def test_the_order_of_vertices_does_not_matter(tmp_path, order):
     """Duplicates that are kept do not either."""
