@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
+    from oocgraph.algorithms.condensation import condensation
     from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
+    from oocgraph.algorithms.strong_components import strongly_connected_components
+    from oocgraph.algorithms.topological import is_directed_acyclic_graph, topological_generations
     from oocgraph.algorithms.triangles import clustering, transitivity, triangles
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult
     from oocgraph.results.spanning import SpanningForestResult
+    from oocgraph.results.strong import GenerationsResult, StrongComponentsResult
     from oocgraph.results.triangles import ClusteringResult, TrianglesResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
@@ -98,6 +102,7 @@ __all__ = [
     "DuplicateEdgeError",
     "EigenvectorResult",
     "ExportReport",
+    "GenerationsResult",
     "HitsResult",
     "InputError",
     "InputNotFoundError",
@@ -123,6 +128,7 @@ __all__ = [
     "SpanningForestResult",
     "StoreError",
     "StoreNotFoundError",
+    "StrongComponentsResult",
     "TrianglesResult",
     "Validation",
     "ValidationError",
@@ -133,6 +139,7 @@ __all__ = [
     "build_csr",
     "check_store",
     "clustering",
+    "condensation",
     "connected_components",
     "core_numbers",
     "eigenvector_centrality",
@@ -141,6 +148,7 @@ __all__ = [
     "generate_kronecker",
     "generate_uniform",
     "hits",
+    "is_directed_acyclic_graph",
     "katz_centrality",
     "minimum_spanning_forest",
     "open_graph",
@@ -153,6 +161,8 @@ __all__ = [
     "run",
     "spmv",
     "sssp",
+    "strongly_connected_components",
+    "topological_generations",
     "transitivity",
     "triangles",
     "verify_bfs",
@@ -173,6 +183,7 @@ _HOMES = {
     "DaskBFSResult": "oocgraph.results.dask",
     "EigenvectorResult": "oocgraph.results.centrality",
     "ExportReport": "oocgraph.export.files",
+    "GenerationsResult": "oocgraph.results.strong",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
     "Operator": "oocgraph.algorithms.operators",
@@ -189,6 +200,7 @@ _HOMES = {
     "SSSPResult": "oocgraph.results.paths",
     "TrianglesResult": "oocgraph.results.triangles",
     "SpanningForestResult": "oocgraph.results.spanning",
+    "StrongComponentsResult": "oocgraph.results.strong",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "betweenness_centrality": "oocgraph.algorithms.betweenness",
@@ -196,6 +208,7 @@ _HOMES = {
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
     "clustering": "oocgraph.algorithms.triangles",
+    "condensation": "oocgraph.algorithms.condensation",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
@@ -204,6 +217,7 @@ _HOMES = {
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "generate_uniform": "oocgraph.ingest.generators.uniform",
     "hits": "oocgraph.algorithms.hits",
+    "is_directed_acyclic_graph": "oocgraph.algorithms.topological",
     "katz_centrality": "oocgraph.algorithms.katz",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "open_graph": "oocgraph.store.graph",
@@ -218,6 +232,8 @@ _HOMES = {
     "sssp": "oocgraph.algorithms.sssp",
     "transitivity": "oocgraph.algorithms.triangles",
     "triangles": "oocgraph.algorithms.triangles",
+    "strongly_connected_components": "oocgraph.algorithms.strong_components",
+    "topological_generations": "oocgraph.algorithms.topological",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
     "verify_cores": "oocgraph.verify_peeling",

@@ -48,6 +48,9 @@ COMMANDS = {
     "components": "Find the connected components.",
     "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
     "spanning-forest": "Find a minimum spanning forest.",
+    "scc": "Find the strongly connected components.",
+    "condensation": "Build the graph of the strongly connected components.",
+    "topological-generations": "Find the generations of a graph without cycles.",
     "core": "Find the core number of every vertex.",
     "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
@@ -62,6 +65,9 @@ MODULES = {
     "spanning-forest": "spanning",
     "personalized-pagerank": "personalized",
     "betweenness": "centralities",
+    "scc": "strong",
+    "condensation": "strong",
+    "topological-generations": "strong",
 }
 """Modules of commands that share one with others; all others have their own."""
 

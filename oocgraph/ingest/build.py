@@ -35,7 +35,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Duplicates, ProgressOption
+from oocgraph.types import Codec, Duplicates, ProgressOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +185,14 @@ def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     return names
 
 
+def load_build(codec: Codec) -> None:
+    """Bring what a build uses into memory, before memory is counted."""
+    compile_kernels()
+    load_sorts()
+    load_strings()
+    load_codecs(codec)
+
+
 def build_with_report(
     source: Any, store: str | os.PathLike[str], options: BuildOptions, progress: ProgressOption = None
 ) -> tuple[CSRStore, BuildReport]:
@@ -196,10 +204,7 @@ def build_with_report(
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
-        compile_kernels()
-        load_sorts()
-        load_strings()
-        load_codecs(options.codec)
+        load_build(options.codec)
         budget = Budget(limit)
         threads = options.threads or configured.threads
         num_workers = workers_for(threads, budget.available_bytes)

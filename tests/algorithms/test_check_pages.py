@@ -36,6 +36,8 @@ READERS = {
     "spmv": lambda g, out: oocgraph.spmv(g, np.ones(512)),
     "pagerank": lambda g, out: oocgraph.pagerank(g, tol=0, max_iter=2),
     "sweeps": lambda g, out: oocgraph.hits(g, tol=0, max_iter=1),
+    "strong components": lambda g, out: oocgraph.strongly_connected_components(g),
+    "condensation": lambda g, out: oocgraph.condensation(g, out / "c"),
     "export": lambda g, out: oocgraph.export_graph(g, out / "g.parquet"),
     "partition": lambda g, out: every_knob.partition(g, 2, "EEC", out / "p", compiled=False),
     "to_scipy": lambda g, out: g.to_scipy(),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
+import numpy as np
 import pytest
 
+import oocgraph
+from oocgraph.ingest.generators.kronecker import KroneckerEdges
 from tests.capped import run_capped
 from tests.commands.conftest import ROOT, command
 
@@ -47,3 +51,28 @@ def test_sweeps_hold_what_they_promise(run, refused, tmp_path, name, options):
     least = int(told.rpartition("at least ")[2].strip().rstrip("M")) << 20
     found = capped_json(int(least * 1.18), name, store, "--memory", least, *options, "--out", tmp_path / "values.parquet")
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least
+
+
+def test_a_condensation_holds_what_it_promises(run, tmp_path):
+    """At the smallest budget that works."""
+    store = tmp_path / "g.zarr"
+    oocgraph.build_csr(KroneckerEdges(18, edge_factor=16, seed=1).edges(0, 16 << 18), store, directed=True)
+    assert run("condensation", store, tmp_path / "first.zarr").code == 0
+    told = run_capped(512 << 20, command("condensation", store, tmp_path / "c.zarr", "--memory", "20M"), env={"PYTHONPATH": str(ROOT)})
+    least = int(re.search(r"at least (\d+)M", told.stderr)[1]) << 20
+    found = capped_json(int(least * 1.18), "condensation", store, tmp_path / "c.zarr", "--memory", least)
+    assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least
+
+
+@pytest.mark.parametrize("name", ["scc", "topological-generations"])
+def test_paths_hold_what_they_promise(run, tmp_path, name):
+    """At the smallest budget that works, and at one where what is left fits into memory."""
+    store, edges = tmp_path / "g.zarr", KroneckerEdges(18, edge_factor=16, seed=1).edges(0, 16 << 18)
+    ends = edges if name == "scc" else np.sort(np.stack(edges), axis=0)
+    oocgraph.build_csr(tuple(ends), store, directed=True)
+    assert run(name, store).code == 0
+    told = run_capped(512 << 20, command(name, store, "--memory", "20M"), env={"PYTHONPATH": str(ROOT)}).stderr
+    least = int(told.rpartition("at least ")[2].strip().rstrip("M")) << 20
+    for budget in (least, least + (48 << 20)):
+        found = capped_json(int(budget * 1.18), name, store, "--memory", budget, "--out", tmp_path / "values.parquet", "--overwrite")
+        assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget

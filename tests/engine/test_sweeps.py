@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numba as nb
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import oocgraph
+from oocgraph.config import setting
 from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Needs, Way, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import BudgetError
@@ -75,7 +77,8 @@ def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 13)
     load_sweep_kernels(graph, NEEDS)
     n, x = graph.num_vertices, np.arange(graph.num_vertices) ** 2
-    budget = Budget(host_bytes() + least_bytes(graph, NEEDS, 2) + 4096)
+    before = host_bytes()
+    budget = Budget(before + least_bytes(graph, NEEDS, 2) + 4096, before)
     with stream_edges(graph, NEEDS, budget, opened=Unopened(0), threads=2) as edges:
         for stream, _ in edges.streams.values():
             assert stream.num_kept < len(stream.parts)
@@ -106,3 +109,44 @@ def test_what_does_not_fit_is_refused_with_all_of_it(graph):
     found = pytest.raises(BudgetError, match=r"sums 1.0 GiB, pieces of edges .* set memory_budget to at least")
     with found, sweeping(graph, needs, Budget(1 << 29), 2):
         raise AssertionError
+
+
+def test_pieces_alternate_between_both_ends(graph, monkeypatch):
+    """What calls return is in the order of the rows all the same."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
+    load_sweep_kernels(graph, NEEDS)
+    monkeypatch.setattr(edge_stream, "READ_AHEAD", 0)
+    visited, visit = [], edge_stream.EdgeStream._visit
+    monkeypatch.setattr(edge_stream.EdgeStream, "_visit", lambda stream, i, *given: visited.append(i) or visit(stream, i, *given))
+    x, sums, counts = (np.zeros(graph.num_vertices, np.int64) for _ in range(3))
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 1) as sweeps:
+        firsts = [sweeps.pull(sum_rows, [x], [sums, counts], alternates=True) for _ in range(3)]
+    assert firsts[0] == firsts[1] == firsts[2] == sorted(firsts[0])
+    count = len(firsts[0])
+    assert count > 2
+    assert visited[0] < visited[count - 1]
+    assert visited[count] > visited[2 * count - 1]
+
+
+@pytest.mark.parametrize("order", ["degree", "original"])
+def test_degrees_are_those_of_the_lists(tmp_path, monkeypatch, order):
+    monkeypatch.setattr("oocgraph.engine.sweeps.RANGE_VERTICES", 100)
+    with setting("vertex-order", order):
+        graph = oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
+    load_sweep_kernels(graph, NEEDS)
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 1) as sweeps:
+        for lists in ("in", "out"):
+            firsts, degrees = zip(*sweeps.degrees(lists), strict=True)
+            np.testing.assert_array_equal(np.concatenate(degrees), np.diff(graph.read(f"{lists}/indptr")))
+            assert firsts == tuple(range(0, graph.num_vertices, 100))
+        assert sweeps.bytes_requested == 2 * 8 * graph.num_vertices
+
+
+@pytest.mark.parametrize(("wanted", "given"), [(1 << 20, 1 << 20), (1 << 40, None)])
+def test_room_is_what_is_wanted_or_a_share_of_what_there_is(graph, wanted, given):
+    needs = replace(NEEDS, room_bytes=(0, wanted), room_share=0.5)
+    load_sweep_kernels(graph, needs)
+    budget = Budget(host_bytes() + (100 << 20))
+    with sweeping(graph, needs, budget, 1) as sweeps:
+        assert budget.reservations["room of its own"] == sweeps.room_bytes
+        assert sweeps.room_bytes == given if given else 30 << 20 < sweeps.room_bytes < 45 << 20

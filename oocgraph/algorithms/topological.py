@@ -1,0 +1,211 @@
+"""Topological generations, out of core: sweeps where levels are wide, a rest in memory where they are long.
+
+1. A vertex whose in-neighbours have their generations is in the one after the last of these, and later rows of the same sweep use that.
+   A row is looked through up to its first in-neighbour without one, and not again before that one has it.
+2. Once a sweep finds few, the rest is loaded into memory if there is room for it, and ended by a depth-first search.
+3. If a sweep finds none, or the search a component of several vertices, there is a cycle: from a vertex that is left, in-neighbours that
+   are left lead into it.
+
+Kahn, "Topological sorting of large networks", Communications of the ACM 5, 1962; generations as NetworkX has them. Differs from the paper
+in: in-lists are read, and no counts of edges are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from oocgraph.algorithms.runtimes import Runtime
+from oocgraph.algorithms.strong_components import FEW, STEP_SECONDS
+from oocgraph.algorithms.sweeping import Call
+from oocgraph.arguments import known_keywords
+from oocgraph.engine.rest import count_rest, example, has_room, is_due, load_rest, walk_calls, whole_bytes
+from oocgraph.engine.sweeps import DEGREES_BYTES, Needs, Sweeps
+from oocgraph.errors import ArgumentError
+from oocgraph.kernels import generations as kernels
+from oocgraph.kernels.rest import is_any_left
+from oocgraph.resources import Resources
+from oocgraph.results.strong import GenerationsResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array, ProgressOption, no_parent
+
+NAMED_VERTICES = 8
+"""Vertices of a cycle that a message names."""
+
+
+@known_keywords
+def topological_generations(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> GenerationsResult:
+    """Find the generation of every vertex of a directed graph without cycles: the edges of the longest path to it.
+
+    Parameters
+    ----------
+    graph
+        A directed graph store without cycles, or its path.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        Called with ("vertices", how many have their generation, all); True draws a bar.
+
+    Returns
+    -------
+    GenerationsResult
+        Its column is `generation`, int64, 0 for vertices without in-neighbours; `num_generations`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is invalid, the graph is undirected, or it has cycles; the message names one.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: 9 bytes for each vertex that has edges (17 where there are 2**32), pieces of 2 MiB of edges (or as long as the longest
+    list). What the budget has left may hold a rest, 44 bytes for each of its vertices and 4 for each of its edges (half of it, if that is
+    too little for all of the graph), and edges that stay. A sweep reads half of the edges at most. The worst case is a long path, in no
+    order, that does not fit as a rest: a sweep for every few of its vertices.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     result = topological_generations(build_csr(([1, 1, 2], [2, 3, 3]), f"{folder}/g.zarr", directed=True))
+    ...     result.generation.tolist()
+    [0, 1, 2]
+    """
+    call = Call("topological_generations", graph, runtime, resources, memory_budget, progress)
+    if not call.store.attributes.directed:
+        raise ArgumentError(f"{call.store.url} is undirected, and its edges have no order; take a graph that was built with directed=True")
+    found, fields = call.run(_needs(call.store), _find)
+    if found.length:
+        raise ArgumentError(
+            f"{call.store.url} has cycles, so that no vertex in one comes first: {_named(call.store, found)}; take its condensation"
+        )
+    isolated = int(call.store.attributes.num_isolated > 0)
+    details = {"num_generations": max(found.num_generations, isolated)}
+    return GenerationsResult(stored={"generation": found.generation}, isolated={"generation": 0}, details=details, **fields)
+
+
+@known_keywords
+def is_directed_acyclic_graph(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> bool:
+    """Return whether a graph is directed and has no cycles; a self-loop is one.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path; an undirected one is none, as in NetworkX.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        As of `topological_generations`.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ArgumentError
+        An argument is invalid.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: as `topological_generations`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     is_directed_acyclic_graph(build_csr(([1, 2, 3], [2, 3, 1]), f"{folder}/g.zarr", directed=True))
+    False
+    """
+    call = Call("is_directed_acyclic_graph", graph, runtime, resources, memory_budget, progress)
+    if not call.store.attributes.directed:
+        return False
+    found, _ = call.run(_needs(call.store), _find)
+    return not found.length
+
+
+class _Found(NamedTuple):
+    """Generations; or some vertices of a cycle, each after the one that it has an edge to, and how many it has."""
+
+    generation: Array
+    num_generations: int
+    cycle: Array
+    length: int
+
+
+def _needs(store: CSRStore) -> Needs:
+    vector, none, bits = store.num_vertices * store.index_dtype.itemsize, np.empty(0, store.index_dtype), np.empty(0, np.uint8)
+    (rest, walk), no_level = example(store.index_dtype), store.index_dtype.type(0)
+    return Needs(
+        vectors={"generations and blockers": 2 * vector, "marks": store.num_vertices, "degrees": DEGREES_BYTES}, result_bytes=vector,
+        kernels=[(kernels.lift, none, none, no_level), (kernels.gather_levels, bits, none, rest)],
+        vertex_kernels=[
+            (kernels.begin_levels, none, none, no_level, 0, 0), (kernels.end_levels, bits, none, no_level, 0, 0),
+            (kernels.lift_rest, rest, walk, none, no_level), (is_any_left, bits, 0, 0), (kernels.most_of, none),
+            (kernels.find_cycle, none, none, no_level, np.empty(0, np.int64)), *walk_calls(store),
+        ],
+        room_bytes=(0, whole_bytes(store)), room_share=0.5,
+    )  # fmt: skip
+
+
+def _find(sweeps: Sweeps) -> _Found:
+    n, dtype = sweeps.store.num_vertices, sweeps.store.index_dtype
+    level, blocker, own = np.empty(n, dtype), np.empty(n, dtype), np.zeros(n, np.uint8)
+    none, seconds = dtype.type(no_parent(dtype)), STEP_SECONDS * n
+
+    def is_left(start: int, stop: int) -> bool:
+        return bool(is_any_left(own, start, stop))
+
+    sweeps.vertices(lambda a, z: kernels.begin_levels(level, blocker, none, a, z), seconds)
+    left, found = n, 1
+    while left and found:
+        found = sum(sweeps.pull(kernels.lift, [level, blocker], scalars=[none], only=is_left, alternates=True))
+        left = sum(sweeps.vertices(lambda a, z: kernels.end_levels(own, level, none, a, z), seconds))
+        sweeps.progress("vertices", n - left, n)
+        if left and found and found * FEW < n and is_due(sweeps) and has_room(sweeps, size := count_rest(sweeps, own)):
+            rest, walk = load_rest(sweeps, size, blocker, kernels.gather_levels, [own, level], is_left)
+            found, left = 0, kernels.lift_rest(rest, walk, level, none)
+    cycle = np.empty(NAMED_VERTICES, np.int64)
+    length = kernels.find_cycle(level, blocker, none, cycle) if left else 0
+    return _Found(level, 0 if left else kernels.most_of(level) + 1, cycle[:length], length)
+
+
+def _named(store: CSRStore, found: _Found) -> str:
+    """Name the vertices of a cycle along its edges."""
+    ids = [repr(one) for one in store.ids_of(found.cycle[::-1]).tolist()]
+    more = [] if found.length <= NAMED_VERTICES else [f"... ({found.length:,} vertices)"]
+    return " -> ".join([*ids, *more, ids[0]])

@@ -1,0 +1,72 @@
+"""``oocgraph scc``, ``condensation``, ``topological-generations``: where directed paths lead, and whether they lead back."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from oocgraph.commands.common import (
+    check_pages_option,
+    emit,
+    json_option,
+    overwrite_option,
+    progress_bars,
+    resources_options,
+    tell_cold_kernels,
+)
+from oocgraph.commands.values import values_command
+
+if TYPE_CHECKING:
+    from oocgraph.resources import Resources
+
+_METRICS = """
+
+    Metrics: seconds are of the algorithm, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
+    device bytes of this process.
+    """
+
+scc = values_command(
+    "scc", "strongly_connected_components",
+    """Find the strongly connected components of the directed graph store GRAPH.
+
+    Each component is named after its vertex with the smallest id; largest is how many vertices the largest one has."""
+    + _METRICS,
+    kernels="strong", has_top=False,
+)  # fmt: skip
+
+topological_generations = values_command(
+    "topological-generations", "topological_generations",
+    """Find the topological generations of GRAPH, a directed graph store without cycles.
+
+    The generation of a vertex is the number of edges on the longest path to it. A graph with cycles is an error, which names one."""
+    + _METRICS,
+    kernels="generations", has_top=False,
+)  # fmt: skip
+
+
+@click.command()
+@click.argument("graph", metavar="GRAPH")
+@click.argument("out", metavar="OUT.zarr")
+@resources_options
+@check_pages_option
+@overwrite_option
+@json_option
+def condensation(graph: str, out: str, *, resources: Resources, check_pages: bool, overwrite: bool, as_json: bool) -> None:
+    """Build OUT.zarr, the graph of the strongly connected components of the directed graph store GRAPH.
+
+    Its vertices are the smallest ids of the components, its edges lead from one component to another; it has no cycles and no weights.
+    """
+    import oocgraph
+    from oocgraph.memory import PeakSampler
+
+    store, began = oocgraph.open_graph(graph, check_pages=check_pages), perf_counter()
+    tell_cold_kernels("strong", "build")
+    with PeakSampler() as sampler, progress_bars() as progress:
+        made = oocgraph.condensation(store, out, overwrite=overwrite, resources=resources, progress=progress)
+    fields = {
+        "path": out, **made.attributes.to_json(), "edge_bytes": made.edge_bytes, "seconds": perf_counter() - began,
+        "peak_host_bytes": sampler.peak_bytes, "memory_budget": resources.limit_bytes,
+    }  # fmt: skip
+    emit(fields, as_json=as_json, title=f"{out}: condensation of {graph}")
