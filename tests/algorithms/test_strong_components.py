@@ -129,7 +129,7 @@ def test_long_chains_are_followed_in_memory(tmp_path, caplog, shape):
 
 def test_chains_without_room_are_warned_of(tmp_path, monkeypatch, caplog):
     no_rest(monkeypatch)
-    order = np.random.default_rng(1).permutation(300)
+    order = np.random.default_rng(1).permutation(2000)
     graph = oocgraph.build_csr((order, np.roll(order, 1)), tmp_path / "g.zarr", directed=True)
     with caplog.at_level(logging.WARNING, "oocgraph"):
         assert oocgraph.strongly_connected_components(graph).num_components == 1
