@@ -31,6 +31,7 @@ from oocgraph.errors import (
 )
 
 if TYPE_CHECKING:
+    from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.condensation import condensation
@@ -41,12 +42,15 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
+    from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
+    from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
     from oocgraph.algorithms.strong_components import strongly_connected_components
     from oocgraph.algorithms.topological import is_directed_acyclic_graph, topological_generations
+    from oocgraph.algorithms.triangles import clustering, transitivity, triangles
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -56,13 +60,16 @@ if TYPE_CHECKING:
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
-    from oocgraph.results.centrality import EigenvectorResult, HitsResult, KatzResult
+    from oocgraph.results.centrality import BetweennessResult, EigenvectorResult, HitsResult, KatzResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
+    from oocgraph.results.personalized import PersonalizedPageRankResult
+    from oocgraph.results.spanning import SpanningForestResult
     from oocgraph.results.strong import GenerationsResult, StrongComponentsResult
+    from oocgraph.results.triangles import ClusteringResult, TrianglesResult
     from oocgraph.sparse.balanced import balanced_partition
     from oocgraph.sparse.partial import PartialCOO, PartialCSC, PartialCSR
     from oocgraph.store.check import CheckReport, check_store
@@ -80,10 +87,12 @@ __all__ = [
     "ArgumentTypeError",
     "BFSPlan",
     "BFSResult",
+    "BetweennessResult",
     "BudgetError",
     "CSRStore",
     "CheckReport",
     "ClusterError",
+    "ClusteringResult",
     "ComponentsResult",
     "ConvergenceError",
     "CoreResult",
@@ -110,21 +119,26 @@ __all__ = [
     "PartialCSC",
     "PartialCSR",
     "Partitions",
+    "PersonalizedPageRankResult",
     "Policy",
     "PolicyError",
     "Resources",
     "Runtime",
     "SSSPResult",
+    "SpanningForestResult",
     "StoreError",
     "StoreNotFoundError",
     "StrongComponentsResult",
+    "TrianglesResult",
     "Validation",
     "ValidationError",
     "VertexNotFoundError",
     "balanced_partition",
+    "betweenness_centrality",
     "bfs",
     "build_csr",
     "check_store",
+    "clustering",
     "condensation",
     "connected_components",
     "core_numbers",
@@ -136,17 +150,21 @@ __all__ = [
     "hits",
     "is_directed_acyclic_graph",
     "katz_centrality",
+    "minimum_spanning_forest",
     "open_graph",
     "open_partitions",
     "open_runtime",
     "pagerank",
     "partition_graph",
+    "personalized_pagerank",
     "plan_bfs",
     "run",
     "spmv",
     "sssp",
     "strongly_connected_components",
     "topological_generations",
+    "transitivity",
+    "triangles",
     "verify_bfs",
     "verify_components",
     "verify_cores",
@@ -156,8 +174,10 @@ __all__ = [
 _HOMES = {
     "BFSPlan": "oocgraph.plan.forecast",
     "BFSResult": "oocgraph.results.bfs",
+    "BetweennessResult": "oocgraph.results.centrality",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
+    "ClusteringResult": "oocgraph.results.triangles",
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
@@ -173,17 +193,22 @@ _HOMES = {
     "PartialCSC": "oocgraph.sparse.partial",
     "PartialCSR": "oocgraph.sparse.partial",
     "Partitions": "oocgraph.store.partitions",
+    "PersonalizedPageRankResult": "oocgraph.results.personalized",
     "Policy": "oocgraph.partition.policy",
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
     "StrongComponentsResult": "oocgraph.results.strong",
+    "TrianglesResult": "oocgraph.results.triangles",
+    "SpanningForestResult": "oocgraph.results.spanning",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
+    "betweenness_centrality": "oocgraph.algorithms.betweenness",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
     "condensation": "oocgraph.algorithms.condensation",
+    "clustering": "oocgraph.algorithms.triangles",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
@@ -194,17 +219,21 @@ _HOMES = {
     "hits": "oocgraph.algorithms.hits",
     "is_directed_acyclic_graph": "oocgraph.algorithms.topological",
     "katz_centrality": "oocgraph.algorithms.katz",
+    "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",
     "pagerank": "oocgraph.algorithms.pagerank",
     "partition_graph": "oocgraph.algorithms.partition_graph",
+    "personalized_pagerank": "oocgraph.algorithms.personalized_pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "run": "oocgraph.algorithms.operators",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
     "strongly_connected_components": "oocgraph.algorithms.strong_components",
     "topological_generations": "oocgraph.algorithms.topological",
+    "transitivity": "oocgraph.algorithms.triangles",
+    "triangles": "oocgraph.algorithms.triangles",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
     "verify_cores": "oocgraph.verify_peeling",

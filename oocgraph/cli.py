@@ -44,11 +44,15 @@ COMMANDS = {
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
+    "betweenness": "Find the betweenness centrality of every vertex.",
     "components": "Find the connected components.",
     "scc": "Find the strongly connected components.",
     "condensation": "Build the graph of the strongly connected components.",
     "topological-generations": "Find the generations of a graph without cycles.",
+    "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
+    "spanning-forest": "Find a minimum spanning forest.",
     "core": "Find the core number of every vertex.",
+    "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
 }
@@ -61,6 +65,9 @@ MODULES = {
     "scc": "strong",
     "condensation": "strong",
     "topological-generations": "strong",
+    "spanning-forest": "spanning",
+    "personalized-pagerank": "personalized",
+    "betweenness": "centralities",
 }
 """Modules of commands that share one with others; all others have their own."""
 

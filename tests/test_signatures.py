@@ -14,12 +14,15 @@ from oocgraph.arguments import RENAMED
 
 FUNCTIONS = {name: getattr(oocgraph, name) for name in oocgraph.__all__ if inspect.isfunction(getattr(oocgraph, name))}
 
-MOST_PARAMETERS = 12
+MOST_PARAMETERS = 13
 
 WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "balanced_partition"})
 """Those that compute."""
 
-ON_CLUSTERS = {"core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv"}
+ON_CLUSTERS = {
+    "core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv", "hits", "katz_centrality",
+    "eigenvector_centrality",
+}  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}
 """Names of one meaning that some functions take in more forms: a matrix beside a graph, True and False beside a column of weights."""
@@ -85,6 +88,7 @@ def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, t
         "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
         "operator": None, "initial": {},
+        "seeds": [0],
     }  # fmt: skip
     values = {
         "overwrite": "no", "transpose": 1, "keep_self_loops": "no", "directed": "yes", "seed": "a", "progress": "yes", "weight": ["w"],

@@ -7,6 +7,7 @@ sums up to 1.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
@@ -19,6 +20,9 @@ from oocgraph.results.centrality import HitsResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 @known_keywords
 def hits(
@@ -30,6 +34,7 @@ def hits(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> HitsResult:
     """Find hubs, from which edges lead to authorities, and authorities, to which edges lead from hubs.
@@ -45,11 +50,14 @@ def hits(
     weight
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in. Values differ from those of one process by rounding.
     progress
         Called with ("iterations", done, most); True draws a bar.
 
@@ -66,13 +74,15 @@ def hits(
         An argument is invalid, or a weight is negative or NaN.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
     Notes
     -----
     Host memory: 24 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
-    has left for edges that stay. An iteration reads the others twice.
+    has left for edges that stay; a worker of a cluster holds the vectors twice. An iteration reads the others twice.
 
     Examples
     --------
@@ -84,7 +94,7 @@ def hits(
     ([0.618, 0.382, 0.0], [0.0, 0.382, 0.618])
     """
     check_iterations(tol, max_iter)
-    call = Call("hits", graph, runtime, resources, memory_budget, progress)
+    call = Call("hits", graph, runtime, resources, memory_budget, progress, client)
     column = chosen_column(call.store, weight)
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, int]:

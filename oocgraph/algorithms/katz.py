@@ -6,6 +6,7 @@ Katz, "A new status index derived from sociometric analysis", Psychometrika 18, 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from oocgraph.resources import Resources
 from oocgraph.results.centrality import KatzResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, ProgressOption
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @known_keywords
@@ -34,6 +38,7 @@ def katz_centrality(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> KatzResult:
     """Find the Katz centrality of every vertex: ``x = alpha * (sum of x over its in-neighbours) + beta``.
@@ -55,11 +60,14 @@ def katz_centrality(
     weight
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in. Values differ from those of one process by rounding.
     progress
         Called with ("iterations", done, most); True draws a bar.
 
@@ -76,13 +84,15 @@ def katz_centrality(
         An argument is invalid, or a weight is negative or NaN.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
     Notes
     -----
     Host memory: 16 bytes for each vertex that has edges, pieces of 2 MiB of edges (or as long as the longest list), and what the budget
-    has left for edges that stay. An iteration reads the others once.
+    has left for edges that stay; a worker of a cluster holds the vectors twice. An iteration reads the others once.
 
     Examples
     --------
@@ -96,7 +106,7 @@ def katz_centrality(
     check_iterations(tol, max_iter)
     check_number("alpha", alpha, low=0, is_open=True)
     check_number("beta", beta)
-    call = Call("katz_centrality", graph, runtime, resources, memory_budget, progress)
+    call = Call("katz_centrality", graph, runtime, resources, memory_budget, progress, client)
     column, num_ids = chosen_column(call.store, weight), call.store.attributes.num_input_vertices
 
     def compute(sweeps: Sweeps) -> tuple[Array, float, int]:

@@ -2,7 +2,8 @@
 
 Page, Brin, Motwani, Winograd, "The PageRank Citation Ranking: Bringing Order to the Web", 1999, with NetworkX's conventions: a vertex that
 no edge leaves (isolated ones too) passes its rank on to all, or as the personalization says; ranks sum up to 1; the run ends when the sum
-of the absolute changes is below N * tol. Differs from the paper in: each vertex pulls from its in-neighbours, so every rank has one writer.
+of the absolute changes is below N * tol. Differs from the paper in: each vertex pulls from its in-neighbours, so every rank has one writer;
+and, if asked, ranks are used as soon as they are made (`oocgraph.products.in_place`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import google_crc32c
 import numpy as np
 
-from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, result_bytes
+from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, is_in_place, result_bytes
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
@@ -24,6 +25,7 @@ from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ConvergenceError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
+from oocgraph.products.in_place import InPlaceRanking
 from oocgraph.products.personalization import Personalization, charge_personalization, personalization_of
 from oocgraph.products.ranking import Ranking, RankState, charge_ranking, load_kernels, single_floor
 from oocgraph.progress import watched
@@ -52,6 +54,7 @@ def pagerank(
     max_iter: int = 100,
     personalization: Mapping[Any, float] | Sequence[float] | Array | None = None,
     weight: str | bool | None = None,
+    schedule: str = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
     runtime: Runtime | None = None,
     resources: Resources | None = None,
@@ -77,6 +80,9 @@ def pagerank(
         ascending, isolated ones included. By default all alike.
     weight
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
+    schedule
+        ``auto``: each iteration begins with the ranks of the one before. ``in-place``: ranks are used as soon as they are made
+        (Gauss-Seidel), which takes up to a third fewer sweeps; the same ranks within `tol`. A cluster has ``auto`` alone.
     checkpoint
         Folder for the state of the run, written every few iterations (setting ``oocgraph.checkpoint-every``) and at the end. If it holds
         a state, the run continues from it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
@@ -135,13 +141,15 @@ def pagerank(
     if runtime is not None:
         check_runtime(runtime, graph)
         asked = replace(runtime.resources, client=runtime.client)
+    in_place = is_in_place(schedule, knobs.precision, is_on_cluster=bool(asked.client))
     store = open_graph(graph) if runtime is None else runtime.store
     column = chosen_column(store, weight)
     options = RankOptions(
         store=store, damping=float(damping), column=column, personalization=personalization, precision=knobs.precision, resources=asked,
+        in_place=in_place,
     )  # fmt: skip
     load_libraries(store)
-    load_kernels(store, column, personalized=personalization is not None, precision=knobs.precision)
+    load_kernels(store, column, personalized=personalization is not None, precision=knobs.precision, in_place=in_place)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         run = _Run(options, tol * store.attributes.num_input_vertices, max_iter, checkpoint, knobs.checkpoint_every, shown)
         if asked.client:
@@ -252,13 +260,14 @@ def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened,
     with trial.all_or_none():
         trial.reserve("threads and compiled code", SLACK_BYTES)
         charge_personalization(store, options.personalization, trial)
-        charge_ranking(store, trial, column=column, threads=threads)
+        charge_ranking(store, trial, column=column, threads=threads, whole_rows=options.in_place)
     budget.reserve("threads and compiled code", SLACK_BYTES)
     charge_personalization(store, options.personalization, budget)
     run.begin()
-    ranking = Ranking(
-        store, budget, damping=options.damping, column=column, personalization=run.personalization, threads=threads,
-        precision=options.precision, open_edges=opened.edges,
+    given: dict[str, Any] = {"damping": options.damping, "column": column, "threads": threads, "personalization": run.personalization}
+    ranking = (
+        InPlaceRanking(store, budget, open_edges=opened.edges, **given) if options.in_place
+        else Ranking(store, budget, precision=options.precision, open_edges=opened.edges, **given)
     )  # fmt: skip
     ranking.begin(run.resumed())
     load_seconds = perf_counter() - start
@@ -282,7 +291,7 @@ def _on_cluster(options: RankOptions, run: _Run, client: Any, lease: str | None)
     return rank_on_cluster(options, run, client, lease)
 
 
-def _measured_step(ranking: Ranking) -> RankIteration:
+def _measured_step(ranking: Ranking | InPlaceRanking) -> RankIteration:
     """Do one iteration; its time ends when the ranks are there."""
     start, device, requested = perf_counter(), device_bytes_read(), ranking.edges.bytes_requested
     single = ranking.state.single
@@ -308,6 +317,7 @@ def _open_checkpoint(folder: str | os.PathLike[str], options: RankOptions, perso
         "weights": column,
         "checksum of the weights": None if column is None else column_fingerprint(store, f"out/{column}"),
         "precision": options.precision,
+        "schedule": "in-place" if options.in_place else None,
         "checksum of the personalization": None if by_id is None else format(google_crc32c.extend(0, by_id.view(np.uint8)), "08x"),
     }
     return RankCheckpoint(folder, run)

@@ -19,6 +19,9 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import weight_column
 from oocgraph.types import Precision
 
+SCHEDULES = ("auto", "in-place")
+"""Iterations, each from all ranks of the one before; or sweeps, in which ranks are used as soon as they are made."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOptions:
@@ -28,6 +31,8 @@ class RankOptions:
     ----------
     column
         Edge column of the weights; None: every edge counts 1.
+    in_place
+        Whether ranks are used as soon as they are made.
     """
 
     store: CSRStore
@@ -36,6 +41,7 @@ class RankOptions:
     personalization: Any
     precision: Precision
     resources: Resources
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +74,28 @@ def check_arguments(damping: float, tol: float, max_iter: int, weight: str | boo
         raise ArgumentError(f"max_iter is {max_iter!r}; it must be a whole number, 1 or more")
     if weight is not None and not isinstance(weight, str | bool):
         raise ArgumentError(f"weight is {weight!r}; it must be the name of an edge column, True, False or None")
+
+
+def is_in_place(schedule: str, precision: Precision, *, is_on_cluster: bool) -> bool:
+    """Whether a schedule is ``in-place``.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such schedule, or it cannot be had here.
+    """
+    if schedule not in SCHEDULES:
+        raise ArgumentError(f"schedule is {schedule!r}; it must be one of {', '.join(SCHEDULES)}")
+    if schedule == "auto":
+        return False
+    if is_on_cluster:
+        raise ArgumentError(
+            "schedule is 'in-place'; a cluster has auto alone, as its workers exchange ranks once an iteration: leave it out, or run in "
+            "this process"
+        )
+    if precision == "single":
+        raise ArgumentError("schedule is 'in-place', which gathers float64; set oocgraph.precision to auto or double")
+    return True
 
 
 def chosen_column(store: CSRStore, weight: str | bool | None) -> str | None:

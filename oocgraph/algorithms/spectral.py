@@ -28,7 +28,7 @@ def power_needs(store: CSRStore, column: str | None, *, num_vectors: int, num_re
     vector, empty = 8 * store.num_vertices, np.empty(0)
     return Needs(
         vectors={"vectors": num_vectors * vector}, result_bytes=num_results * vector, lists=lists, column=column,
-        kernels=[(kernels.multiply, empty, empty, empty, 0.0, 0.0, 0.0)],
+        kernels=[(kernels.multiply, empty, empty, empty, 0.0, 0.0, 0.0)], vertex_kernels=[(kernels.rescale, empty, empty, 0, 0, 0.0)],
     )  # fmt: skip
 
 

@@ -111,12 +111,12 @@ def strongly_connected_components(
     rest, walk = example(store.index_dtype)
     needs = Needs(
         vectors={"components and colours": 2 * vector, "marks": 2 * n, "degrees and names": DEGREES_BYTES + naming_bytes(store)},
-        result_bytes=vector, room_bytes=whole_bytes(store),
+        result_bytes=vector, room_bytes=(0, whole_bytes(store)), room_share=0.5,
         kernels=[
             (kernels.search, bits, bits), (kernels.trim, bits, bits, none), (kernels.spread_colours, bits, none),
             (kernels.mark_back, bits, bits, none), (kernels.gather_after_search, bits, bits, rest),
         ],
-        steps=[
+        vertex_kernels=[
             (kernels.begin, bits, none, none, 0, degrees), (kernels.keep_core, bits, bits, none, 0, 0, 0, 0),
             (kernels.end_search, bits, bits, 0, 0),
             (kernels.end_trim, bits, bits, none, 0, 0), (kernels.begin_colours, none, 0, 0), (kernels.mark_roots, bits, bits, none, 0, 0),

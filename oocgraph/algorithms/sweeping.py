@@ -7,24 +7,28 @@ that has found, and the fields that all results have. An algorithm is one file o
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 
-from oocgraph.algorithms.runtimes import Runtime, checked_in_process, opened_of
+from oocgraph.algorithms.runtimes import Runtime, check_runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
-from oocgraph.engine.sweeps import Needs, Sweeps, load_sweep_kernels, open_sweeps
-from oocgraph.errors import ArgumentError
+from oocgraph.engine.opened import Unopened
+from oocgraph.engine.sweeps import Edges, Needs, Sweeps, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.memory import Budget, PeakSampler
 from oocgraph.progress import watched
-from oocgraph.resources import Resources, is_count, resources_of
+from oocgraph.resources import CAPABILITIES, Resources, is_count, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import ProgressOption
+from oocgraph.types import Progress, ProgressOption, ignore_progress
 
 Found = TypeVar("Found")
 
@@ -36,12 +40,14 @@ class Call:
     ----------
     function
         Its name, in `oocgraph.resources.CAPABILITIES`.
-    graph, runtime, resources, memory_budget, progress
+    graph, runtime, resources, memory_budget, progress, client
         As they were given.
 
     Attributes
     ----------
     store : CSRStore
+    num_threads : int
+        Of this process.
 
     Raises
     ------
@@ -53,15 +59,20 @@ class Call:
 
     def __init__(
         self, function: str, graph: CSRStore | str | os.PathLike[str], runtime: Runtime | None, resources: Resources | None,
-        memory_budget: str | int | None, progress: ProgressOption,
+        memory_budget: str | int | None, progress: ProgressOption, client: Any = None,
     ) -> None:  # fmt: skip
-        self._asked = resources_of(function, resources, memory_budget=memory_budget, runtime=runtime)
+        self._asked = resources_of(function, resources, memory_budget=memory_budget, client=client, runtime=runtime)
         self._runtime, self._progress, self._started = runtime, progress, perf_counter()
         if runtime is not None:
-            runtime = checked_in_process(runtime, graph, f"{function} runs")
-            self._asked = replace(runtime.resources, client=False)
+            if CAPABILITIES[function].cluster:
+                check_runtime(runtime, graph)
+            else:
+                runtime = checked_in_process(runtime, graph, f"{function} runs")
+            self._asked = replace(runtime.resources, client=runtime.client)
         self.store = open_graph(graph) if runtime is None else runtime.store
-        self._opened = opened_of(runtime, self.store, self._asked)
+        here = Resources() if self._asked.client else self._asked  # of this process, where vectors are
+        self.num_threads = here.num_threads
+        self._opened = Unopened(here.limit_bytes) if self._asked.client else opened_of(runtime, self.store, here)
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
@@ -79,18 +90,48 @@ class Call:
             load_sweep_kernels(store, needs)
 
             def within(budget: Budget) -> Found:
-                with open_sweeps(store, needs, self._opened, budget, threads=self._asked.num_threads, progress=shown) as sweeps:
+                with self._opening(needs, budget, shown) as sweeps:
                     began = perf_counter()
                     found = compute(sweeps)
                     fields.update(
                         seconds=perf_counter() - began, load_seconds=began - self._started, bytes_requested=sweeps.bytes_requested,
-                        bytes_read=sweeps.bytes_read, memory_budget=budget.limit_bytes,
+                        bytes_read=max(sweeps.bytes_requested, sweeps.edges.bytes_read), memory_budget=budget.limit_bytes,
                     )  # fmt: skip
                     return found
 
             found = self._opened.within(within)
         fields.update(ids=VertexIds(store), edge_bytes=store.edge_bytes, peak_host_bytes=sampler.peak_bytes)
         return found, fields
+
+    def most_that_fit(self, needs: Callable[[int], Needs], most: int) -> int:
+        """Return the largest number, up to `most`, of which the needs are within the budget; 0 if there is none."""
+
+        def fits(num: int) -> bool:
+            def within(budget: Budget) -> bool:
+                with self._opening(needs(num), budget, ignore_progress):
+                    return True
+
+            try:
+                return self._opened.within(within)
+            except BudgetError:
+                return False
+
+        return bisect_left(range(1, most + 1), True, key=lambda num: not fits(num))
+
+    def _opening(self, needs: Needs, budget: Budget, progress: Progress) -> AbstractContextManager[Sweeps]:
+        """Open the edges, here or on workers."""
+        if self._asked.client:
+            pieces, open_edges = sum(needs.vectors.values()), self._on_workers
+        else:
+            pieces = least_bytes(self.store, needs, self.num_threads)
+            open_edges = partial(stream_edges, opened=self._opened, threads=self.num_threads)
+        return open_sweeps(self.store, needs, budget, open_edges, threads=self.num_threads, pieces=pieces, progress=progress)
+
+    def _on_workers(self, store: CSRStore, needs: Needs, budget: Budget) -> AbstractContextManager[Edges]:
+        """Have the workers of a cluster give the edges to kernels; imports nothing of Dask before."""
+        from oocgraph.cluster.sweeps import open_on_workers
+
+        return open_on_workers(store, needs, budget, self._asked, None if self._runtime is None else self._runtime.lease)
 
 
 def check_iterations(tol: float, max_iter: int) -> None:

@@ -173,12 +173,12 @@ def _needs(store: CSRStore) -> Needs:
     return Needs(
         vectors={"generations and blockers": 2 * vector, "marks": store.num_vertices, "degrees": DEGREES_BYTES}, result_bytes=vector,
         kernels=[(kernels.lift, none, none, no_level), (kernels.gather_levels, bits, none, rest)],
-        steps=[
+        vertex_kernels=[
             (kernels.begin_levels, none, none, no_level, 0, 0), (kernels.end_levels, bits, none, no_level, 0, 0),
             (kernels.lift_rest, rest, walk, none, no_level), (is_any_left, bits, 0, 0), (kernels.most_of, none),
             (kernels.find_cycle, none, none, no_level, np.empty(0, np.int64)), *walk_calls(store),
         ],
-        room_bytes=whole_bytes(store),
+        room_bytes=(0, whole_bytes(store)), room_share=0.5,
     )  # fmt: skip
 
 

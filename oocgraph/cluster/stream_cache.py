@@ -124,4 +124,4 @@ class StreamCache:
 
 
 def _key(options: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(options[name] for name in ("transpose", "column", "threads", "entries"))
+    return *(options[name] for name in ("transpose", "column", "threads", "entries")), options.get("whole_rows", False)

@@ -112,9 +112,11 @@ def joined(reports: Sequence[Sequence[Any]]) -> RankState:
     return RankState(iteration, np.empty(0), scale, sum(one[2] for one in reports), sum(one[3] for one in reports), single)
 
 
-def cut_rows(store: CSRStore, num_ranges: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Cut the vertices into ranges with about as many in-edges; return the in-edges of each, and its vertices."""
-    matrix = stored_matrix(store, transpose=True, column=None)
+def cut_rows(
+    store: CSRStore, num_ranges: int, *, transpose: bool = True
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:  # fmt: skip
+    """Cut the vertices into ranges with about as many in-edges, or out-edges; return the edges of each, and its vertices."""
+    matrix = stored_matrix(store, transpose=transpose, column=None)
     bounds = [int(matrix.indptr[part.stop_line]) for part in balanced_partition(matrix, num_ranges)[:-1]]
     parts = cut(matrix, [0, *bounds, matrix.indices.size])
     return [(part.start, part.stop) for part in parts], [(part.first_line, part.stop_line) for part in parts]

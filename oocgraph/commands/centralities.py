@@ -1,4 +1,4 @@
-"""``oocgraph hits``, ``katz``, ``eigenvector``: how central each vertex is."""
+"""``oocgraph hits``, ``katz``, ``eigenvector``, ``betweenness``: how central each vertex is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import click
 from oocgraph.commands.values import iteration_options, values_command, weight_options
 
 _METRICS = """
+
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
     Metrics: seconds are of the iterations, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
     device bytes of this process.
@@ -18,7 +20,7 @@ hits = values_command(
 
     Each of the two sums up to 1; --top shows hubs."""
     + _METRICS,
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip
 
 katz = values_command(
@@ -32,7 +34,7 @@ katz = values_command(
     ),
     click.option("--beta", type=float, default=1.0, show_default=True, help="What each vertex has by itself."),
     click.option("--normalized/--absolute", default=True, show_default=True, help="Divide by the Euclidean norm, or do not."),
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip
 
 eigenvector = values_command(
@@ -41,5 +43,24 @@ eigenvector = values_command(
 
     It is in proportion to the sum of those of its in-neighbours; the Euclidean norm is 1."""
     + _METRICS,
-    iteration_options, weight_options,
+    iteration_options, weight_options, on_cluster=True,
+)  # fmt: skip
+
+betweenness = values_command(
+    "betweenness", "betweenness_centrality",
+    """Find the betweenness centrality of every vertex of the graph store GRAPH.
+
+    It is the share of the shortest paths between others that go through it, added up; weights are not used."""
+    """
+
+    Metrics: seconds are of the searches, load_seconds of what comes before; depth is the number of edges of the longest of the shortest
+    paths, and bytes_read the larger of the bytes requested and the device bytes of this process.
+    """,
+    click.option("--samples", "k", metavar="K", type=int, help="Paths from so many vertices.  [default: from all of them]"),
+    click.option("--seed", type=int, default=1, show_default=True, help="Chooses these vertices."),
+    click.option(
+        "--normalized/--absolute", default=True, show_default=True, help="Divide by the number of pairs of other vertices, or do not."
+    ),
+    click.option("--endpoints", is_flag=True, help="Count the ends of paths, too."),
+    kernels="betweenness",
 )  # fmt: skip

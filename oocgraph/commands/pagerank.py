@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oocgraph.results.pagerank import PageRankResult
 
 PRECISIONS = ["auto", "single", "double"]
+SCHEDULES = ["auto", "in-place"]
 
 
 @click.command()
@@ -41,6 +42,9 @@ PRECISIONS = ["auto", "single", "double"]
     "--personalize", "personalized", metavar="ID[=NUMBER]", multiple=True, help="Start at this vertex instead of anywhere; repeat."
 )
 @click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
+@click.option(
+    "--schedule", type=click.Choice(SCHEDULES), default="auto", show_default=True, help="in-place: use ranks as soon as they are made."
+)
 @resources_options
 @check_pages_option
 @client_options

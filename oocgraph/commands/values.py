@@ -7,12 +7,15 @@ Out: the command.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import reduce
 from time import perf_counter
 from typing import Any
 
 import click
 
+from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
@@ -29,7 +32,9 @@ Option = Callable[[Any], Any]
 """What `click.option` returns."""
 
 
-def values_command(name: str, function: str, text: str, *options: Option, kernels: str = "sweeps", has_top: bool = True) -> click.Command:
+def values_command(
+    name: str, function: str, text: str, *options: Option, kernels: str = "sweeps", has_top: bool = True, on_cluster: bool = False
+) -> click.Command:  # fmt: skip
     """Return a command that calls a public function of oocgraph.
 
     Parameters
@@ -46,25 +51,33 @@ def values_command(name: str, function: str, text: str, *options: Option, kernel
         Module of its compiled kernels.
     has_top
         Whether the largest values are of interest.
+    on_cluster
+        Whether the function takes a client.
     """
 
     def call(
-        *, graph: str, check_pages: bool, resources: Any, num_top: int, out: str | None, overwrite: bool, as_json: bool, **own: Any
+        *, graph: str, check_pages: bool, resources: Any, num_top: int, out: str | None, overwrite: bool, as_json: bool,
+        place: Place | None = None, **own: Any,
     ) -> None:  # fmt: skip
         import oocgraph
         from oocgraph.memory import PeakSampler
 
+        if place is not None:
+            place.check()
         store = oocgraph.open_graph(graph, check_pages=check_pages)
         check_result_path(out, overwrite=overwrite)
         tell_cold_kernels(kernels)
-        with PeakSampler() as sampler, progress_bars() as progress:
-            result = getattr(oocgraph, function)(store, resources=resources, progress=progress, **_weight(own))
+        with PeakSampler() as sampler, nullcontext() if place is None else place.client() as client, progress_bars() as progress:
+            used = resources if client is None else replace(resources, client=client)
+            result = getattr(oocgraph, function)(store, resources=used, progress=progress, **_weight(own))
             began = perf_counter()
             if out is not None:
                 result.write(out, overwrite=overwrite)
             written = perf_counter()
             best = result.top(num_top)
-        fields = {**result.summary(), "result_seconds": written - began, "peak_host_bytes": sampler.peak_bytes}
+        fields = {**result.summary(), "result_seconds": written - began}
+        fields.pop("peak_host_bytes")
+        fields[peak_name(client)] = sampler.peak_bytes
         column = next(iter(result.columns))
         if has_top:
             fields["top"] = [{"vertex": vertex, column: value} for vertex, value in best]
@@ -78,7 +91,8 @@ def values_command(name: str, function: str, text: str, *options: Option, kernel
         help="Vertices to show, those with the largest values.",
     )  # fmt: skip
     out = click.option("--out", metavar="FILE", help="Write vertices and values: .zarr, .parquet or .csv.")
-    shared: tuple[Option, ...] = (resources_options, check_pages_option, top, out, overwrite_option, json_option)
+    cluster = (client_options,) if on_cluster else ()
+    shared: tuple[Option, ...] = (resources_options, check_pages_option, *cluster, top, out, overwrite_option, json_option)
     decorated = reduce(lambda command, option: option(command), reversed((*options, *shared)), call)
     return click.command(name)(click.argument("graph", metavar="GRAPH")(decorated))
 

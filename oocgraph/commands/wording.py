@@ -13,6 +13,8 @@ _WORDS = {
         "depth_limit", "distance_limit", "edge_factor", "keep_self_loops", "max_iter", "num_vertices", "result_store", "source_column",
         "target_column", "weight_column",
     )},
+    "directed=False": "--undirected",
+    "duplicates='drop'": "--duplicates drop",
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
     "memory_budget": "--memory",
@@ -26,10 +28,11 @@ _WORDS = {
     "device='cpu'": "--device cpu",
     "rows and columns must": "--rows and --columns must",
     "tol": "--tol",
+    "k is": "--samples is",
 }  # fmt: skip
 """Words of messages, and what is said instead."""
 
-_AT_THE_START = ("alpha", "beta", "damping", "delta", "device", "direction", "scale", "schedule", "source", "target", "threads")
+_AT_THE_START = ("alpha", "beta", "damping", "delta", "device", "direction", "scale", "schedule", "seed", "source", "target", "threads")
 """Parameters whose names are words of the language: options where a message begins with them."""
 
 _PATTERN = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?!\w)" for word in sorted(_WORDS, key=len, reverse=True)))

@@ -29,7 +29,8 @@ from oocgraph.kernels.rows import no_files
 from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
-from oocgraph.store.graph import CSRStore
+from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
+from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
 from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
@@ -460,6 +461,15 @@ def total_degrees(store: CSRStore) -> Array:
     for group in ("out", "in") if store.attributes.directed else ("out",):
         for start, counts in degree_blocks(store, group):
             degree[start : start + counts.size] += counts.astype(degree.dtype)
+    return degree
+
+
+def simple_degrees(store: CSRStore) -> Array:
+    """Return the neighbours of each vertex of an undirected graph without duplicates, itself left out: (num_vertices,)."""
+    degree = total_degrees(store)
+    if store.attributes.num_self_loops:
+        for _, vertices in store.array(SELF_LOOPS).blocks(BLOCK_VERTICES):
+            np.subtract.at(degree, vertices, 1)
     return degree
 
 

@@ -3,42 +3,118 @@
 In: a store, what an algorithm needs (`Needs`), a budget. Out: `Sweeps`, whose `pull` gives every row of a list to a kernel once, in several
 threads, while others read. Edges stay in memory from one sweep to the next as far as the budget goes. A kernel is called as
 
-    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars)
+    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars, *scratch)
 
 for rows ``first .. first + pointers.size - 2``. The neighbours of row ``first + r`` are
 ``indices[pointers[r] - start : pointers[r + 1] - start]``, and their weights are there in `values`, which is None without a column. `whole`
 are arrays of all vertices, which it reads; `mine` those of the rows alone, which it may write: no row is in two calls, so nothing is atomic
-and no result depends on the number of threads.
+and no result depends on the number of threads. `scratch` are arrays that no other call has meanwhile. On a cluster
+(`oocgraph.cluster.sweeps`) workers have ranges of the rows.
+
+A sweep that needs few of the rows (`Rows`) says so: `Sweeps.select` finds where they are and what they cost, and `pull` with that leaves
+the rest on disk.
 """
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.kernels import selection
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
-from oocgraph.sparse.edge_stream import EdgeStream, pieces_bytes
+from oocgraph.sparse import edge_stream
+from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, Ranges, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.rows import degree_blocks
+from oocgraph.store.rows import degree_blocks, longest_row
 from oocgraph.team import Team, team_of
-from oocgraph.types import Array, Progress, ignore_progress
+from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
 RANGE_VERTICES = 1 << 16
 """Vertices of a range."""
 
+ROOM = "room of its own"
+"""What `Needs.room_bytes` are charged as."""
+
 DEGREES_BYTES = 32 * RANGE_VERTICES
 """What `Sweeps.degrees` holds: offsets as they are read, and checked, and degrees of two ranges."""
 
+MOST_RANGES = 64
+"""Ranges of rows of a piece that are read one by one: each takes about 30 us, as long as reading 64 KiB in one go."""
+
+MOST_SELECTIONS = 2
+"""Selections that an algorithm holds at once."""
+
+GAP_PAGES = 4
+"""Pages between two rows that are read with them, if there are no more."""
+
+Chosen = Callable[[int, int], bool]
+"""Whether there is anything to do for rows ``first .. stop - 1``."""
+
 Lists = Literal["in", "out"]
 """Which lists are swept; those of an undirected graph are the same."""
+
+
+class Rows(NamedTuple):
+    """Rows that a sweep needs: those v with ``(words[v] ^ inverted) & mask``, not 0.
+
+    Attributes
+    ----------
+    words : (num_vertices,) uint64
+    mask, inverted : uint64
+    """
+
+    words: Array
+    mask: Any = np.uint64(2**64 - 1)
+    inverted: Any = np.uint64(0)
+
+
+class Selection(NamedTuple):
+    """Where rows are that a sweep needs.
+
+    Attributes
+    ----------
+    lists
+        Their lists.
+    ranges
+        Pieces that have such rows, and which rows of them are read.
+    num_entries, num_read : int
+        About how many neighbours these rows have, and how many are read from the store.
+    """
+
+    lists: Lists
+    ranges: Ranges
+    num_entries: int
+    num_read: int
+
+
+class Way(NamedTuple):
+    """How rows are gone through.
+
+    Attributes
+    ----------
+    lists
+        Which.
+    only
+        Which rows; None: all.
+    is_backwards
+        Whether the last ones come first.
+    has_scratch
+        Whether the kernel takes scratch.
+    """
+
+    lists: Lists
+    only: Chosen | Selection | None = None
+    is_backwards: bool = False
+    has_scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +133,16 @@ class Needs:
         Edge column of the weights; None: all are one.
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
-    steps
-        Other kernels, each with all its arguments.
+    vertex_kernels
+        Each kernel that is not given rows, with arguments that have the types with which it is called.
+    scratch
+        Dtype and length of arrays of zeros that a call has for itself, as the call before has left them.
     room_bytes
-        Bytes that it can use beside all this. It has them if there are so many, or else half of what there is (`Sweeps.room_bytes`); what
-        remains holds edges.
+        Bytes that it can use beside all this: the least, and the most that are of use. They come before edges that stay in memory.
+    room_share
+        How much of what is left it has, if the most is more than that.
+    selects
+        Whether it sweeps over some of the rows only (`Sweeps.select`).
     """
 
     vectors: Mapping[str, int]
@@ -69,8 +150,98 @@ class Needs:
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
-    steps: Sequence[tuple[Any, ...]] = ()
-    room_bytes: int = 0
+    vertex_kernels: Sequence[tuple[Any, ...]] = ()
+    scratch: Sequence[tuple[Any, int]] = ()
+    room_bytes: tuple[int, int] = (0, 0)
+    room_share: float = 1.0
+    selects: bool = False
+
+
+class Edges(Protocol):
+    """Where the edges are, and who gives them to kernels: `StreamedEdges`, or the workers of a cluster (`oocgraph.cluster.sweeps`)."""
+
+    def pull(self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], way: Way) -> list[Any]:
+        """See `Sweeps.pull`."""
+        ...
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files so far."""
+        ...
+
+    @property
+    def bytes_read(self) -> int:
+        """The larger of these and the device bytes of the process."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class StreamedEdges:
+    """The edges of a graph, or of ranges of its rows, in this process.
+
+    Attributes
+    ----------
+    streams
+        By lists, with the bytes that each had requested before.
+    device_began
+        Bytes that the process had read from devices before.
+    """
+
+    streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
+    device_began: int = field(default_factory=device_bytes_read)
+    scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
+
+    def stream(self, lists: Lists) -> EdgeStream:
+        """Return the stream of some lists."""
+        return self.streams[lists if lists in self.streams else next(iter(self.streams))][0]
+
+    def pull(self, kernel: Any, whole: Sequence[Array], mine: Sequence[Array], scalars: Sequence[Any], way: Way) -> list[Any]:
+        """See `Sweeps.pull`; of a range of rows `mine` begins with its first."""
+        stream = self.stream(way.lists)
+        before = stream.part.first_line
+
+        def call(part: PartialCSR) -> Any:
+            rows, scratch = slice(part.first_line - before, part.stop_line - before), self.scratch.get() if way.has_scratch else ()
+            try:
+                return kernel(
+                    part.first_line, part.pointers, part.start, part.indices, as_numbers(part.values), *whole,
+                    *(one[rows] for one in mine), *scalars, *scratch,
+                )  # fmt: skip
+            finally:
+                if way.has_scratch:
+                    self.scratch.put(scratch)
+
+        return stream.each(call, _ranges_of(stream, way.only), is_backwards=way.is_backwards)
+
+    def select(self, rows: Rows, lists: Lists) -> Selection:
+        """See `Sweeps.select`."""
+        stream = self.stream(lists)
+        num_entries, num_read, ranges = 0, 0, dict[int, Array | None]()
+        scratch = np.empty((MOST_RANGES, 2), np.int64)
+        for i, part in enumerate(stream.parts):
+            page = PAGE_BYTES // part.indices.dtype.itemsize
+            mean = max(1.0, part.num_entries / max(1, part.num_lines))
+            num_ranges, num_rows, num_between = selection.find_ranges(
+                *rows, part.first_line, part.stop_line, max(1, int(GAP_PAGES * page / mean)), scratch
+            )
+            if not num_rows:
+                continue
+            is_whole = i < stream.num_kept or num_ranges == MOST_RANGES or num_between > part.num_lines // 2
+            ranges[i] = None if is_whole else scratch[:num_ranges].copy()
+            num_entries += int(num_rows * mean)
+            if i >= stream.num_kept:
+                num_read += part.num_entries if is_whole else int(num_between * mean) + num_ranges * page
+        return Selection(lists, ranges, num_entries, num_read)
+
+    @property
+    def bytes_requested(self) -> int:
+        """See `Edges`."""
+        return sum(stream.bytes_requested - before for stream, before in self.streams.values())
+
+    @property
+    def bytes_read(self) -> int:
+        """See `Edges`."""
+        return max(self.bytes_requested, device_bytes_read() - self.device_began)
 
 
 @dataclass(slots=True, eq=False)
@@ -83,26 +254,24 @@ class Sweeps:
     team : Team
         Threads, for work on vertices.
     progress : Progress
-    device_began : int
-        Bytes that the process had read from devices before.
-    num_sweeps : int
-        Made so far.
+    edges : Edges
     room_bytes : int
         What it has of `Needs.room_bytes`.
+    num_sweeps : int
+        Made so far.
     """
 
     store: CSRStore
     team: Team
     progress: Progress
-    device_began: int
-    num_sweeps: int = 0
+    edges: Edges
     room_bytes: int = 0
-    _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
+    num_sweeps: int = 0
     _degree_bytes: int = 0
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
-        only: Callable[[int, int], bool] | None = None, alternates: bool = False,
+        only: Chosen | Selection | None = None, alternates: bool = False, has_scratch: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -113,30 +282,60 @@ class Sweeps:
         whole, mine
             Arrays of all vertices along the first axis; of `mine` each call gets its rows.
         scalars
-            Numbers, or arrays that all calls share.
+            Numbers, or arrays that all calls share (in this process only).
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
         only
-            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not are not read.
+            Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read. Or rows that
+            `select` has found; the kernel is given others too, where these are in memory or near.
         alternates
             Begin every other sweep with the last rows: where calls use what others find, it travels in both directions.
+        has_scratch
+            Whether the kernel takes `Needs.scratch` (in this process only).
 
         Raises
         ------
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-
-        def call(part: PartialCSR) -> Any:
-            rows = slice(part.first_line, part.stop_line)
-            return kernel(
-                part.first_line, part.pointers, part.start, part.indices, _as_numbers(part.values), *whole,
-                *(one[rows] for one in mine), *scalars,
-            )  # fmt: skip
-
         self.num_sweeps += 1
-        chosen = None if only is None else lambda part: only(part.first_line, part.stop_line)
-        return self._stream(lists).each(call, chosen, is_backwards=alternates and self.num_sweeps % 2 == 0)
+        way = Way(self._those(lists), only, alternates and self.num_sweeps % 2 == 0, has_scratch)
+        return self.edges.pull(kernel, whole, mine, scalars, way)
+
+    def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:
+        """Find where rows are that a sweep needs, and about what it costs (`Needs.selects`; in this process only)."""
+        return self._streamed.select(rows, self._those(lists))
+
+    def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
+        """Return what holds each piece of the rows in memory while its context lasts, for threads of others; each once.
+
+        (In this process only.)
+        """
+        self.num_sweeps += 1
+        stream = self._streamed.stream(self._those(lists))
+        return [stream.piece(i) for i in range(len(stream.parts))]
+
+    def degrees(self, lists: Lists) -> Iterator[tuple[int, Array]]:
+        """Yield how many neighbours consecutive vertices have: the first of them, and (num_rows,) int64; no list is read.
+
+        Holds `DEGREES_BYTES`.
+        """
+        for first, degree in degree_blocks(self.store, self._those(lists), RANGE_VERTICES):
+            self._degree_bytes += degree.nbytes
+            yield first, degree
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes asked of the store's files so far."""
+        return self._degree_bytes + self.edges.bytes_requested
+
+    @property
+    def _streamed(self) -> StreamedEdges:
+        assert isinstance(self.edges, StreamedEdges)
+        return self.edges
+
+    def _those(self, lists: Lists) -> Lists:
+        return lists if self.store.attributes.directed else "out"
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
@@ -148,95 +347,126 @@ class Sweeps:
         ranges = [(start, min(n, start + RANGE_VERTICES)) for start in range(0, n, RANGE_VERTICES)]
         return self.team.run(lambda piece: call(*piece), ranges, seconds)
 
-    def degrees(self, lists: Lists) -> Iterator[tuple[int, Array]]:
-        """Yield how many neighbours consecutive vertices have: the first of them, and (num_rows,) int64; no list is read.
 
-        Holds `DEGREES_BYTES`.
-        """
-        group = lists if self.store.attributes.directed else "out"
-        for first, degree in degree_blocks(self.store, group, RANGE_VERTICES):
-            self._degree_bytes += degree.nbytes
-            yield first, degree
-
-    @property
-    def bytes_requested(self) -> int:
-        """Bytes asked of the store's files so far."""
-        return self._degree_bytes + sum(stream.bytes_requested - before for stream, before in self._streams.values())
-
-    @property
-    def bytes_read(self) -> int:
-        """The larger of these and the device bytes of the process."""
-        return max(self.bytes_requested, device_bytes_read() - self.device_began)
-
-    @property
-    def longest_row(self) -> int:
-        """Neighbours, at most, that a call is given."""
-        return max(part.num_entries for stream, _ in self._streams.values() for part in stream.parts)
-
-    def _stream(self, lists: Lists) -> EdgeStream:
-        return self._streams[lists if self.store.attributes.directed or lists in self._streams else next(iter(self._streams))][0]
+OpenEdges = Callable[[CSRStore, Needs, Budget], AbstractContextManager[Edges]]
+"""Opens the edges within a budget, which is charged with the vectors already."""
 
 
 @contextmanager
 def open_sweeps(
-    store: CSRStore, needs: Needs, opened: OpenedGraph | Unopened, budget: Budget, *, threads: int, progress: Progress = ignore_progress
+    store: CSRStore, needs: Needs, budget: Budget, open_edges: OpenEdges, *, threads: int, pieces: int, progress: Progress = ignore_progress
 ) -> Iterator[Sweeps]:
     """Charge what an algorithm needs, and yield the edges.
+
+    Parameters
+    ----------
+    open_edges
+        Opens them; it needs `pieces` bytes at the least.
+    threads
+        Of work on vertices.
 
     Raises
     ------
     BudgetError
         It does not fit; the message names all of it and the smallest budget that works.
     """
-    lists = _distinct(store, needs.lists)
-    options: dict[str, Any] = {"column": needs.column, "threads": threads, "whole_rows": True}
     trial = Budget(budget.limit_bytes, budget.baseline_bytes, following_bytes=budget.following_bytes)
     trial.alternatively("the result, when it is written,", needs.result_bytes + SLACK_BYTES + writing_bytes(store))
     with trial.all_or_none():
-        _charge(needs, trial)
-        for one in lists:
-            trial.reserve("pieces of edges", pieces_bytes(store, transpose=one == "in", **options))
-    _charge(needs, budget)
-    room_bytes = needs.room_bytes if needs.room_bytes <= trial.available_bytes else trial.available_bytes // 2
-    budget.reserve("a part of the graph", room_bytes)
-    with team_of(threads) as team:
-        sweeps = Sweeps(store, team, progress, device_bytes_read(), room_bytes=room_bytes)
-        for i, one in enumerate(lists):
-            others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
-            fair = budget.available_bytes // (len(lists) - i) * (len(lists) - i - 1)
-            if others:
-                budget.reserve("other lists", max(others, min(fair, budget.available_bytes // 2)))
-            stream = opened.edges(store, budget, transpose=one == "in", keep_edges=True, **options)
-            if others:
-                budget.release("other lists")
-            stream.read_directly(page_cache_bytes(budget.limit_bytes))
-            sweeps._streams[one] = stream, stream.bytes_requested
-        yield sweeps
+        charge_needs(store, needs, threads, trial)
+        trial.reserve("pieces of edges", pieces)
+    charge_needs(store, needs, threads, budget)
+    (room, most), left = needs.room_bytes, max(0, trial.available_bytes)
+    more = most - room if most - room <= left else int(needs.room_share * left)
+    if more:
+        budget.reserve(ROOM, more)
+    with team_of(threads) as team, open_edges(store, needs, budget) as edges:
+        yield Sweeps(store, team, progress, edges, room + more)
+
+
+@contextmanager
+def stream_edges(store: CSRStore, needs: Needs, budget: Budget, *, opened: OpenedGraph | Unopened, threads: int) -> Iterator[StreamedEdges]:
+    """Yield the edges in this process: as many stay in memory as the budget has room for."""
+    lists, edges, options = lists_of(store, needs), StreamedEdges(), stream_options(needs, threads)
+    for i, one in enumerate(lists):
+        others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
+        if others:  # they get a fair share of what there is
+            left = len(lists) - i
+            budget.reserve("other lists", max(others, budget.available_bytes // left * (left - 1)))
+        stream = opened.edges(store, budget, transpose=one == "in", keep_edges=True, **options)
+        if others:
+            budget.release("other lists")
+        stream.read_directly(page_cache_bytes(budget.limit_bytes))
+        edges.streams[one] = stream, stream.bytes_requested
+    for _ in range(_num_callers(threads) if needs.scratch else 0):
+        edges.scratch.put([np.zeros(length, dtype) for dtype, length in needs.scratch])
+    yield edges
+
+
+def least_bytes(store: CSRStore, needs: Needs, threads: int) -> int:
+    """Return what `stream_edges` holds at the least."""
+    return sum(pieces_bytes(store, transpose=one == "in", **stream_options(needs, threads)) for one in lists_of(store, needs))
+
+
+def stream_options(needs: Needs, threads: int) -> dict[str, Any]:
+    """Return arguments of `EdgeStream`."""
+    return {"column": needs.column, "threads": threads, "whole_rows": True}
 
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
-    calls = [(kernel, tuple(arguments)) for kernel, *arguments in needs.steps]
-    for one in _distinct(store, needs.lists):
+    calls: list[tuple[Any, tuple[Any, ...]]] = [(kernel, tuple(arguments)) for kernel, *arguments in needs.vertex_kernels]
+    for one in lists_of(store, needs):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None
         if needs.column is not None:
-            values = _as_numbers(np.empty(0, store.array(f"{one}/{needs.column}").dtype.newbyteorder("=")))
+            values = as_numbers(np.empty(0, store.array(f"{one}/{needs.column}").dtype.newbyteorder("=")))
         calls += [(kernel, (0, pointers, 0, indices, values, *arguments)) for kernel, *arguments in needs.kernels]
+    if needs.selects:
+        calls.append((selection.find_ranges, (*Rows(np.empty(0, np.uint64)), 0, 0, 0, np.empty((0, 2), np.int64))))
     load_kernels(calls)
 
 
-def _charge(needs: Needs, budget: Budget) -> None:
+def charge_needs(store: CSRStore, needs: Needs, threads: int, budget: Budget) -> None:
+    """Reserve the vectors of an algorithm, and what else it needs at the least."""
+    charges = dict(needs.vectors)
+    if needs.scratch:
+        charges["scratch"] = _num_callers(threads) * sum(np.dtype(dtype).itemsize * length for dtype, length in needs.scratch)
+    if needs.selects:
+        num_pieces = store.edge_bytes // edge_stream.PIECE_BYTES + 1
+        charges["ranges of rows"] = MOST_SELECTIONS * num_pieces * MOST_RANGES * 16
+    if needs.room_bytes[0]:
+        charges[ROOM] = needs.room_bytes[0]
     budget.reserve("threads and compiled code", SLACK_BYTES)
-    for name, num_bytes in needs.vectors.items():
+    for name, num_bytes in charges.items():
         budget.reserve(name, num_bytes)
 
 
-def _distinct(store: CSRStore, lists: Sequence[Lists]) -> list[Lists]:
-    """Return the lists that a graph has."""
-    return list(dict.fromkeys(lists)) if store.attributes.directed else ["out"]
+def longest_list(store: CSRStore, lists: Lists = "in") -> int:
+    """Return the most neighbours that a vertex has."""
+    group = lists if store.attributes.directed else "out"
+    if group == store.pull_group and store.attributes.vertex_order == "degree":
+        return int(max(store.degrees[0][:1], default=0))
+    return longest_row(store, group)[1]
 
 
-def _as_numbers(values: Array | None) -> Array | None:
+def _num_callers(threads: int) -> int:
+    """Return how many calls of a kernel there are at a time, at most."""
+    return threads + READ_AHEAD
+
+
+def _ranges_of(stream: EdgeStream, only: Chosen | Selection | None) -> Ranges | None:
+    """Return the pieces that are needed."""
+    if only is None or isinstance(only, Selection):
+        return None if only is None else only.ranges
+    return {i: None for i, part in enumerate(stream.parts) if only(part.first_line, part.stop_line)}
+
+
+def lists_of(store: CSRStore, needs: Needs) -> list[Lists]:
+    """Return the lists that an algorithm sweeps and the graph has."""
+    return list(dict.fromkeys(needs.lists)) if store.attributes.directed else ["out"]
+
+
+def as_numbers(values: Array | None) -> Array | None:
     """Return bools as bytes, which kernels can multiply."""
     return values.view(np.uint8) if values is not None and values.dtype == np.bool_ else values

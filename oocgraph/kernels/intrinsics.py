@@ -1,4 +1,4 @@
-"""What numba lacks: count of trailing zeros and of set bits, steps of CRC-32C, atomic steps, a prefetch, and five calls of libc.
+"""What numba lacks: zeros and set bits, steps of CRC-32C, atomic steps, a prefetch, sums of some lanes of rows, and five calls of libc.
 
 `pread`, `memcpy`, `sched_yield`, `usleep` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
@@ -12,6 +12,7 @@ import numba as nb
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
@@ -284,3 +285,33 @@ def nanoseconds(buffer: Any) -> Any:
     """Monotonic clock; `buffer` is (2,) int64 scratch."""
     _clock_gettime(np.int32(1), buffer.ctypes)
     return buffer[0] * 1_000_000_000 + buffer[1]
+
+
+@intrinsic
+def add_rows(typing_context: Any, sums: Any, table: Any, rows: Any, count: Any, words: Any, wanted: Any) -> Any:
+    """``sums[b] += table[rows[i], b]`` for ``i`` below `count`, in this order, and the bits b of ``words[rows[i]] & wanted``.
+
+    Returns all these bits. Arrays are contiguous, and words unsigned; a row of `table` is as long as a word has bits, and is added as one
+    vector.
+    """
+    num_bits = words.dtype.bitwidth
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        sums, table, rows, words = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 4))
+        index, word = ir.IntType(64), ir.IntType(num_bits)
+        vector, mask = ir.VectorType(sums.type.pointee, num_bits), ir.VectorType(ir.IntType(1), num_bits)
+        sums = builder.bitcast(sums, vector.as_pointer())
+        total, every = cgutils.alloca_once(builder, vector), cgutils.alloca_once_value(builder, ir.Constant(word, 0))
+        builder.store(builder.load(sums, align=8), total)
+        with cgutils.for_range(builder, args[3], intp=index) as loop:
+            row = context.cast(builder, builder.load(builder.gep(rows, [loop.index])), signature.args[2].dtype, types.int64)
+            bits = builder.and_(builder.load(builder.gep(words, [row])), args[5])
+            line = builder.gep(table, [builder.mul(row, ir.Constant(index, num_bits))])
+            values = builder.load(builder.bitcast(line, vector.as_pointer()), align=8)
+            chosen = builder.select(builder.bitcast(bits, mask), values, ir.Constant(vector, [0.0] * num_bits))
+            builder.store(builder.fadd(builder.load(total), chosen), total)
+            builder.store(builder.or_(builder.load(every), bits), every)
+        builder.store(builder.load(total), sums, align=8)
+        return builder.load(every)
+
+    return words.dtype(sums, table, rows, types.int64, words, words.dtype), codegen

@@ -119,6 +119,68 @@ def finish_rows(
 
 
 @nb.njit(nogil=True, cache=True)
+def update_ranks(
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, share: Any, damping: Any, jump: Any, teleport: Any, rank: Any,
+    strength: Any, own_share: Any, in_place: Any,
+) -> Any:  # fmt: skip
+    """Make the new ranks of a piece's rows, all of them whole.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first row.
+    pointers : (num_rows + 1,) integers
+    start : int
+        First entry.
+    indices, values : (num_entries,)
+        In-neighbour and weight of each; `values` may be None.
+    share : (num_vertices,) float64
+        Read.
+    damping, jump, teleport, rank, strength
+        As for `pull_ranks`.
+    own_share : (num_rows,) float64
+        Written.
+    in_place : bool
+        Whether the shares of these rows are read there, so that a row has what earlier ones have become.
+
+    Returns
+    -------
+    (change, total, dangling): sum of the absolute changes of the ranks; of the new ranks; of the changes where there are no out-edges.
+    """
+    change = total = dangling = 0.0
+    stop, last = np.int64(first + rank.size if in_place else first), np.int64(indices.size - 1)
+    for r in range(rank.size):
+        found = 0.0
+        for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
+            prefetch(share, np.int64(indices[min(e + AHEAD, last)]))
+            u = np.int64(indices[e])
+            one = own_share[u - first] if first <= u < stop else share[u]
+            found += one if values is None else one * np.float64(values[e])
+        before = rank[r]
+        moved, _ = _finish(r, found, damping, jump, teleport, rank, strength, own_share)
+        change += moved
+        total += rank[r]
+        if not strength[r] > 0:
+            dangling += rank[r] - before
+    return change, total, dangling
+
+
+@nb.njit(nogil=True, cache=True)
+def rescale_ranks(rank: Any, strength: Any, share: Any, own_share: Any, factor: Any, start: Any, stop: Any) -> Any:
+    """Multiply the ranks of a range by a factor, and set both shares of each; returns the sum of ranks without out-edges."""
+    dangling = 0.0
+    for v in range(start, stop):
+        rank[v] *= factor
+        if strength[v] > 0:
+            share[v] = rank[v] / strength[v]
+        else:
+            share[v] = 0
+            dangling += rank[v]
+        own_share[v] = share[v]
+    return dangling
+
+
+@nb.njit(nogil=True, cache=True)
 def divide(rank: Any, strength: Any, share: Any) -> None:
     """Set each share to rank / strength, and to 0 where there are no out-edges: the shares that the first iteration begins with."""
     for v in range(rank.size):

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.engine.sweeps import as_numbers
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels import load
 from oocgraph.kernels import pagerank as kernels
@@ -85,18 +86,27 @@ class Jumps:
         Personalization.
     precision
         Of shares; see `Precision`.
+
+    Attributes
+    ----------
+    isolated_teleport : float
+        Sum of the teleport probabilities of isolated vertices.
     """
 
     def __init__(self, num_vertices: int, damping: float, personalization: Personalization, precision: Precision) -> None:
         self._num_vertices, self.damping, self.personalization, self._precision = num_vertices, damping, personalization, precision
-        self._isolated_teleport = personalization.of_isolated()
+        self.isolated_teleport = personalization.of_isolated()
 
     def scale(self, state: RankState) -> float:
         """Multiple of its teleport probability that every vertex gets in the next iteration, whatever its neighbours."""
         isolated = self.personalization.num_isolated / max(1, self.personalization.num_ids)
         if not np.isnan(state.isolated_scale):
-            isolated = state.isolated_scale * self._isolated_teleport
+            isolated = state.isolated_scale * self.isolated_teleport
         return self.damping * (state.dangling + isolated) + 1 - self.damping
+
+    def solved_scale(self, dangling: float) -> float:
+        """Return the same if isolated vertices have what that makes of theirs, and ranks sum up to 1."""
+        return (self.damping * dangling + 1 - self.damping) / (1 - self.damping * self.isolated_teleport)
 
     def jump(self, scale: float) -> float:
         """Return the scale as kernels take it: times a vertex' own probability, where those are given; or what each gets."""
@@ -106,7 +116,7 @@ class Jumps:
         """Sum of the changes of isolated vertices in the iteration that makes theirs `scale`."""
         if np.isnan(state.isolated_scale):
             return self.personalization.first_change(scale)
-        return abs(scale - state.isolated_scale) * self._isolated_teleport
+        return abs(scale - state.isolated_scale) * self.isolated_teleport
 
     def is_single(self, change: float) -> bool:
         """Whether float32 shares do after such a change."""
@@ -176,7 +186,7 @@ class RankRows:
             sums = np.zeros(NUM_SUMS)
             rows = slice(part.first_line - first, part.stop_line - first)
             kernels.pull_ranks(
-                part.first_line_partial, part.pointers, part.start, part.stop, part.indices, _as_numbers(part.values), share, damping,
+                part.first_line_partial, part.pointers, part.start, part.stop, part.indices, as_numbers(part.values), share, damping,
                 jump, None if teleport is None else teleport[rows], rank[rows], strength[rows], new_share[rows], sums,
             )  # fmt: skip
             return sums
@@ -188,11 +198,7 @@ class RankRows:
 
     def check(self, change: float, iteration: int) -> None:
         """Refuse ranks that are not finite."""
-        if not np.isfinite(change):
-            raise CorruptStoreError(
-                f"{self._url}: ranks are not finite after iteration {iteration}: weights of in-edges differ from those of "
-                "out-edges; run `oocgraph check`, then restore the store or build it again"
-            )
+        check_finite(self._url, change, iteration)
 
 
 class Ranking:
@@ -270,6 +276,21 @@ class Ranking:
         self.state = RankState(before.iteration + 1, before.rank, scale, dangling, change, single)
 
 
+def check_finite(url: str, change: float, iteration: int) -> None:
+    """Refuse ranks that are not finite.
+
+    Raises
+    ------
+    CorruptStoreError
+        Their change is not.
+    """
+    if not np.isfinite(change):
+        raise CorruptStoreError(
+            f"{url}: ranks are not finite after iteration {iteration}: weights of in-edges differ from those of "
+            "out-edges; run `oocgraph check`, then restore the store or build it again"
+        )
+
+
 def single_floor(damping: float) -> float:
     """Change of all ranks that float32 may never come below."""
     return SINGLE_ROUNDING * damping / (1 - damping)
@@ -311,11 +332,12 @@ class _CutRows:
         return np.bincount(self._row, weights=sums[self._part, self._sum], minlength=self.rows.size)
 
 
-def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int) -> None:
+def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threads: int, whole_rows: bool = False) -> None:
     """Reserve what a `Ranking` holds, without edges that stay: in trial, so that a refusal names all of it."""
     budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
     options: dict[str, Any] = {"column": column, "threads": threads}
-    sizes = [pieces_bytes(store, transpose=transpose, **options) for transpose in ((True, False) if column else (True,))]
+    sizes = [pieces_bytes(store, transpose=True, whole_rows=whole_rows, **options)]
+    sizes += [pieces_bytes(store, transpose=False, **options)] if column else []
     budget.reserve("pieces of edges", max(sizes))
 
 
@@ -331,7 +353,7 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
     strength = np.zeros(store.num_vertices)
 
     def add(part: PartialCSR) -> tuple[int, float]:
-        carry, values = np.zeros(1), _as_numbers(part.values)
+        carry, values = np.zeros(1), as_numbers(part.values)
         own = strength[part.first_line : part.stop_line]
         bad = kernels.add_weights(part.first_line_partial, part.pointers, part.start, part.stop, values, own, carry)
         return (part.start + bad if bad >= 0 else -1), float(carry[0])
@@ -351,15 +373,10 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
     return strength
 
 
-def _as_numbers(values: Any) -> Any:
-    """Return values as kernels take them: bools as bytes."""
-    return values.view(np.uint8) if values is not None and values.dtype == np.bool_ else values
-
-
-def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision) -> None:
+def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, precision: Precision, in_place: bool = False) -> None:
     """Bring the kernels into memory before memory is counted; a process of its own compiles what is not cached."""
     index, ints, number = np.zeros(1, store.index_dtype), np.zeros(2, np.int64), np.zeros(1)
-    values = None if column is None else _as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
+    values = None if column is None else as_numbers(np.zeros(1, store.array(f"out/{column}").dtype.newbyteorder("=")))
     degree = np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64
     strength = np.zeros(1, np.float64 if column else degree)
     teleport, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
@@ -369,12 +386,18 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     pairs: list[tuple[Array, Array]] = [(double, double)] if precision != "single" else []
     pairs += [(single, single)] if precision != "double" else []
     pairs += [(single, double)] if precision == "auto" else []
+    if in_place:
+        pairs = []
     calls: list[tuple[Any, tuple[Any, ...]]] = []
     for share, new_share in pairs:
         common = (0.85, 0.15, teleport, number, strength, new_share, sums)
         calls.append((kernels.divide, (number, strength, share)))
         calls.append((kernels.pull_ranks, (False, ints, 0, 0, index, values, share, *common)))
         calls.append((kernels.finish_rows, (ints, number, *common)))
+    if in_place:
+        pointers = np.zeros(1, store.array(f"{'in' if store.attributes.directed else 'out'}/indptr").dtype.newbyteorder("="))
+        calls.append((kernels.update_ranks, (0, pointers, 0, index, values, double, 0.85, 0.15, teleport, number, strength, double, True)))
+        calls.append((kernels.rescale_ranks, (number, strength, double, double, 1.0, 0, 0)))
     if values is not None:
         calls.append((kernels.add_weights, (False, ints, 0, 0, values, number, number)))
     load.load_kernels(calls)

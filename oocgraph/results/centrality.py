@@ -24,3 +24,10 @@ class EigenvectorResult(ValuesResult):
 
     algorithm = "eigenvector"
     columns = {"centrality": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+
+
+class BetweennessResult(ValuesResult):
+    """Betweenness centrality: the column `centrality`; `num_sources`, and `depth`, the edges of the longest of the shortest paths."""
+
+    algorithm = "betweenness"
+    columns = {"centrality": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class

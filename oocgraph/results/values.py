@@ -52,7 +52,7 @@ class ValuesResult(VertexResult):
 
     def __getattr__(self, name: str) -> Any:
         """Return a column, which is kept, or a detail."""
-        if name in type(self).columns:
+        if name in self.columns:
             value = self.__dict__[name] = self._joined(name)
             return value
         if name in self.__dict__.get("details", {}):

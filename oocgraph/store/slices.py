@@ -90,9 +90,15 @@ class StoredSlice:
     def read(self, out: Array | None = None, *, direct: bool = False) -> Array:
         """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it.
 
-        `direct`: into `out` around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`).
+        `direct`: into `out` around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`): whole pages are
+        read then, and the elements begin in one of them, if `out` has room for two pages more.
         """
         if isinstance(self.array, PlainArray) and out is not None and out.size >= self.size:
+            lead = self.start % self._page_length
+            size = min(-(-(lead + self.size) // self._page_length) * self._page_length, self.array.length - self.start + lead)
+            if direct and self.size < size <= out.size:
+                self.array.read_into(self.start - lead, out[:size], direct=True)
+                return out[lead : lead + self.size]
             elements = out[: self.size]
             self.array.read_into(self.start, elements, direct=direct)
             return elements

@@ -73,6 +73,37 @@ class TestPageRank(ClusterContract):
         np.testing.assert_allclose(found.rank, oocgraph.pagerank(store, tol=1e-9).rank, rtol=0, atol=1e-10)
 
 
+class TestSweeps(ClusterContract):
+    """Of the lists in both directions."""
+
+    place = ("compute", 3)
+
+    @pytest.fixture
+    def kron(self, tmp_path_factory):
+        """Return a directed graph."""
+        rng = np.random.default_rng(4)
+        edges = (20_000 * rng.random(200_000) ** 2).astype(np.int64), rng.integers(0, 20_000, 200_000)
+        return oocgraph.build_csr(edges, tmp_path_factory.mktemp("directed") / "graph.zarr", directed=True), None
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        with oocgraph.open_runtime(store, client=client) as runtime:
+            yield lambda: oocgraph.hits(store, tol=1e-9, runtime=runtime)
+
+    def check(self, store, found):
+        here = oocgraph.hits(store, tol=1e-9, resources=oocgraph.Resources(client=False))
+        np.testing.assert_allclose(found.hub, here.hub, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.authority, here.authority, rtol=0, atol=1e-12)
+
+
+class TestSweepsOfACall(TestSweeps):
+    """Which opens the graph for itself."""
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        yield lambda: oocgraph.hits(store, tol=1e-9, client=client)
+
+
 class TestShortestPaths(ClusterContract):
     """In memory that workers share."""
 

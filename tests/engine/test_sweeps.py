@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numba as nb
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import oocgraph
 from oocgraph.config import setting
 from oocgraph.engine.opened import Unopened
-from oocgraph.engine.sweeps import Needs, load_sweep_kernels, open_sweeps
+from oocgraph.engine.sweeps import ROOM, Needs, Way, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.sparse import edge_stream
@@ -38,6 +39,12 @@ def graph(tmp_path):
     return oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
 
 
+def sweeping(graph, needs, budget, threads):
+    """Open sweeps in this process."""
+    open_edges = partial(stream_edges, opened=Unopened(0), threads=threads)
+    return open_sweeps(graph, needs, budget, open_edges, threads=threads, pieces=least_bytes(graph, needs, threads))
+
+
 def dense(graph, lists):
     """Return the matrix of a graph in store order."""
     matrix = np.zeros((graph.num_vertices, graph.num_vertices), np.int64)
@@ -53,7 +60,7 @@ def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
     load_sweep_kernels(graph, NEEDS)
     x, n = np.arange(graph.num_vertices) ** 2, graph.num_vertices
     budget = Budget(host_bytes() + (100 << 20))
-    with open_sweeps(graph, NEEDS, Unopened(0), budget, threads=threads) as sweeps:
+    with sweeping(graph, NEEDS, budget, threads) as sweeps:
         for lists in ("in", "out"):
             for _ in range(2):
                 sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -62,28 +69,44 @@ def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
                 np.testing.assert_array_equal(counts, 1)
                 np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
         assert (len(firsts) > 1) == (piece < 1 << 20)
-        assert sweeps.longest_row >= max(np.diff(graph.read("out/indptr")).max(), np.diff(graph.read("in/indptr")).max())
-        assert sweeps.bytes_read >= sweeps.bytes_requested > 0
+        assert sweeps.edges.bytes_read >= sweeps.edges.bytes_requested > 0
+
+
+def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
+    """They begin and end inside of pages."""
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 13)
+    load_sweep_kernels(graph, NEEDS)
+    n, x = graph.num_vertices, np.arange(graph.num_vertices) ** 2
+    budget = Budget(host_bytes() + least_bytes(graph, NEEDS, 2) + 4096)
+    with stream_edges(graph, NEEDS, budget, opened=Unopened(0), threads=2) as edges:
+        for stream, _ in edges.streams.values():
+            assert stream.num_kept < len(stream.parts)
+            stream.read_directly(0)
+        for lists in ("in", "out"):
+            sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+            edges.pull(sum_rows, [x], [sums, counts], [], Way(lists))
+            np.testing.assert_array_equal(counts, 1)
+            np.testing.assert_array_equal(sums, dense(graph, lists) @ x)
 
 
 def test_pieces_without_work_are_not_read(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
     load_sweep_kernels(graph, NEEDS)
     n, x = graph.num_vertices, np.ones(graph.num_vertices, np.int64)
-    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=2) as sweeps:
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 2) as sweeps:
         sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
         assert sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: False) == []
-        assert sweeps.bytes_requested == 0
+        assert sweeps.edges.bytes_requested == 0
         sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: first <= 300 < stop)
         assert counts[300] == 1
         assert 0 < counts.sum() < n
-        assert sweeps.bytes_requested < 4096
+        assert sweeps.edges.bytes_requested < 4096
 
 
 def test_what_does_not_fit_is_refused_with_all_of_it(graph):
     needs = Needs(vectors={"sums": 1 << 30}, result_bytes=1 << 20)
     found = pytest.raises(BudgetError, match=r"sums 1.0 GiB, pieces of edges .* set memory_budget to at least")
-    with found, open_sweeps(graph, needs, Unopened(0), Budget(1 << 29), threads=2):
+    with found, sweeping(graph, needs, Budget(1 << 29), 2):
         raise AssertionError
 
 
@@ -91,20 +114,19 @@ def test_pieces_alternate_between_both_ends(graph, monkeypatch):
     """What calls return is in the order of the rows all the same."""
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
     load_sweep_kernels(graph, NEEDS)
-    asked = []
+    calls = []
 
-    def only(first, _stop):
-        asked.append(first)
-        return True
+    def see(first, *_):
+        calls[-1].append(first)
+        return first
 
-    x, sums, counts = (np.zeros(graph.num_vertices, np.int64) for _ in range(3))
-    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=1) as sweeps:
-        firsts = [sweeps.pull(sum_rows, [x], [sums, counts], only=only, alternates=True) for _ in range(3)]
-    assert firsts[0] == firsts[1] == firsts[2] == sorted(firsts[0])
-    count = len(firsts[0])
-    assert count > 2
-    assert asked[0] < asked[count - 1]
-    assert asked[count] > asked[2 * count - 1]
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 1) as sweeps:
+        for _ in range(3):
+            calls.append([])
+            assert sweeps.pull(see, alternates=True) == sorted(calls[-1])
+    assert len(calls[2]) > 2
+    assert calls[1] == sorted(calls[1], reverse=True)  # from memory, in one thread
+    assert calls[2] == sorted(calls[2])
 
 
 @pytest.mark.parametrize("order", ["degree", "original"])
@@ -113,7 +135,7 @@ def test_degrees_are_those_of_the_lists(tmp_path, monkeypatch, order):
     with setting("vertex-order", order):
         graph = oocgraph.build_csr(hubs(4, 700, 6000), tmp_path / "g.zarr", directed=True)
     load_sweep_kernels(graph, NEEDS)
-    with open_sweeps(graph, NEEDS, Unopened(0), Budget(host_bytes() + (100 << 20)), threads=1) as sweeps:
+    with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 1) as sweeps:
         for lists in ("in", "out"):
             firsts, degrees = zip(*sweeps.degrees(lists), strict=True)
             np.testing.assert_array_equal(np.concatenate(degrees), np.diff(graph.read(f"{lists}/indptr")))
@@ -123,9 +145,9 @@ def test_degrees_are_those_of_the_lists(tmp_path, monkeypatch, order):
 
 @pytest.mark.parametrize(("wanted", "given"), [(1 << 20, 1 << 20), (1 << 40, None)])
 def test_room_is_what_is_wanted_or_half_of_what_there_is(graph, wanted, given):
-    needs = replace(NEEDS, room_bytes=wanted)
+    needs = replace(NEEDS, room_bytes=(0, wanted), room_share=0.5)
     load_sweep_kernels(graph, needs)
     budget = Budget(host_bytes() + (100 << 20))
-    with open_sweeps(graph, needs, Unopened(0), budget, threads=1) as sweeps:
-        assert budget.reservations["a part of the graph"] == sweeps.room_bytes
+    with sweeping(graph, needs, budget, 1) as sweeps:
+        assert budget.reservations[ROOM] == sweeps.room_bytes
         assert sweeps.room_bytes == given if given else 30 << 20 < sweeps.room_bytes < 45 << 20

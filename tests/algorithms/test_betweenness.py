@@ -1,0 +1,181 @@
+"""Betweenness centrality equals NetworkX's, of all vertices and of a sample, at any budget and with any number of threads."""
+
+from __future__ import annotations
+
+import tracemalloc
+from random import Random
+
+import dask
+import networkx as nx
+import numpy as np
+import pytest
+
+import oocgraph
+from oocgraph import Resources
+from oocgraph.algorithms import betweenness
+from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.sparse import edge_stream
+from tests.graphs import hubs
+from tests.stores import string_store
+
+NUM_IDS = 45
+
+
+def built(path, seed, *, directed, num_edges=70, **options):
+    """Return a graph with isolated vertices, in several components, and the same graph of NetworkX."""
+    rng = np.random.default_rng(seed)
+    source, target = (40 * rng.random((2, num_edges)) ** 1.5).astype(int)
+    peer = (nx.DiGraph if directed else nx.Graph)()
+    peer.add_nodes_from(range(NUM_IDS))
+    peer.add_edges_from(zip(source.tolist(), target.tolist(), strict=True))
+    return oocgraph.build_csr((source, target), path, directed=directed, num_vertices=NUM_IDS, **options), peer
+
+
+def in_order(peer, **options):
+    """NetworkX's values, by ascending id; 0 of isolated vertices."""
+    values = nx.betweenness_centrality(peer, **options)
+    return np.array([0.0 if peer.degree(v) == 0 else values[v] for v in sorted(values)])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("piece", [None, 16])
+@pytest.mark.parametrize("k", [None, 1, 2, 8, 20, 44, 45])
+def test_values_are_networkxs(tmp_path, monkeypatch, directed, piece, k):
+    """From the sources that it samples by the same seed; of rows that are longer than a piece, too."""
+    if piece:
+        monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
+    for seed in range(3):
+        graph, peer = built(tmp_path / f"{seed}.zarr", seed, directed=directed)
+        for normalized in (True, False):
+            for endpoints in (False, True):
+                options = {"k": k, "seed": seed, "normalized": normalized, "endpoints": endpoints}
+                found = oocgraph.betweenness_centrality(graph, **options, resources=Resources(threads=3))
+                np.testing.assert_allclose(found.centrality, in_order(peer, **options), rtol=1e-12, atol=1e-15)
+                assert found.num_sources == (k or NUM_IDS)
+
+
+@pytest.mark.parametrize("order", ["degree", "locality", "original"])
+def test_edges_that_occur_twice_and_loops_count_for_nothing(tmp_path, order):
+    """Whatever the order of the vertices."""
+    with dask.config.set({"oocgraph.vertex-order": order}):
+        graph, peer = built(tmp_path / "g.zarr", 3, directed=False, num_edges=200, duplicates="keep", keep_self_loops=True)
+    assert graph.attributes.num_self_loops
+    assert graph.attributes.num_edges > peer.number_of_edges()
+    np.testing.assert_allclose(oocgraph.betweenness_centrality(graph).centrality, in_order(peer), rtol=1e-12, atol=1e-15)
+
+
+def test_levels_are_found_alike_with_and_without_marks(tmp_path, monkeypatch):
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 8)
+    graph = oocgraph.build_csr(hubs(8, 600, 1500), tmp_path / "g.zarr", directed=True)
+    found = []
+    for share in (0, 1 / 32, 2):
+        monkeypatch.setattr(betweenness, "MARKED_SHARE", share)
+        found.append(oocgraph.betweenness_centrality(graph, 50).centrality)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert found[0].max() > 0
+
+
+def test_no_bit_depends_on_threads_budget_or_runtime(tmp_path, monkeypatch):
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 12)
+    graph = oocgraph.build_csr(hubs(5, 3000, 20000), tmp_path / "g.zarr", directed=True)
+    first = oocgraph.betweenness_centrality(graph, 12, resources=Resources(threads=1))
+    with pytest.raises(BudgetError, match=r"numbers of paths .* set memory_budget to at least") as refused:
+        oocgraph.betweenness_centrality(graph, 12, memory_budget="20M")
+    least = int(str(refused.value).rpartition("at least ")[2].rstrip("M")) + 32  # this process may have grown by the next call
+    with oocgraph.open_runtime(graph) as runtime:
+        others = [
+            oocgraph.betweenness_centrality(graph, 12, resources=Resources(threads=3)),
+            oocgraph.betweenness_centrality(graph, 12, memory_budget=f"{least}M"),
+            oocgraph.betweenness_centrality(graph, 12, runtime=runtime),
+            oocgraph.betweenness_centrality(graph, 12, runtime=runtime),
+        ]
+    for other in others:
+        np.testing.assert_array_equal(other.centrality, first.centrality)
+    assert others[-1].bytes_requested == 0
+    assert first.bytes_requested > 0
+    assert (oocgraph.betweenness_centrality(graph, 12, seed=2).centrality != first.centrality).any()
+
+
+def test_ids_may_be_strings(tmp_path):
+    graph = string_store(tmp_path / "s.zarr", ["b", "b", "c", "d"], ["a", "c", "d", "e"], others=["alone"])
+    peer = nx.Graph([("b", "a"), ("b", "c"), ("c", "d"), ("d", "e")])
+    sampled = nx.Graph()
+    sampled.add_nodes_from(["a", "alone", "b", "c", "d", "e"])
+    sampled.add_edges_from(peer.edges)
+    for k in (None, 3):
+        result = oocgraph.betweenness_centrality(graph, k, seed=5)
+        expected = nx.betweenness_centrality(sampled, k, seed=5)
+        assert result.vertices.tolist() == list(expected)
+        np.testing.assert_allclose(result.centrality, list(expected.values()), rtol=1e-12)
+    assert [vertex for vertex, _ in oocgraph.betweenness_centrality(graph).top(1)] == ["c"]
+
+
+@pytest.mark.parametrize("num_edges", [0, 1])
+def test_tiny_graphs(tmp_path, num_edges):
+    graph = oocgraph.build_csr(([0] * num_edges, [1] * num_edges), tmp_path / "g.zarr", num_vertices=2)
+    assert oocgraph.betweenness_centrality(graph).centrality.tolist() == [0, 0]
+    assert oocgraph.betweenness_centrality(graph, endpoints=True).centrality.tolist() == [num_edges, num_edges]
+    assert oocgraph.betweenness_centrality(graph, 1).num_sources == 1
+
+
+def test_a_path_has_many_levels(tmp_path, monkeypatch):
+    """More than a byte holds; of too many the function says so."""
+    graph = oocgraph.build_csr((np.arange(400), np.arange(1, 401)), tmp_path / "g.zarr")
+    result = oocgraph.betweenness_centrality(graph, normalized=False)
+    assert result.depth == 400
+    np.testing.assert_array_equal(result.centrality, np.arange(401) * np.arange(400, -1, -1))
+    monkeypatch.setattr(betweenness, "UNSEEN", 200)
+    with pytest.raises(ArgumentError, match="between two vertices there are 200 edges or more"):
+        oocgraph.betweenness_centrality(graph)
+
+
+def test_more_paths_than_a_number_can_count_are_refused(tmp_path):
+    """A chain of so many diamonds, of which the source is the beginning."""
+    for num_diamonds in (1020, 1030):
+        n, begins = 3 * num_diamonds + 1, 3 * np.arange(num_diamonds)
+        source = np.concatenate([begins, begins, begins + 1, begins + 2])
+        target = np.concatenate([begins + 1, begins + 2, begins + 3, begins + 3])
+        shift = Random(1).sample(range(n), 1)[0]
+        graph = oocgraph.build_csr(((source + shift) % n, (target + shift) % n), tmp_path / f"{num_diamonds}.zarr", directed=True)
+        if num_diamonds == 1020:
+            centrality = oocgraph.betweenness_centrality(graph, 1, normalized=False, endpoints=True).of((np.arange(n) + shift) % n) / n
+            np.testing.assert_allclose(centrality[0], n - 1)
+            np.testing.assert_allclose(centrality[1::3], (n - 1 - 3 * np.arange(num_diamonds) - 2) / 2 + 1)
+            continue
+        with pytest.raises(ArgumentError, match=r"there are more than 1.8e\+308 shortest paths, .* give a smaller graph"):
+            oocgraph.betweenness_centrality(graph, 1)
+
+
+def test_what_makes_no_sense_is_refused(tmp_path):
+    graph = oocgraph.build_csr(hubs(6, 50, 300), tmp_path / "g.zarr", num_vertices=60)
+    for options, said in (
+        ({"k": 0}, "k is 0; it must be a whole number from 1 to 60"), ({"k": 61}, "k is 61; .* leave it out for all"),
+        ({"k": True}, "k is True"), ({"k": 2.5}, "k is 2.5"), ({"seed": "x"}, "seed is 'x'"), ({"seed": None}, "seed is None"),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=said):
+            oocgraph.betweenness_centrality(graph, **options)
+    np.testing.assert_array_equal(
+        oocgraph.betweenness_centrality(graph, np.int64(7), seed=np.int64(3)).centrality,
+        oocgraph.betweenness_centrality(graph, 7, seed=3).centrality,
+    )
+
+
+@pytest.mark.parametrize("k", [20, 300, 4900])
+def test_a_sample_holds_what_was_promised(tmp_path, k):
+    """Of a few vertices, and of most of them."""
+    graph = oocgraph.build_csr(hubs(6, 50, 300), tmp_path / "g.zarr", num_vertices=5000)
+    tracemalloc.start()
+    positions = betweenness.sampled_positions(5000, k, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert positions.size == k
+    assert 40 * k < peak < betweenness._needs(graph, k).vectors["sampled sources"] + (8 << 10)  # of Python itself
+
+
+def test_progress_counts_sources(tmp_path):
+    graph = oocgraph.build_csr(hubs(6, 50, 300), tmp_path / "g.zarr", num_vertices=60)
+    seen = []
+    oocgraph.betweenness_centrality(graph, progress=lambda *one: seen.append(one))
+    n = graph.num_vertices
+    assert [one[1:] for one in seen if one[0] == "sources"] == [*((done, n) for done in range(0, n, 8)), (n, n)]
