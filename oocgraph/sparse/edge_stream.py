@@ -14,7 +14,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -35,6 +35,9 @@ bandwidth of one sequential reader of the same chunks); larger ones only cost me
 
 READ_AHEAD = 2
 """Threads beyond those that compute, which read meanwhile."""
+
+Ranges = Mapping[int, Array | None]
+"""Pieces that are needed, by number, and the rows of each: (num_ranges, 2) int64, or None for all."""
 
 _ALIGNED = ("indices", "values")
 """What of a piece lies in whole pages of its file."""
@@ -130,13 +133,16 @@ class EdgeStream:
             for _ in range(self._num_workers):
                 self._buffers.put({})
 
-    def each(self, use: Callable[[PartialCSR], _T]) -> list[_T]:
+    def each(self, use: Callable[[PartialCSR], _T], ranges: Ranges | None = None) -> list[_T]:
         """Return what `use` makes of every piece, in the order of the pieces.
 
         Parameters
         ----------
         use
             Called in several threads at once; a piece is in memory for as long as the call lasts.
+        ranges
+            Of the pieces that are needed alone; the others are not read. Of a piece that is not kept no more than the ranges of rows is
+            read, and each of them is given to `use` (`whole_rows`). By default all pieces.
 
         Raises
         ------
@@ -144,13 +150,17 @@ class EdgeStream:
             The store cannot be read, or a neighbour is no vertex.
         """
         num_parts = len(self.parts)
-        if num_parts == 1:
-            return [self._visit(0, use)]
+        needed = range(num_parts) if ranges is None else sorted(ranges)
+        rows: Ranges = ranges or {}
+        if len(needed) < 2:
+            return [one for i in needed for one in self._visit(i, use, rows.get(i))]
         order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
-        threads = self.threads if len(self._kept) == num_parts else self._num_workers
+        if ranges is not None:
+            order = [i for i in order if i in ranges]
+        threads = self.threads if all(i in self._kept for i in needed) else self._num_workers
         with team_of(threads) as team:
-            made = dict(zip(order, team.run(lambda i: self._visit(i, use), order), strict=True))
-        return [made[i] for i in range(num_parts)]
+            made = dict(zip(order, team.run(lambda i: self._visit(i, use, rows.get(i)), order), strict=True))
+        return [one for i in needed for one in made[i]]
 
     def values(self) -> Iterator[tuple[int, Array]]:
         """Iterate over the values of all edges, read again: first position and values of each piece."""
@@ -158,19 +168,36 @@ class EdgeStream:
             if part.values is not None:
                 yield part.start, part.values.read()
 
-    def _visit(self, i: int, use: Callable[[PartialCSR], _T]) -> _T:
-        if i in self._kept:
-            return use(self._kept[i])
+    def _visit(self, i: int, use: Callable[[PartialCSR], _T], rows: Array | None) -> list[_T]:
         if i < self._num_kept:
-            self._kept[i] = self._read(i, self._room_of(i))
-            return use(self._kept[i])
+            if i not in self._kept:
+                self._kept[i] = self._read(i, self._room_of(i))
+            return [use(self._kept[i])]
         buffers = self._buffers.get()
         try:
             if not buffers and self._is_plain:
                 buffers |= {name: self._buffer(name) for name in self._lengths}
-            return use(self._read(i, buffers))
+            if rows is None or not self._is_plain:
+                return [use(self._read(i, buffers))]
+            return [use(self._read_rows(i, first, stop, buffers)) for first, stop in rows.tolist()]
         finally:
             self._buffers.put(buffers)
+
+    def _read_rows(self, i: int, first: int, stop: int, buffers: dict[str, Array]) -> PartialCSR:
+        """Read rows ``first .. stop - 1`` of a piece, through the page cache."""
+        part = self.parts[i]
+        pointers = part.pointers[first - part.first_line : stop + 1 - part.first_line].read(buffers.get("pointers"))
+        start, end = int(pointers[0]), int(pointers[-1])
+        here = slice(start - part.start, end - part.start)
+        unread = replace(
+            part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers,
+            values=None if part.values is None else part.values[here],
+            indices=self._resident[start:end] if self._has(i, "indices") else part.indices[here],
+        )  # fmt: skip
+        rows = unread.load(buffers)
+        with self._counting:
+            self.bytes_requested += pointers.nbytes + rows.entry_bytes - (rows.indices.nbytes if self._has(i, "indices") else 0)
+        return rows
 
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]
