@@ -32,11 +32,14 @@ from oocgraph.errors import (
 
 if TYPE_CHECKING:
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.closeness import closeness_centrality, harmonic_centrality
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.cores import core_numbers
+    from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
+    from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
+    from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.sparse.balanced import balanced_partition
@@ -79,6 +83,7 @@ __all__ = [
     "BudgetError",
     "CSRStore",
     "CheckReport",
+    "ClosenessResult",
     "ClusterError",
     "ComponentsResult",
     "ConvergenceError",
@@ -86,14 +91,18 @@ __all__ = [
     "CorruptStoreError",
     "DaskBFSResult",
     "DeviceError",
+    "DiameterResult",
     "DuplicateEdgeError",
+    "EccentricityResult",
     "EigenvectorResult",
     "ExportReport",
+    "HarmonicResult",
     "HitsResult",
     "InputError",
     "InputNotFoundError",
     "KatzResult",
     "MissingDependencyError",
+    "MultiSourceResult",
     "OocGraphError",
     "Operator",
     "OperatorError",
@@ -119,15 +128,20 @@ __all__ = [
     "bfs",
     "build_csr",
     "check_store",
+    "closeness_centrality",
     "connected_components",
     "core_numbers",
+    "diameter",
+    "eccentricity",
     "eigenvector_centrality",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
     "generate_uniform",
+    "harmonic_centrality",
     "hits",
     "katz_centrality",
+    "multi_source_bfs",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -148,13 +162,18 @@ _HOMES = {
     "BFSResult": "oocgraph.results.bfs",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
+    "ClosenessResult": "oocgraph.results.distances",
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
+    "DiameterResult": "oocgraph.results.distances",
+    "EccentricityResult": "oocgraph.results.distances",
     "EigenvectorResult": "oocgraph.results.centrality",
     "ExportReport": "oocgraph.export.files",
+    "HarmonicResult": "oocgraph.results.distances",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
+    "MultiSourceResult": "oocgraph.results.distances",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -171,15 +190,20 @@ _HOMES = {
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
+    "closeness_centrality": "oocgraph.algorithms.closeness",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
+    "diameter": "oocgraph.algorithms.eccentricity",
+    "eccentricity": "oocgraph.algorithms.eccentricity",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "generate_uniform": "oocgraph.ingest.generators.uniform",
+    "harmonic_centrality": "oocgraph.algorithms.closeness",
     "hits": "oocgraph.algorithms.hits",
     "katz_centrality": "oocgraph.algorithms.katz",
+    "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

@@ -44,6 +44,11 @@ COMMANDS = {
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
+    "multi-source-bfs": "Search breadth-first from many vertices, 64 at a time.",
+    "closeness": "Find the closeness centrality of vertices.",
+    "harmonic": "Find the harmonic centrality of vertices.",
+    "eccentricity": "Find the eccentricity of vertices.",
+    "diameter": "Find the diameter, or bounds of it.",
     "components": "Find the connected components.",
     "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
@@ -55,6 +60,11 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "multi-source-bfs": "distances",
+    "closeness": "distances",
+    "harmonic": "distances",
+    "eccentricity": "distances",
+    "diameter": "distances",
 }
 """Modules of commands that share one with others; all others have their own."""
 
