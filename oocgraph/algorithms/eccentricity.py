@@ -134,7 +134,7 @@ def diameter(
         A graph store or its path; undirected and connected; the distance along an edge is 1.
     max_searches
         Stop after about so many searches, with the bounds that are known then. By default the diameter is found, which takes few searches
-        for most graphs, and up to one from every vertex for others.
+        for roads, grids and networks with hubs, and nearly one from every vertex where all are equally eccentric (a uniform random graph).
     runtime
         The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
     resources

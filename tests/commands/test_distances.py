@@ -7,6 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import oocgraph
+from tests.capped import run_capped
+from tests.commands.conftest import ROOT
+from tests.commands.conftest import command as shell
 from tests.commands.test_capped_commands import capped_json
 
 
@@ -58,13 +61,22 @@ def test_what_cannot_be_done_is_refused(run, refused, kron, grid):
 
 @pytest.mark.capped
 @pytest.mark.parametrize(
-    "command", [("closeness", "--k", 64), ("multi-source-bfs", "--source", 3, "--source", 5, "--out", "levels.csv"), ("diameter",)]
+    "command",
+    [
+        ("closeness", "--k", 64),
+        ("multi-source-bfs", "--source", 3, "--source", 5, "--out", "levels.csv"),
+        ("diameter", "--max-searches", 99),
+    ],
 )
 def test_what_is_held_is_what_was_promised_under_a_cap(run, tmp_path, command):
-    """Most of the edges do not fit."""
+    """With no more than it must have: edges do not fit, and are read again."""
     store = tmp_path / "g.zarr"
     oocgraph.generate_uniform(18, store)
     arguments = [tmp_path / one if one == "levels.csv" else one for one in command]
     assert run(arguments[0], store, *arguments[1:]).code == 0  # kernels compiled: a compiler needs more than the cap
-    said = capped_json(166 << 20, arguments[0], store, *arguments[1:], "--memory", "141M", *(["--overwrite"] * ("levels.csv" in command)))
-    assert 50 << 20 < said["peak_host_bytes"] <= said["memory_budget"] == 141 << 20
+    whole = (arguments[0], store, *arguments[1:], *(["--overwrite"] * ("levels.csv" in command)), "--json", "--memory")
+    refusal = run_capped(200 << 20, shell(*whole, "60M"), env={"PYTHONPATH": str(ROOT)}).stderr
+    least = int(refusal.rpartition("at least ")[2].strip().rstrip("M"))
+    said = capped_json((least + 30) << 20, *whole, f"{least}M")
+    assert 50 << 20 < said["peak_host_bytes"] <= said["memory_budget"] == least << 20
+    assert said["bytes_requested"] > said["edge_bytes"]
