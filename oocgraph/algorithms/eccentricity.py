@@ -3,12 +3,13 @@
 The diameter is found as follows (iFUB):
 
 1. Two double sweeps, each of which goes to the farthest vertex and from there to the farthest again, give two vertices far from each
-   other, and one in the middle between them.
+   other. Of those halfway between them, up to 64 are searched from, and the one with the smallest eccentricity is the middle.
 2. No two vertices of level i or less around the middle are farther from each other than 2 i. From the outermost level inwards, searches
    from all vertices of a level find the largest of their eccentricities, until it is more than 2 i of what is left.
 
 Crescenzi, Grossi, Habib, Lanzi, Marino, "On computing the diameter of real-world undirected graphs", Theoretical Computer Science 514,
-2013. Differs in: 64 vertices of a level are searched from at a time, which share what they read (`oocgraph.algorithms.source_words`).
+2013. Differs in: 64 vertices are searched from at a time, which share what they read (`oocgraph.algorithms.source_words`); so the middle is
+the best of 64, not any: in a grid, corners lie halfway between corners, too.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def diameter(
         call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
         [
             (kernels.write_levels, words, 0, levels, 0, 0), (kernels.vertices_at, np.empty(0, np.int32), 0, 0, np.empty(0, np.int64)),
-            (kernels.between, levels, 0, 0),
+            (kernels.halfway, levels, 0, 0, np.empty(0, np.int64)),
         ],
     )  # fmt: skip
     found, fields = call.run(needs, lambda sweeps: _Fringes(sweeps).bounds(max_searches) if n else (0, 0, [], 0))
@@ -204,12 +205,14 @@ class _Fringes:
     def __init__(self, sweeps: Sweeps) -> None:
         self.words, self.num_searches = SourceWords(sweeps), 0
         self.lower, self.end = 0, 0  # the largest eccentricity so far, and a vertex that has it
+        self.radius, self.middle = sweeps.store.num_vertices, 0  # the smallest
         self.levels: Any = np.empty((2, sweeps.store.num_vertices), np.int32)
 
     def bounds(self, most: int | None) -> tuple[int, int, list[int], int]:
         """Return bounds of the diameter, two vertices at the distance of the lower one, and the number of searches."""
-        center = self._middle(self._middle(0))
-        self._search([center])
+        for _ in range(2):
+            self._sweep_twice(self.middle)
+        self._search([self.middle])
         level = int(self.levels[0].max())
         upper = max(self.lower, 2 * level)
         for sources in self._from_outside(level):
@@ -223,14 +226,16 @@ class _Fringes:
         self._search([self.end])
         return self.lower, upper, [self.end, int(self.levels[0].argmax())], num_searches
 
-    def _middle(self, vertex: int) -> int:
-        """Return a vertex in the middle between two that a double sweep finds."""
+    def _sweep_twice(self, vertex: int) -> None:
+        """Find two vertices far from each other, and search from those in the middle between them."""
         self._search([vertex])
         one = int(self.levels[0].argmax())
         self._search([one])
         other, distance = int(self.levels[0].argmax()), int(self.levels[0].max())
         self._search([one, other])
-        return int(kernels.between(self.levels, distance // 2, distance))
+        sources = np.empty(NUM_SOURCES, np.int64)
+        sources = sources[: kernels.halfway(self.levels, distance // 2, distance, sources)]
+        self._note(sources, _depths(self.words, sources))
 
     def _search(self, sources: list[int]) -> None:
         """Set the levels of all vertices in the searches from one or two."""
@@ -243,6 +248,8 @@ class _Fringes:
         self.num_searches += sources.size
         if depths.max() > self.lower:
             self.lower, self.end = int(depths.max()), int(sources[depths.argmax()])
+        if depths.min() < self.radius:
+            self.radius, self.middle = int(depths.min()), int(sources[depths.argmin()])
 
     def _from_outside(self, level: int) -> Iterator[Array]:
         """Yield vertices, a word of them at a time, by level around the middle, the outermost first; of level 0 is the middle itself."""

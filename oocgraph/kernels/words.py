@@ -181,12 +181,29 @@ def vertices_at(levels: Any, level: Any, start: Any, out: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def between(levels: Any, level: Any, distance: Any) -> Any:
-    """Return the first vertex that is `level` from one of two and lies on a shortest path of `distance` to the other.
+def halfway(levels: Any, level: Any, distance: Any, out: Any) -> Any:
+    """Find vertices that are `level` from one of two and lie on a shortest path of `distance` to the other.
 
-    levels : (2, num_vertices) integers, of the two.
+    Parameters
+    ----------
+    levels : (2, num_vertices) integers
+        Of the two.
+    level, distance : int
+    out : (most,) int64
+        Out: such vertices, evenly spread over all of them in their order.
+
+    Returns
+    -------
+    How many they are, at least 1 if the distance is that of the two.
     """
+    num = 0
     for v in range(levels.shape[1]):
-        if levels[0, v] == level and levels[1, v] == distance - level:
-            return v
-    return -1
+        num += levels[0, v] == level and levels[1, v] == distance - level
+    count, at, most = 0, 0, min(num, out.size)
+    for v in range(levels.shape[1]):
+        if count < most and levels[0, v] == level and levels[1, v] == distance - level:
+            if at * most >= count * num:
+                out[count] = v
+                count += 1
+            at += 1
+    return count

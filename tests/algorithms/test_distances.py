@@ -230,6 +230,14 @@ def test_eccentricity_and_diameter_are_networkxs(tmp_path, monkeypatch, shape):
     assert bounds.num_searches <= found.num_searches
 
 
+def test_the_diameter_of_a_grid_takes_few_searches(tmp_path):
+    """From the middle between two corners, not from a corner that lies halfway between two others."""
+    graph = oocgraph.generate_grid((45, 45), tmp_path / "g.zarr")
+    found = oocgraph.diameter(graph)
+    assert found.diameter == 88
+    assert found.num_searches < 300
+
+
 def test_bounds_that_differ_are_no_diameter(tmp_path):
     graph, _ = connected(tmp_path / "g.zarr", nx.cycle_graph(41))
     bounds = oocgraph.diameter(graph, max_searches=1)
