@@ -33,6 +33,9 @@ from oocgraph.types import Array, ProgressOption
 DENSE_SHARE = 50
 """NumPy draws one of fewer than so many ids from a list of all ids."""
 
+SAMPLE_BYTES = 48
+"""Of a vertex that was chosen: its number, as drawn and in order, its own sums, and its value."""
+
 
 @known_keywords
 def closeness_centrality(
@@ -95,8 +98,9 @@ def closeness_centrality(
 
     Searches are made 64 at a time, and all vertices without `k` take N / 64 such passes: hours for large graphs.
 
-    Host memory: 32 bytes for each vertex that has edges (36 with `k`, and up to 8 for each id while these are chosen), pieces of 2 MiB of
-    edges (or as long as the longest list), and what the budget has left for edges that stay.
+    Host memory: 32 bytes for each vertex that has edges, and 8 for each that is searched from; with `k`, 36 and 48, and 8 for each id where
+    k is more than a fiftieth of them. Beside these, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left
+    for edges that stay.
 
     Examples
     --------
@@ -244,7 +248,7 @@ def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) ->
 def _sample_bytes(k: int | None, n: int, num_ids: int, num_chosen: int) -> dict[str, int]:
     if k is None:
         return {"sources": 8 * (num_chosen or n)}
-    return {"numbers of samples": 4 * n, "sample": 16 * k + (8 * num_ids if k * DENSE_SHARE >= num_ids else 32 * k)}
+    return {"numbers of samples": 4 * n, "sample": SAMPLE_BYTES * k + (8 * num_ids if k * DENSE_SHARE >= num_ids else 0)}
 
 
 def _exact(words: SourceWords, sources: Array, sums: _Sums, values: Array) -> None:

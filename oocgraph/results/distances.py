@@ -94,21 +94,29 @@ class MultiSourceResult(ValuesResult):
             raise ArgumentError("the result has no levels of vertices; ask for them by multi_source_bfs(..., distances=True)")
 
 
-class ClosenessResult(ValuesResult):
+class _OfSome(ValuesResult):
+    """Values of all vertices, or of those that were asked for; no value is negative."""
+
+    def _counted(self) -> tuple[Array, str]:
+        values, name = super()._counted()
+        return values[values >= 0], name
+
+
+class ClosenessResult(_OfSome):
     """Closeness centrality: the column `closeness`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
 
     algorithm = "closeness"
     columns = {"closeness": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
 
 
-class HarmonicResult(ValuesResult):
+class HarmonicResult(_OfSome):
     """Harmonic centrality: the column `harmonic`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
 
     algorithm = "harmonic"
     columns = {"harmonic": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
 
 
-class EccentricityResult(ValuesResult):
+class EccentricityResult(_OfSome):
     """Eccentricities: the column `eccentricity`, -1 where it was not asked for; `num_sources`."""
 
     algorithm = "eccentricity"

@@ -186,6 +186,7 @@ def test_centralities_are_networkxs(tmp_path, directed):
         asked = np.isin(np.arange(NUM_IDS), some) | (in_order(dict(peer.degree)) == 0)
         np.testing.assert_array_equal(np.isnan(column), ~asked)
         assert found.top(1)[0][0] in some
+        found.plot()
 
 
 @pytest.mark.parametrize("directed", [False, True])
