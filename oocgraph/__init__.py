@@ -33,12 +33,15 @@ from oocgraph.errors import (
 if TYPE_CHECKING:
     from oocgraph.algorithms.betweenness import betweenness_centrality
     from oocgraph.algorithms.bfs import bfs
+    from oocgraph.algorithms.closeness import closeness_centrality, harmonic_centrality
     from oocgraph.algorithms.components import connected_components
     from oocgraph.algorithms.condensation import condensation
     from oocgraph.algorithms.cores import core_numbers
+    from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
+    from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
+    from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult
@@ -91,6 +95,7 @@ __all__ = [
     "BudgetError",
     "CSRStore",
     "CheckReport",
+    "ClosenessResult",
     "ClusterError",
     "ClusteringResult",
     "ComponentsResult",
@@ -99,15 +104,19 @@ __all__ = [
     "CorruptStoreError",
     "DaskBFSResult",
     "DeviceError",
+    "DiameterResult",
     "DuplicateEdgeError",
+    "EccentricityResult",
     "EigenvectorResult",
     "ExportReport",
     "GenerationsResult",
+    "HarmonicResult",
     "HitsResult",
     "InputError",
     "InputNotFoundError",
     "KatzResult",
     "MissingDependencyError",
+    "MultiSourceResult",
     "OocGraphError",
     "Operator",
     "OperatorError",
@@ -138,19 +147,24 @@ __all__ = [
     "bfs",
     "build_csr",
     "check_store",
+    "closeness_centrality",
     "clustering",
     "condensation",
     "connected_components",
     "core_numbers",
+    "diameter",
+    "eccentricity",
     "eigenvector_centrality",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
     "generate_uniform",
+    "harmonic_centrality",
     "hits",
     "is_directed_acyclic_graph",
     "katz_centrality",
     "minimum_spanning_forest",
+    "multi_source_bfs",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -178,14 +192,19 @@ _HOMES = {
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
     "ClusteringResult": "oocgraph.results.triangles",
+    "ClosenessResult": "oocgraph.results.distances",
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
+    "DiameterResult": "oocgraph.results.distances",
+    "EccentricityResult": "oocgraph.results.distances",
     "EigenvectorResult": "oocgraph.results.centrality",
     "ExportReport": "oocgraph.export.files",
     "GenerationsResult": "oocgraph.results.strong",
+    "HarmonicResult": "oocgraph.results.distances",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
+    "MultiSourceResult": "oocgraph.results.distances",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -209,17 +228,22 @@ _HOMES = {
     "check_store": "oocgraph.store.check",
     "clustering": "oocgraph.algorithms.triangles",
     "condensation": "oocgraph.algorithms.condensation",
+    "closeness_centrality": "oocgraph.algorithms.closeness",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
+    "diameter": "oocgraph.algorithms.eccentricity",
+    "eccentricity": "oocgraph.algorithms.eccentricity",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
     "generate_uniform": "oocgraph.ingest.generators.uniform",
+    "harmonic_centrality": "oocgraph.algorithms.closeness",
     "hits": "oocgraph.algorithms.hits",
     "is_directed_acyclic_graph": "oocgraph.algorithms.topological",
     "katz_centrality": "oocgraph.algorithms.katz",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
+    "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

@@ -93,17 +93,20 @@ def _progress(name: str, value: Any) -> Any:
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "directed": _flag_or_none,
+    "distances": _flag,
     "edge_factor": _whole,
     "keep_self_loops": _flag,
     "num_vertices": _whole_or_none,
     "overwrite": _flag,
     "path": _path,
     "progress": _progress,
+    "reverse": _flag,
     "scale": _whole,
     "seed": _whole,
     "shuffle": _flag,
     "transpose": _flag,
     "weight": _column,
+    "wf_improved": _flag,
 }
 """How an argument is checked, by its name."""
 

@@ -45,6 +45,11 @@ COMMANDS = {
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "betweenness": "Find the betweenness centrality of every vertex.",
+    "multi-source-bfs": "Search breadth-first from many vertices, 64 at a time.",
+    "closeness": "Find the closeness centrality of vertices.",
+    "harmonic": "Find the harmonic centrality of vertices.",
+    "eccentricity": "Find the eccentricity of vertices.",
+    "diameter": "Find the diameter, or bounds of it.",
     "components": "Find the connected components.",
     "personalized-pagerank": "Rank every vertex as each of some vertices sees it.",
     "spanning-forest": "Find a minimum spanning forest.",
@@ -68,6 +73,11 @@ MODULES = {
     "scc": "strong",
     "condensation": "strong",
     "topological-generations": "strong",
+    "multi-source-bfs": "distances",
+    "closeness": "distances",
+    "harmonic": "distances",
+    "eccentricity": "distances",
+    "diameter": "distances",
 }
 """Modules of commands that share one with others; all others have their own."""
 

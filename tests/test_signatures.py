@@ -89,6 +89,7 @@ def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, t
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
         "operator": None, "initial": {},
         "seeds": [0],
+        "sources": [0],
     }  # fmt: skip
     values = {
         "overwrite": "no", "transpose": 1, "keep_self_loops": "no", "directed": "yes", "seed": "a", "progress": "yes", "weight": ["w"],

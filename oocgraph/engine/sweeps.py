@@ -284,7 +284,7 @@ class Sweeps:
         scalars
             Numbers, or arrays that all calls share (in this process only).
         lists
-            Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
+            Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``. A selection has its own.
         only
             Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read. Or rows that
             `select` has found; the kernel is given others too, where these are in memory or near.
@@ -299,7 +299,8 @@ class Sweeps:
             The store cannot be read, or a neighbour is no vertex.
         """
         self.num_sweeps += 1
-        way = Way(self._those(lists), only, alternates and self.num_sweeps % 2 == 0, has_scratch)
+        those = only.lists if isinstance(only, Selection) else self._those(lists)
+        way = Way(those, only, alternates and self.num_sweeps % 2 == 0, has_scratch)
         return self.edges.pull(kernel, whole, mine, scalars, way)
 
     def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:

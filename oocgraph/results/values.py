@@ -72,7 +72,7 @@ class ValuesResult(VertexResult):
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        return self._look_up(column or next(iter(self.columns)), ids)
+        return self._look_up(self._chosen(column), ids)
 
     def top(self, count: int = 10, column: str | None = None) -> list[tuple[Any, float]]:
         """Ids and values of the vertices whose values are largest in a column, by default the first; of equals, the smaller id first.
@@ -82,11 +82,15 @@ class ValuesResult(VertexResult):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        return self._top(column or next(iter(self.columns)), count)
+        return self._top(self._chosen(column), count)
 
     def summary(self) -> dict[str, Any]:
         """See `VertexResult.summary`."""
         return {**self.details, **super().summary()}
+
+    def _chosen(self, column: str | None) -> str:
+        """Return a column, by default the first."""
+        return column or next(iter(self.columns))
 
     def _counted(self) -> tuple[Array, str]:
         name, kind = next(iter(self.columns.items()))
@@ -107,4 +111,10 @@ class ValuesResult(VertexResult):
 
 
 def _text(value: Any) -> str:
-    return format_number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        format_number(value)
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else str(value)
+    )

@@ -12,7 +12,7 @@ import pytest
 import oocgraph
 from oocgraph.config import setting
 from oocgraph.engine.opened import Unopened
-from oocgraph.engine.sweeps import ROOM, Needs, Way, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
+from oocgraph.engine.sweeps import Needs, Way, least_bytes, load_sweep_kernels, open_sweeps, stream_edges
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.sparse import edge_stream

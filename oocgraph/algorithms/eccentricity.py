@@ -1,0 +1,297 @@
+"""Eccentricities, and the diameter of an undirected graph, out of core, by searches from 64 vertices at a time.
+
+The diameter is found as follows (iFUB):
+
+1. Two double sweeps, each of which goes to the farthest vertex and from there to the farthest again, give two vertices far from each
+   other. Of those halfway between them, up to 64 are searched from, and the one with the smallest eccentricity is the middle.
+2. No two vertices of level i or less around the middle are farther from each other than 2 i. From the outermost level inwards, searches
+   from all vertices of a level find the largest of their eccentricities, until it is more than 2 i of what is left.
+
+Crescenzi, Grossi, Habib, Lanzi, Marino, "On computing the diameter of real-world undirected graphs", Theoretical Computer Science 514,
+2013. Differs in: 64 vertices are searched from at a time, which share what they read (`oocgraph.algorithms.source_words`); so the middle is
+the best of 64, not any: in a grid, corners lie halfway between corners, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from oocgraph.algorithms.runtimes import Runtime
+from oocgraph.algorithms.source_words import NUM_SOURCES, SEARCHES, SourceWords, as_list, words_needs
+from oocgraph.algorithms.sweeping import Call
+from oocgraph.arguments import known_keywords
+from oocgraph.engine.sweeps import Sweeps
+from oocgraph.errors import ArgumentError
+from oocgraph.kernels import words as kernels
+from oocgraph.resources import Resources, is_count
+from oocgraph.results.distances import DiameterResult, EccentricityResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array, ProgressOption
+
+LEVEL_BYTES = 4
+"""Of a vertex, in a table of levels."""
+
+
+@known_keywords
+def eccentricity(
+    graph: CSRStore | str | os.PathLike[str],
+    vertices: Any = None,
+    *,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> EccentricityResult:
+    """Find the eccentricity of vertices: the distance to the vertex that is farthest from it, along the edges.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path; connected, a directed one strongly.
+    vertices
+        User ids of the vertices whose values are wanted; the others have -1. By default all vertices.
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        Called with ("searches", done, all); True draws a bar.
+
+    Returns
+    -------
+    EccentricityResult
+        Its column is `eccentricity`, int32.
+
+    Raises
+    ------
+    VertexNotFoundError
+        A vertex does not occur in the graph's input.
+    ArgumentError
+        An argument is invalid, or contradicts another, or a vertex does not reach all others.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Every vertex takes a search, and 64 are made at a time. Host memory: 28 bytes for each vertex that has edges, and 8 for each that is
+    asked for, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges that stay.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     result = eccentricity(build_csr(([1, 2, 3], [2, 3, 4]), f"{folder}/g.zarr"))
+    ...     result.eccentricity.tolist()
+    [3, 2, 2, 3]
+    """
+    call = Call("eccentricity", graph, runtime, resources, memory_budget, progress)
+    n, chosen = call.store.num_vertices, None
+    if vertices is not None:
+        numbers = VertexIds(call.store).vertices_of(as_list(vertices))
+        chosen = np.unique(numbers[numbers >= 0])
+    _check_isolated(call.store)
+
+    def compute(sweeps: Sweeps) -> Array:
+        words, values = SourceWords(sweeps), np.full(n, -1, np.int32)
+        sources = np.arange(n) if chosen is None else chosen
+        for start in range(0, sources.size, NUM_SOURCES):
+            batch = sources[start : start + NUM_SOURCES]
+            values[batch] = _depths(words, batch)
+            sweeps.progress(SEARCHES, start + batch.size, sources.size)
+        return values
+
+    num_sources = n if chosen is None else chosen.size
+    needs = words_needs(call.store, {"eccentricities": LEVEL_BYTES * n, "sources": 8 * num_sources}, LEVEL_BYTES * n, [])
+    values, fields = call.run(needs, compute)
+    stored = {"eccentricity": values}
+    return EccentricityResult(stored=stored, isolated={"eccentricity": 0}, details={"num_sources": num_sources}, **fields)
+
+
+@known_keywords
+def diameter(
+    graph: CSRStore | str | os.PathLike[str],
+    *,
+    max_searches: int | None = None,
+    runtime: Runtime | None = None,
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
+    progress: ProgressOption = None,
+) -> DiameterResult:
+    """Find the diameter of an undirected graph, or bounds of it: the largest distance between two vertices.
+
+    Parameters
+    ----------
+    graph
+        A graph store or its path; undirected and connected; the distance along an edge is 1.
+    max_searches
+        Stop after about so many searches, with the bounds that are known then. By default the diameter is found, which takes few searches
+        for roads, grids and networks with hubs, and nearly one from every vertex where all are equally eccentric (a uniform random graph).
+    runtime
+        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+    resources
+        Threads and memory; see `oocgraph.Resources`.
+    memory_budget
+        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+    progress
+        Called with ("searches", done, 0); True draws a bar.
+
+    Returns
+    -------
+    DiameterResult
+        Its `diameter`; if it was stopped, `lower` and `upper`.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is invalid; the graph is directed, not connected, or has no vertices.
+    BudgetError
+        The budget is too small; the message names the smallest that works.
+    StoreError, CorruptStoreError
+        The store cannot be opened or read.
+
+    Notes
+    -----
+    Host memory: 32 bytes for each vertex, pieces of 2 MiB of edges (or as long as the longest list), and what the budget has left for edges
+    that stay.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from oocgraph import build_csr
+    >>> with TemporaryDirectory() as folder:
+    ...     diameter(build_csr(([1, 2, 3], [2, 3, 4]), f"{folder}/g.zarr")).diameter
+    3
+    """
+    if max_searches is not None and not is_count(max_searches):
+        raise ArgumentError(f"max_searches is {max_searches!r}; it must be a whole number, 1 or more")
+    call = Call("diameter", graph, runtime, resources, memory_budget, progress)
+    n = call.store.num_vertices
+    if call.store.attributes.directed:
+        raise ArgumentError(
+            f"{call.store.url} is directed, and diameter takes undirected graphs; the largest value of eccentricity(graph), a search from "
+            "every vertex, is the diameter of a strongly connected one"
+        )
+    if not call.store.attributes.num_input_vertices:
+        raise ArgumentError(f"{call.store.url} has no vertices, so it has no diameter")
+    _check_isolated(call.store)
+    levels, words = np.empty((0, 0), np.int32), np.empty(0, np.uint64)
+    needs = words_needs(
+        call.store, {"levels": 2 * LEVEL_BYTES * n}, 0,
+        [
+            (kernels.write_levels, words, 0, levels, 0, 0), (kernels.vertices_at, np.empty(0, np.int32), 0, 0, np.empty(0, np.int64)),
+            (kernels.halfway, levels, 0, 0, np.empty(0, np.int64)),
+        ],
+    )  # fmt: skip
+    found, fields = call.run(needs, lambda sweeps: _Fringes(sweeps).bounds(max_searches) if n else (0, 0, [], 0))
+    lower, upper, ends, num_searches = found
+    ids: VertexIds = fields.pop("ids")
+    named = ids.ids_of(ends).tolist() if ends else [next(ids.blocks())[0].tolist()[0]] * 2  # of a vertex alone
+    return DiameterResult(lower=lower, upper=upper, ends=(named[0], named[1]), num_searches=num_searches, **fields)
+
+
+class _Fringes:
+    """iFUB in a connected graph with edges: the steps in the docstring of this module."""
+
+    def __init__(self, sweeps: Sweeps) -> None:
+        self.words, self.num_searches = SourceWords(sweeps), 0
+        self.lower, self.end = 0, 0  # the largest eccentricity so far, and a vertex that has it
+        self.radius, self.middle = sweeps.store.num_vertices, 0  # the smallest
+        self.levels: Any = np.empty((2, sweeps.store.num_vertices), np.int32)
+
+    def bounds(self, most: int | None) -> tuple[int, int, list[int], int]:
+        """Return bounds of the diameter, two vertices at the distance of the lower one, and the number of searches."""
+        for _ in range(2):
+            self._sweep_twice(self.middle)
+        self._search([self.middle])
+        level = int(self.levels[0].max())
+        upper = max(self.lower, 2 * level)
+        for sources in self._from_outside(level):
+            level = int(self.levels[0, sources[0]])
+            upper = max(self.lower, 2 * level)
+            if self.lower == upper or (most is not None and self.num_searches >= most):
+                break
+            self._note(sources, _depths(self.words, sources))
+            self.words.sweeps.progress(SEARCHES, self.num_searches, 0)
+        upper, num_searches = max(self.lower, upper), self.num_searches
+        self._search([self.end])
+        return self.lower, upper, [self.end, int(self.levels[0].argmax())], num_searches
+
+    def _sweep_twice(self, vertex: int) -> None:
+        """Find two vertices far from each other, and search from those in the middle between them."""
+        self._search([vertex])
+        one = int(self.levels[0].argmax())
+        self._search([one])
+        other, distance = int(self.levels[0].argmax()), int(self.levels[0].max())
+        self._search([one, other])
+        sources = np.empty(NUM_SOURCES, np.int64)
+        sources = sources[: kernels.halfway(self.levels, distance // 2, distance, sources)]
+        self._note(sources, _depths(self.words, sources))
+
+    def _search(self, sources: list[int]) -> None:
+        """Set the levels of all vertices in the searches from one or two."""
+        numbers = np.array(sources)
+        levels = self.levels[: numbers.size]
+        levels[np.arange(numbers.size), numbers] = 0
+        self._note(numbers, _depths(self.words, numbers, levels))
+
+    def _note(self, sources: Array, depths: Array) -> None:
+        self.num_searches += sources.size
+        if depths.max() > self.lower:
+            self.lower, self.end = int(depths.max()), int(sources[depths.argmax()])
+        if depths.min() < self.radius:
+            self.radius, self.middle = int(depths.min()), int(sources[depths.argmin()])
+
+    def _from_outside(self, level: int) -> Iterator[Array]:
+        """Yield vertices, a word of them at a time, by level around the middle, the outermost first; of level 0 is the middle itself."""
+        out = np.empty(NUM_SOURCES, np.int64)
+        for one in range(level, -1, -1):
+            start, count = 0, NUM_SOURCES
+            while count == NUM_SOURCES:
+                count, start = kernels.vertices_at(self.levels[0], one, start, out)
+                if count:
+                    yield out[:count].copy()
+
+
+def _depths(words: SourceWords, sources: Array, levels: Array | None = None) -> Array:
+    """Return the eccentricities of up to 64 vertices; write the levels of all others, if there is room for them.
+
+    Raises
+    ------
+    ArgumentError
+        One does not reach all others.
+    """
+    depths, num_reached = np.zeros(sources.size, np.int32), np.ones(sources.size, np.int64)
+    for level, counts, found in words.search(sources):
+        depths[counts > 0] = level
+        num_reached += counts
+        if levels is not None:
+            words.over_vertices(kernels.write_levels, found, level, levels)
+    store = words.sweeps.store
+    num_ids = store.attributes.num_input_vertices
+    if (lost := np.flatnonzero(num_reached < num_ids)).size:
+        vertex, reached = store.ids_of(sources[lost[:1]]).tolist()[0], num_reached[lost[0]]
+        _refuse(store, f"vertex {vertex!r} reaches {reached:,} of {num_ids:,} vertices")
+    return depths
+
+
+def _check_isolated(store: CSRStore) -> None:
+    if store.attributes.num_isolated and store.attributes.num_input_vertices > 1:
+        _refuse(store, f"{store.attributes.num_isolated:,} vertices have no edges")
+
+
+def _refuse(store: CSRStore, why: str) -> NoReturn:
+    strongly = "strongly " if store.attributes.directed else ""
+    raise ArgumentError(
+        f"{store.url} is not {strongly}connected, so distances are infinite: {why}; take one component of it, or the depth of each source "
+        "that multi_source_bfs finds, which counts what is reached"
+    )

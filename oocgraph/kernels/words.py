@@ -1,0 +1,209 @@
+"""Breadth-first search from up to 64 sources at once: each vertex has a word, in which a bit is a source.
+
+In: whole rows (`oocgraph.engine.sweeps`), or a range of vertices, and the words of all vertices: `seen` by which sources, `frontier` (found
+at the last level), `found` (at this one). Out: words, and how many vertices each source has found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from oocgraph.kernels.intrinsics import AHEAD, atomic_or, count_ones, prefetch, trailing_zeros
+
+_NUM_PLANES = 40
+"""Bits of the counts of one call, which are kept a bit plane each: rows of a call are fewer than 2^40."""
+
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _count(planes: Any, word: Any) -> None:
+    """Add 1 to the count of each bit of a word: bit b of ``planes[i]`` is bit i of the count of b."""
+    i = 0
+    while word != _NONE:
+        carry = planes[i] & word
+        planes[i] ^= word
+        word = carry
+        i += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _counts(planes: Any) -> Any:
+    counts = np.zeros(64, np.int64)
+    for i in range(planes.size):
+        for b in range(64):
+            counts[b] += np.int64((planes[i] >> np.uint64(b)) & _ONE) << i
+    return counts
+
+
+@nb.njit(nogil=True, cache=True)
+def pull(first: Any, pointers: Any, start: Any, indices: Any, values: Any, frontier: Any, seen: Any, found: Any, union: Any) -> Any:
+    """Find, of the rows of a piece, the sources that reach a neighbour at the last level and did not reach the row before.
+
+    Parameters
+    ----------
+    first, pointers, start, indices, values
+        Of the rows: see `oocgraph.engine.sweeps`.
+    frontier : (num_vertices,) uint64
+    seen, found : (num_rows,) uint64
+        Updated; 0 before, where nothing is found.
+    union : uint64
+        All sources that found anything at the last level.
+
+    Returns
+    -------
+    (64,) int64: how many rows each source has found.
+    """
+    planes = np.zeros(_NUM_PLANES, np.uint64)
+    last = np.int64(indices.size - 1)
+    for r in range(found.size):
+        missing = union & ~seen[r]
+        if missing == _NONE:
+            continue
+        word = _NONE
+        for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
+            prefetch(frontier, np.int64(indices[min(e + AHEAD, last)]))
+            word |= frontier[np.int64(indices[e])]
+            if missing & ~word == _NONE:
+                break
+        word &= missing
+        if word != _NONE:
+            found[r] = word
+            seen[r] |= word
+            _count(planes, word)
+    return _counts(planes)
+
+
+@nb.njit(nogil=True, cache=True)
+def push(first: Any, pointers: Any, start: Any, indices: Any, values: Any, seen: Any, found: Any, frontier: Any) -> Any:
+    """Give the sources that reached a row at the last level to its neighbours that they did not reach before.
+
+    Parameters
+    ----------
+    first, pointers, start, indices, values
+        Of the rows: see `oocgraph.engine.sweeps`.
+    seen, found : (num_vertices,) uint64
+        Read; updated, in single steps.
+    frontier : (num_rows,) uint64
+    """
+    last = np.int64(indices.size - 1)
+    for r in range(frontier.size):
+        word = frontier[r]
+        if word == _NONE:
+            continue
+        for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
+            prefetch(seen, np.int64(indices[min(e + AHEAD, last)]))
+            u = np.int64(indices[e])
+            new = word & ~seen[u] & ~found[u]
+            if new != _NONE:
+                atomic_or(found, u, new)
+
+
+@nb.njit(nogil=True, cache=True)
+def settle(seen: Any, found: Any, start: Any, stop: Any) -> Any:
+    """Have the vertices of a range seen by the sources that found them; returns how many each has found, (64,) int64."""
+    planes = np.zeros(_NUM_PLANES, np.uint64)
+    for v in range(start, stop):
+        if found[v] != _NONE:
+            seen[v] |= found[v]
+            _count(planes, found[v])
+    return _counts(planes)
+
+
+@nb.njit(nogil=True, cache=True)
+def clear(words: Any, start: Any, stop: Any) -> None:
+    """Set the words of a range of vertices to 0."""
+    words[start:stop] = _NONE
+
+
+@nb.njit(nogil=True, cache=True)
+def write_levels(found: Any, level: Any, levels: Any, start: Any, stop: Any) -> None:
+    """Set ``levels[b, v] = level`` for each bit b that a vertex of a range has; levels : (num_sources, num_vertices) integers."""
+    for v in range(start, stop):
+        word = found[v]
+        while word != _NONE:
+            levels[np.int64(trailing_zeros(word)), v] = level
+            word &= word - _ONE
+
+
+@nb.njit(nogil=True, cache=True)
+def add_up(found: Any, level: Any, num: Any, total: Any, is_inverse: Any, start: Any, stop: Any) -> None:
+    """Add the sources that found the vertices of a range at a level to their numbers, and the distances, or 1 / these, to their sums.
+
+    Parameters
+    ----------
+    found : (num_vertices,) uint64
+    level : int
+    num : (num_vertices,) int32
+    total : (num_vertices,) float64
+    is_inverse : bool
+    start, stop : int
+    """
+    distance = 1.0 / level if is_inverse else np.float64(level)
+    for v in range(start, stop):
+        if found[v] != _NONE:
+            more = np.int64(count_ones(found[v]))
+            num[v] += more
+            total[v] += more * distance
+
+
+@nb.njit(nogil=True, cache=True)
+def closeness(num: Any, total: Any, num_others: Any) -> None:
+    """Replace sums of distances by the closeness that they estimate.
+
+    Parameters
+    ----------
+    num : (num_vertices,) int32
+        Samples that reach a vertex.
+    total : (num_vertices,) float64
+        Sum of their distances.
+    num_others : int
+        Samples other than the vertex, by whose share that reaches it its closeness is multiplied; 0: it is not.
+    """
+    for v in range(num.size):
+        if total[v] > 0:
+            total[v] = num[v] / total[v] * (num[v] / num_others if num_others else 1.0)
+
+
+@nb.njit(nogil=True, cache=True)
+def vertices_at(levels: Any, level: Any, start: Any, out: Any) -> Any:
+    """Find vertices of a level from `start` on, as many as `out` has room for; returns how many, and where to go on."""
+    count, v = 0, start
+    while v < levels.size and count < out.size:
+        if levels[v] == level:
+            out[count] = v
+            count += 1
+        v += 1
+    return count, v
+
+
+@nb.njit(nogil=True, cache=True)
+def halfway(levels: Any, level: Any, distance: Any, out: Any) -> Any:
+    """Find vertices that are `level` from one of two and lie on a shortest path of `distance` to the other.
+
+    Parameters
+    ----------
+    levels : (2, num_vertices) integers
+        Of the two.
+    level, distance : int
+    out : (most,) int64
+        Out: such vertices, evenly spread over all of them in their order.
+
+    Returns
+    -------
+    How many they are, at least 1 if the distance is that of the two.
+    """
+    num = 0
+    for v in range(levels.shape[1]):
+        num += levels[0, v] == level and levels[1, v] == distance - level
+    count, at, most = 0, 0, min(num, out.size)
+    for v in range(levels.shape[1]):
+        if count < most and levels[0, v] == level and levels[1, v] == distance - level:
+            if at * most >= count * num:
+                out[count] = v
+                count += 1
+            at += 1
+    return count

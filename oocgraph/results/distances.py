@@ -1,0 +1,182 @@
+"""Results of what is computed by searches from many sources: figures of the sources, levels, centralities, eccentricities, a diameter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import ArgumentError
+from oocgraph.results.values import ValuesResult
+from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.text import format_number
+from oocgraph.types import Array
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class MultiSourceResult(ValuesResult):
+    """Searches from many sources.
+
+    Of each source, as arrays in the order of `sources`: `num_reached` (itself included), `depth`, `sum_distances` and
+    `sum_inverse_distances`. If distances were asked for, also columns `level_0`, `level_1`, ... of the vertices, one for each source; -1
+    where it does not reach a vertex. Without these there is nothing to write.
+
+    Parameters
+    ----------
+    isolated_sources
+        Columns whose source has no edges, and the source.
+    **others
+        As of `oocgraph.results.values.ValuesResult`.
+    """
+
+    algorithm = "multi_source_bfs"
+    columns = {}  # noqa: RUF012 - declared as a ClassVar by the base class; those of a result are in `stored`
+
+    isolated_sources: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", {name: str(values.dtype) for name, values in self.stored.items()})
+
+    def __repr__(self) -> str:
+        sources, vertices = len(self.details["sources"]), self.ids.num_ids
+        return f"<MultiSourceResult: {sources:,} sources, {vertices:,} vertices, {format_number(self.seconds)} s>"
+
+    @cached_property
+    def levels(self) -> Array:
+        """Level of every vertex in the search from every source: (num_ids, num_sources), aligned with `vertices` and `sources`."""
+        self._check_levels()
+        out, start = np.empty((self.ids.num_ids, len(self.columns)), next(iter(self.columns.values()))), 0
+        for block in self.blocks():
+            stop = start + len(block.vertices)
+            for i, name in enumerate(self.columns):
+                out[start:stop, i] = getattr(block, name)
+            start = stop
+        return out
+
+    def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
+        """See `VertexResult.values_of`."""
+        found: Mapping[str, Any] = super().values_of(columns, vertices, numbers, start)
+        for name in set(columns) & set(self.isolated_sources):
+            found[name][as_numpy(vertices) == self.isolated_sources[name]] = 0
+        return found
+
+    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write vertices and levels; see `VertexResult.write`.
+
+        Raises
+        ------
+        ArgumentError
+            It has no levels.
+        OutputError
+            As there.
+        """
+        self._check_levels()
+        super().write(path, overwrite=overwrite)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas.DataFrame of vertices and levels; see `VertexResult.to_pandas`."""
+        self._check_levels()
+        return super().to_pandas()
+
+    def _chosen(self, column: str | None) -> str:
+        self._check_levels()
+        return super()._chosen(column)
+
+    def _counted(self) -> tuple[Array, str]:
+        return self.details["depth"], "depth"
+
+    def _check_levels(self) -> None:
+        if not self.columns:
+            raise ArgumentError("the result has no levels of vertices; ask for them by multi_source_bfs(..., distances=True)")
+
+
+class _OfSome(ValuesResult):
+    """Values of all vertices, or of those that were asked for; no value is negative."""
+
+    def _counted(self) -> tuple[Array, str]:
+        values, name = super()._counted()
+        return values[values >= 0], name
+
+
+class ClosenessResult(_OfSome):
+    """Closeness centrality: the column `closeness`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
+
+    algorithm = "closeness"
+    columns = {"closeness": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+
+
+class HarmonicResult(_OfSome):
+    """Harmonic centrality: the column `harmonic`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
+
+    algorithm = "harmonic"
+    columns = {"harmonic": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+
+
+class EccentricityResult(_OfSome):
+    """Eccentricities: the column `eccentricity`, -1 where it was not asked for; `num_sources`."""
+
+    algorithm = "eccentricity"
+    columns = {"eccentricity": "int32"}  # noqa: RUF012 - declared as a ClassVar by the base class
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiameterResult:
+    """Diameter of a graph, or bounds of it.
+
+    Attributes
+    ----------
+    lower, upper : int
+        Bounds; equal where the diameter is known.
+    ends : (id, id)
+        Two vertices at distance `lower`.
+    num_searches : int
+        Searches that were made.
+    seconds, load_seconds, bytes_requested, bytes_read, edge_bytes, peak_host_bytes, memory_budget
+        As of `oocgraph.results.values.ValuesResult`.
+    """
+
+    lower: int
+    upper: int
+    ends: tuple[Any, Any]
+    num_searches: int
+    seconds: float
+    load_seconds: float
+    bytes_requested: int
+    bytes_read: int
+    edge_bytes: int
+    peak_host_bytes: int
+    memory_budget: int
+
+    def __repr__(self) -> str:
+        what = f"{self.lower:,}" if self.is_exact else f"from {self.lower:,} to {self.upper:,}"
+        return f"<DiameterResult: {what}, {self.num_searches:,} searches, {format_number(self.seconds)} s>"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the bounds are equal."""
+        return self.lower == self.upper
+
+    @property
+    def diameter(self) -> int:
+        """The diameter.
+
+        Raises
+        ------
+        ArgumentError
+            It is not known.
+        """
+        if not self.is_exact:
+            raise ArgumentError(f"the diameter is from {self.lower} to {self.upper}: max_searches was too few; raise it, or leave it out")
+        return self.lower
+
+    def summary(self) -> dict[str, Any]:
+        """Return bounds and metrics, as the command line prints them."""
+        names = (
+            "lower", "upper", "is_exact", "ends", "num_searches", "seconds", "bytes_read", "bytes_requested", "edge_bytes",
+            "peak_host_bytes", "memory_budget", "load_seconds",
+        )  # fmt: skip
+        return {name: getattr(self, name) for name in names}
