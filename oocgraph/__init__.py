@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
+    from oocgraph.algorithms.label_propagation import label_propagation
+    from oocgraph.algorithms.louvain import louvain
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
     from oocgraph.algorithms.partition_graph import partition_graph
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.centrality import EigenvectorResult, HitsResult, KatzResult
+    from oocgraph.results.communities import LabelPropagationResult, LouvainResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
@@ -93,6 +96,8 @@ __all__ = [
     "InputError",
     "InputNotFoundError",
     "KatzResult",
+    "LabelPropagationResult",
+    "LouvainResult",
     "MissingDependencyError",
     "OocGraphError",
     "Operator",
@@ -128,6 +133,8 @@ __all__ = [
     "generate_uniform",
     "hits",
     "katz_centrality",
+    "label_propagation",
+    "louvain",
     "open_graph",
     "open_partitions",
     "open_runtime",
@@ -155,6 +162,8 @@ _HOMES = {
     "ExportReport": "oocgraph.export.files",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
+    "LabelPropagationResult": "oocgraph.results.communities",
+    "LouvainResult": "oocgraph.results.communities",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -180,6 +189,8 @@ _HOMES = {
     "generate_uniform": "oocgraph.ingest.generators.uniform",
     "hits": "oocgraph.algorithms.hits",
     "katz_centrality": "oocgraph.algorithms.katz",
+    "label_propagation": "oocgraph.algorithms.label_propagation",
+    "louvain": "oocgraph.algorithms.louvain",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

@@ -129,6 +129,8 @@ CAPABILITIES = {
     "hits": Capabilities(),
     "katz_centrality": Capabilities(),
     "eigenvector_centrality": Capabilities(),
+    "label_propagation": Capabilities(),
+    "louvain": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

@@ -7,7 +7,7 @@ that has found, and the fields that all results have. An algorithm is one file o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
@@ -62,6 +62,16 @@ class Call:
             self._asked = replace(runtime.resources, client=False)
         self.store = open_graph(graph) if runtime is None else runtime.store
         self._opened = opened_of(runtime, self.store, self._asked)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that compute."""
+        return self._asked.num_threads
+
+    @property
+    def resources(self) -> Resources:
+        """Resources of another call that is a part of this one."""
+        return Resources(memory_budget=self._asked.memory_budget, threads=self._asked.threads)
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
@@ -118,3 +128,18 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = n
     if not number or not (low < value < high if is_open else low <= value <= high) or not np.isfinite(value):
         bounds = f"above {low:g} and below {high:g}" if is_open else f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
         raise ArgumentError(f"{name} is {value!r}; it must be a number{'' if low == -np.inf else ', ' + bounds}")
+
+
+def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -> None:
+    """Refuse weights of which the least, each of some edges, are negative or NaN.
+
+    Raises
+    ------
+    ArgumentError
+        They are.
+    """
+    if column is not None and not all(one >= 0 for one in least):
+        raise ArgumentError(
+            f"{store.url}: {column} has negative weights or NaN; weights must be 0 or more: leave them out (weight=False), or name another "
+            "column"
+        )

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from oocgraph.closing import Closing
-from oocgraph.errors import CorruptStoreError
+from oocgraph.engine.naming import name_groups
 from oocgraph.kernels import components as kernels
 from oocgraph.memory import SLACK_BYTES, Budget
-from oocgraph.store.arrays import REMEDY, StoredArray, decoded_bytes
+from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import ORDER
 from oocgraph.store.rows import BLOCK_ROWS, map_ahead
-from oocgraph.types import Array, Progress, ignore_progress, no_parent
+from oocgraph.types import Array, Progress, ignore_progress
 
 PIECE_BYTES = 1 << 20
 """What a thread reads at once."""
@@ -162,23 +161,8 @@ class Forest(Closing):
 
     def named(self) -> tuple[Array, int]:
         """Name each component after its vertex with the smallest id: (num_vertices,) store numbers, and how many there are."""
-        num_roots, order = self._compress(), self.store.array(ORDER)  # store numbers by ascending id
-        if num_roots == 1:
-            first = order.read(0, 1)[0]
-            self._in_parts(lambda start, stop: self.parent[start:stop].fill(first))
-            return self.parent, 1
-        none = no_parent(self.store.index_dtype)
-        named, count = np.full(self.parent.size, none, self.parent.dtype), 0
-        step = PIECE_BYTES // order.dtype.itemsize
-        blocks = [(start, min(start + step, self.parent.size)) for start in range(0, self.parent.size, step)]
-        for block in blocks:
-            if count == num_roots:
-                break
-            numbers = self._read(order, *block).astype(self.parent.dtype, copy=False)
-            count += int(kernels.name_components(self.parent, numbers, named, int(none), num_roots - count))
-        if not all(self._in_parts(lambda start, stop: kernels.rename(self.parent, named, int(none), start, stop))):
-            raise CorruptStoreError(f"{self.store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
-        return self.parent, count
+        num_roots = self._compress()
+        return self.parent, name_groups(self.store, self.parent, num_roots, self._in_parts, self._read)
 
     def _ranges(self, group: str, skip: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
         """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""

@@ -3,18 +3,19 @@
 In: a store, what an algorithm needs (`Needs`), a budget. Out: `Sweeps`, whose `pull` gives every row of a list to a kernel once, in several
 threads, while others read. Edges stay in memory from one sweep to the next as far as the budget goes. A kernel is called as
 
-    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars)
+    kernel(first, pointers, start, indices, values, *whole, *mine, *scalars, *scratch)
 
 for rows ``first .. first + pointers.size - 2``. The neighbours of row ``first + r`` are
 ``indices[pointers[r] - start : pointers[r + 1] - start]``, and their weights are there in `values`, which is None without a column. `whole`
 are arrays of all vertices, which it reads; `mine` those of the rows alone, which it may write: no row is in two calls, so nothing is atomic
-and no result depends on the number of threads.
+and no result depends on the number of threads. `scratch` are arrays that no other call has at that time (`Needs.scratch`).
 """
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,9 +25,10 @@ from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read, page_cache_bytes
 from oocgraph.results.writer import writing_bytes
-from oocgraph.sparse.edge_stream import EdgeStream, pieces_bytes
+from oocgraph.sparse.edge_stream import READ_AHEAD, EdgeStream, pieces_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.rows import longest_row
 from oocgraph.team import Team, team_of
 from oocgraph.types import Array, Progress, ignore_progress
 
@@ -53,6 +55,10 @@ class Needs:
         Edge column of the weights; None: all are one.
     kernels
         Each kernel with arguments, those of the rows left out, that have the types with which it is called.
+    vertex_kernels
+        Each other kernel with all its arguments, of such types.
+    scratch
+        Dtype and length of arrays that a call has for itself (`Sweeps.pull`).
     """
 
     vectors: Mapping[str, int]
@@ -60,6 +66,8 @@ class Needs:
     lists: Sequence[Lists] = ("in",)
     column: str | None = None
     kernels: Sequence[tuple[Any, ...]] = ()
+    vertex_kernels: Sequence[tuple[Any, ...]] = ()
+    scratch: Sequence[tuple[Any, int]] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -84,10 +92,12 @@ class Sweeps:
     device_began: int
     num_sweeps: int = 0
     _streams: dict[Lists, tuple[EdgeStream, int]] = field(default_factory=dict)
+    _scratch: queue.SimpleQueue[Sequence[Array]] = field(default_factory=queue.SimpleQueue)
 
     def pull(
-        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in"
-    ) -> list[Any]:
+        self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *,
+        lists: Lists = "in", has_scratch: bool = False,
+    ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
         Parameters
@@ -100,6 +110,8 @@ class Sweeps:
             Numbers, or arrays that all calls share.
         lists
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
+        has_scratch
+            Whether the kernel takes scratch arrays; they hold anything.
 
         Raises
         ------
@@ -108,11 +120,15 @@ class Sweeps:
         """
 
         def call(part: PartialCSR) -> Any:
-            rows = slice(part.first_line, part.stop_line)
-            return kernel(
-                part.first_line, part.pointers, part.start, part.indices, _as_numbers(part.values), *whole,
-                *(one[rows] for one in mine), *scalars,
-            )  # fmt: skip
+            rows, scratch = slice(part.first_line, part.stop_line), self._scratch.get() if has_scratch else ()
+            try:
+                return kernel(
+                    part.first_line, part.pointers, part.start, part.indices, _as_numbers(part.values), *whole,
+                    *(one[rows] for one in mine), *scalars, *scratch,
+                )  # fmt: skip
+            finally:
+                if has_scratch:
+                    self._scratch.put(scratch)
 
         self.num_sweeps += 1
         return self._stream(lists).each(call)
@@ -120,6 +136,12 @@ class Sweeps:
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""
         return float(np.sum([np.sum(one) for one in results]))
+
+    def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
+        """Return what holds each piece of the rows in memory while its context lasts, for work in threads of others; each once."""
+        stream = self._stream(lists)
+        self.num_sweeps += 1
+        return [stream.piece(i) for i in range(len(stream.parts))]
 
     def vertices(self, call: Callable[[int, int], Any], seconds: float) -> list[Any]:
         """Return what ``call(start, stop)`` makes of ranges of all vertices, always the same; all take so long in one thread."""
@@ -162,12 +184,14 @@ def open_sweeps(
     trial = Budget(budget.limit_bytes, budget.baseline_bytes, following_bytes=budget.following_bytes)
     trial.alternatively("the result, when it is written,", needs.result_bytes + SLACK_BYTES + writing_bytes(store))
     with trial.all_or_none():
-        _charge(needs, trial)
+        _charge(needs, trial, threads)
         for one in lists:
             trial.reserve("pieces of edges", pieces_bytes(store, transpose=one == "in", **options))
-    _charge(needs, budget)
+    _charge(needs, budget, threads)
     with team_of(threads) as team:
         sweeps = Sweeps(store, team, progress, device_bytes_read())
+        for _ in range((threads + READ_AHEAD) * bool(needs.scratch)):
+            sweeps._scratch.put([np.empty(length, dtype) for dtype, length in needs.scratch])
         for i, one in enumerate(lists):
             others = sum(pieces_bytes(store, transpose=other == "in", **options) for other in lists[i + 1 :])
             fair = budget.available_bytes // (len(lists) - i) * (len(lists) - i - 1)
@@ -183,7 +207,7 @@ def open_sweeps(
 
 def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     """Bring the kernels of an algorithm into memory, before memory is counted."""
-    calls = []
+    calls = [(kernel, tuple(arguments)) for kernel, *arguments in needs.vertex_kernels]
     for one in _distinct(store, needs.lists):
         indices, pointers = (np.empty(0, store.array(f"{one}/{name}").dtype.newbyteorder("=")) for name in ("indices", "indptr"))
         values = None
@@ -193,10 +217,20 @@ def load_sweep_kernels(store: CSRStore, needs: Needs) -> None:
     load_kernels(calls)
 
 
-def _charge(needs: Needs, budget: Budget) -> None:
+def longest_list(store: CSRStore, lists: Lists = "in") -> int:
+    """Return the most neighbours that a vertex has."""
+    group = lists if store.attributes.directed else "out"
+    if group == store.pull_group and store.attributes.vertex_order == "degree":
+        return int(max(store.degrees[0][:1], default=0))
+    return longest_row(store, group)[1]
+
+
+def _charge(needs: Needs, budget: Budget, threads: int) -> None:
     budget.reserve("threads and compiled code", SLACK_BYTES)
     for name, num_bytes in needs.vectors.items():
         budget.reserve(name, num_bytes)
+    if needs.scratch:
+        budget.reserve("scratch", (threads + READ_AHEAD) * sum(np.dtype(dtype).itemsize * length for dtype, length in needs.scratch))
 
 
 def _distinct(store: CSRStore, lists: Sequence[Lists]) -> list[Lists]:

@@ -15,6 +15,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -159,16 +160,28 @@ class EdgeStream:
                 yield part.start, part.values.read()
 
     def _visit(self, i: int, use: Callable[[PartialCSR], _T]) -> _T:
-        if i in self._kept:
-            return use(self._kept[i])
+        with self.piece(i) as part:
+            return use(part)
+
+    @contextmanager
+    def piece(self, i: int) -> Iterator[PartialCSR]:
+        """Yield a piece by its number, in memory; any thread may ask, and waits while as many as are read at once are in use.
+
+        Raises
+        ------
+        CorruptStoreError
+            The store cannot be read, or a neighbour is no vertex.
+        """
         if i < self._num_kept:
-            self._kept[i] = self._read(i, self._room_of(i))
-            return use(self._kept[i])
+            if i not in self._kept:
+                self._kept[i] = self._read(i, self._room_of(i))
+            yield self._kept[i]
+            return
         buffers = self._buffers.get()
         try:
             if not buffers and self._is_plain:
                 buffers |= {name: self._buffer(name) for name in self._lengths}
-            return use(self._read(i, buffers))
+            yield self._read(i, buffers)
         finally:
             self._buffers.put(buffers)
 
