@@ -45,6 +45,8 @@ COMMANDS = {
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
     "components": "Find the connected components.",
+    "label-propagation": "Find communities by label propagation.",
+    "louvain": "Find communities of high modularity.",
     "core": "Find the core number of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
     "bench": "Measure, beside a peer on the same graph.",
@@ -55,6 +57,8 @@ MODULES = {
     "hits": "centralities",
     "katz": "centralities",
     "eigenvector": "centralities",
+    "label-propagation": "communities",
+    "louvain": "communities",
 }
 """Modules of commands that share one with others; all others have their own."""
 

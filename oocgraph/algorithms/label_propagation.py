@@ -37,6 +37,9 @@ ITERATIONS = "iterations"
 MOST_SEED = 2**63 - 1
 """Of larger seeds the last 63 bits count."""
 
+PARTS = 2
+"""Parts of the vertices, one of which looks at its neighbours in a sweep."""
+
 STEP_SECONDS = 1e-9
 """About what a vertex takes in a step on all vertices."""
 
@@ -129,8 +132,8 @@ def _propagate(sweeps: Sweeps, column: str | None, seed: int, max_iter: int) -> 
     sweeps.vertices(lambda start, stop: kernels.number(label, start, stop), STEP_SECONDS * n)
     for iteration in range(1, max_iter + 1):
         salt = np.uint64(kernels.salt_of(seed & MOST_SEED, iteration))
-        for part in range(2):
-            found = sweeps.pull(kernels.vote, [label, woken], [new, pending], [salt, part], has_scratch=True)
+        for part in range(PARTS):
+            found = sweeps.pull(kernels.vote, [label, woken], [new, pending], [salt, part, PARTS], has_scratch=True)
             check_weights(sweeps.store, column, (least for _, least in found))
             label, new = new, label
             num_pending = sum(sweeps.vertices(lambda start, stop: int(kernels.wake(pending, woken, start, stop)), STEP_SECONDS * n))
@@ -150,7 +153,7 @@ def _needs(store: CSRStore, column: str | None) -> Needs:
     slots = kernels.num_slots(longest_list(store))
     return Needs(
         vectors={"labels and marks": n * max(2 * index.itemsize + 2, index.itemsize + 8)}, result_bytes=n * index.itemsize, column=column,
-        kernels=[(kernels.vote, index, marks, index, marks, salt, 0, keys, sums), *modularity_calls(store)],
+        kernels=[(kernels.vote, index, marks, index, marks, salt, 0, 0, keys, sums), *modularity_calls(store)],
         vertex_kernels=[
             (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0),
             (kernels.sum_squares_of_groups, index, sums),

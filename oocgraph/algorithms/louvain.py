@@ -9,8 +9,8 @@
 
 Blondel, Guillaume, Lambiotte, Lefebvre, "Fast unfolding of communities in large networks", Journal of Statistical Mechanics, 2008.
 Differs from the paper in: half of the vertices at once in place of one after the other, so that the communities depend on the seed alone;
-and in step 4, which makes up for that: modularity was 0.96 to 1.02 of NetworkX's without it, and 1.00 to 1.06 with it (random graphs, grids,
-Kronecker graphs). All vertices at once change places for ever: that gave less than 0.2 of it on half of these.
+and in step 4, which makes up for that: modularity was 0.96 to 1.02 of NetworkX's without it, and 1.00 to 1.06 with it (random graphs,
+grids, Kronecker graphs). All vertices at once change places for ever: that gave less than 0.2 of it on half of these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_number, check_weights
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.naming import name_groups
-from oocgraph.engine.quotient import Quotient, build_quotient, group_ids, quotient_bytes, quotient_calls, temporary_folder
+from oocgraph.engine.quotient import Quotient, build_quotient, group_ids, load_builds, quotient_bytes, quotient_calls, temporary_folder
 from oocgraph.engine.sweeps import Needs, Sweeps, longest_list
 from oocgraph.kernels import communities as kernels
 from oocgraph.resources import Resources
@@ -43,6 +43,9 @@ MOST_SEED = 2**63 - 1
 
 REPEATS = 2
 """Times that vertices are moved by themselves, and then their communities; a third time won 0.0 to 0.3 % of modularity."""
+
+PARTS = 2
+"""Parts of the vertices."""
 
 MOST_ROUNDS = 32
 """Sweeps over both halves of a graph's vertices, at most; NetworKit has the same bound."""
@@ -110,7 +113,7 @@ def louvain(
 
     Notes
     -----
-    Host memory: 30 bytes for each vertex that has edges (42 of more than 2**32 - 2); about 24 MiB, and 48 MiB for each of up to four
+    Host memory: 30 bytes for each vertex that has edges (42 of more than 2**32 - 2); 32 MiB, and 27 to 35 MiB for each of up to four
     threads, to build graphs of communities; for each thread and two more 24 to 48 bytes for each neighbour of the longest list, and a piece
     of 2 MiB of edges (or as long as that list); and what the budget has left for edges that stay. A sweep reads the others once.
     Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them.
@@ -129,6 +132,7 @@ def louvain(
     call = Call("louvain", graph, runtime, resources, memory_budget, progress)
     check_undirected("louvain", call.store)
     run = _Run(call, chosen_column(call.store, weight), resolution, threshold, seed & MOST_SEED, progress, [])
+    load_builds()
     with temporary_folder(call.store) as folder:
         member = run.search(folder)
     n = call.store.num_vertices
@@ -177,7 +181,7 @@ class _Run:
         for _ in range(REPEATS):
             began, call, level = best, self.call, None
             while call.store.num_vertices:
-                path = folder / f"{self.num_levels}.zarr"
+                path = folder / f"{len(self.found)}.zarr"
                 level = self._level(call, member, None if level is None else level.strength, path)
                 if level is None or not (quality := self._quality(level)) > best + self.threshold:
                     break
@@ -199,7 +203,7 @@ class _Run:
         needs = Needs(
             vectors={"communities": vector_bytes, "graphs of communities": later_bytes}, column=column,
             result_bytes=index.itemsize * store.num_vertices,
-            kernels=[(kernels.move, index, sums, marks, index, marks, sums, salt, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
+            kernels=[(kernels.move, index, sums, marks, index, marks, sums, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
             vertex_kernels=[
                 (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0), (kernels.sum_squares, sums),
                 (kernels.sum_squares_of_groups, index, sums), (kernels.add_volumes, index, sums, sums), (kernels.compact, index, index),
@@ -214,9 +218,10 @@ class _Run:
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the result."""
-        added = ("seconds", "load_seconds", "bytes_requested", "bytes_read")
-        sums = {name: sum(one[name] for one in self.found) for name in added}
-        return {**self.found[-1], **sums, "peak_host_bytes": max(one["peak_host_bytes"] for one in self.found)}
+        first, last = self.found[0], self.found[-1]
+        sums = {name: sum(one[name] for one in self.found) for name in ("bytes_requested", "bytes_read")}
+        seconds = {"load_seconds": first["load_seconds"], "seconds": last["load_seconds"] + last["seconds"] - first["load_seconds"]}
+        return {**last, **sums, **seconds, "peak_host_bytes": max(one["peak_host_bytes"] for one in self.found)}
 
     def _column(self, call: Call) -> str | None:
         return self.column if call is self.call else WEIGHT
@@ -252,13 +257,16 @@ class _Run:
                 count = int(kernels.follow(ids, group, count, following))
             volume = np.zeros(count)
             kernels.add_volumes(following, own if strength is None else strength, volume)
-            quotient = build_quotient(sweeps, group, count, path, threads=call.num_threads)
+            dtype = np.dtype(np.uint32 if self.column is None and self.total < 2**32 else np.float64)
+            quotient = build_quotient(sweeps, group, count, path, dtype=dtype, threads=call.num_threads)
             self.num_sweeps += sweeps.num_sweeps * (call is self.call)
             return _Level(following, volume, quotient)
 
         n, size = call.store.num_vertices, call.store.index_dtype.itemsize
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size
-        level: _Level | None = self.within(call, compute, n * (3 * size + 18) + others, later_bytes=quotient_bytes(call.num_threads))
+        level: _Level | None = self.within(
+            call, compute, n * (3 * size + 18) + others, later_bytes=quotient_bytes(call.store, call.num_threads)
+        )
         return level
 
     def _strength(self, sweeps: Sweeps, member: Array) -> Array:
@@ -277,8 +285,8 @@ class _Run:
         for _ in range(MOST_ROUNDS):
             self.turn += 1
             salt, gain = np.uint64(kernels.salt_of(self.seed, self.turn)), 0.0
-            for part in range(2):
-                scalars = [salt, part, self.resolution / self.total, kernels.NEAR * self.total]
+            for part in range(PARTS):
+                scalars = [salt, part, PARTS, self.resolution / self.total, kernels.NEAR * self.total]
                 found = sweeps.pull(kernels.move, [group, volume, woken], [new, pending, strength], scalars, has_scratch=True)
                 counts, gains = zip(*found, strict=True)
                 moved, gain = moved + sum(counts), gain + 2 * sweeps.add_up(gains) / self.total

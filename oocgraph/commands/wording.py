@@ -26,6 +26,8 @@ _WORDS = {
     "device='cpu'": "--device cpu",
     "rows and columns must": "--rows and --columns must",
     "tol": "--tol",
+    "resolution is": "--resolution is",
+    "threshold is": "--threshold is",
 }  # fmt: skip
 """Words of messages, and what is said instead."""
 

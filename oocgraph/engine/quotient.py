@@ -16,15 +16,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oocgraph.arrow import load_strings
 from oocgraph.config import settings
 from oocgraph.engine.sweeps import Sweeps
 from oocgraph.errors import ArgumentError, OutputError
+from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.ingest.build import build_with_report
-from oocgraph.ingest.build_job import FIXED_BYTES, WORKER_BYTES, BuildOptions
+from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.sources.source import Source, split_rows
+from oocgraph.kernels.build import compile_kernels
 from oocgraph.kernels.communities import edges_between
-from oocgraph.memory import host_bytes
+from oocgraph.memory import SPARE_BYTES, host_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, WEIGHT
@@ -36,6 +39,13 @@ NUM_SLOTS = 1 << 14
 
 BUILD_THREADS = 4
 """Threads of a build at most: each needs memory, and quotient graphs are small."""
+
+
+LEAST_BYTES = 3 << 20
+"""Of a thread of a build beside its reader: the smallest blocks and bins, and the table in which it adds up."""
+
+MORE_BYTES, EDGE_BYTES = 8 << 20, 64
+"""Of a thread of a build beside these, at most, and for each edge: with more, its steps are fewer."""
 
 
 class Quotient(NamedTuple):
@@ -53,14 +63,22 @@ class Quotient(NamedTuple):
     crossing: float
 
 
+def load_builds() -> None:
+    """Bring what builds need into memory, before memory is counted."""
+    compile_kernels()
+    load_sorts()
+    load_strings()
+
+
 def group_ids(store: CSRStore) -> Array:
     """Return the group that each vertex of a quotient graph is: (num_vertices,) int64."""
     return store.read(VERTEX_ID)
 
 
-def quotient_bytes(threads: int) -> int:
+def quotient_bytes(store: CSRStore, threads: int) -> int:
     """Return what `build_quotient` takes."""
-    return FIXED_BYTES + min(threads, BUILD_THREADS) * (WORKER_BYTES + 32 * NUM_SLOTS)
+    more = min(MORE_BYTES, EDGE_BYTES * store.num_edges)
+    return FIXED_BYTES + SPARE_BYTES + min(threads, BUILD_THREADS) * (READER_BYTES + LEAST_BYTES + more)
 
 
 def quotient_calls(store: CSRStore, column: str | None) -> list[tuple[Any, ...]]:
@@ -103,7 +121,7 @@ def temporary_folder(store: CSRStore) -> Iterator[Path]:
         remains.discard()
 
 
-def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *, threads: int) -> Quotient:
+def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *, dtype: np.dtype[Any], threads: int) -> Quotient:
     """Build the quotient graph of an undirected graph.
 
     Parameters
@@ -112,6 +130,8 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
         Of each vertex its group, below `num_groups`.
     path
         Where its store will be.
+    dtype
+        Of its weights; an integer where these are and their sum fits.
 
     Notes
     -----
@@ -119,6 +139,7 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
     the same two groups a few count.
     """
     crossing: dict[int, float] = {}
+    sweeps.num_sweeps += 1
 
     def read(piece: AbstractContextManager[PartialCSR], number: int, block_rows: int) -> Iterator[EdgeBlock]:
         at, total = np.zeros(2, np.int64), np.zeros(1)
@@ -131,7 +152,7 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
                 count = edges_between(
                     part.pointers, part.first_line, part.start, part.indices, values, group, at, total, *table, source, target, weight
                 )
-                yield EdgeBlock(source[:count], target[:count], {WEIGHT: weight[:count]})
+                yield EdgeBlock(source[:count], target[:count], {WEIGHT: weight[:count].astype(dtype)})
         crossing[number] = float(total[0])
 
     def stream(pieces: Sequence[AbstractContextManager[PartialCSR]], first: int, block_rows: int) -> Iterator[EdgeBlock]:
@@ -143,12 +164,12 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
         return [partial(stream, pieces[low:high], low, block_rows) for low, high in split_rows(len(pieces), 1)]
 
     source = Source(
-        f"groups of {sweeps.store.url}", "int64", streams, num_vertices=num_groups, id_bounds=(0, num_groups - 1), directed=False,
-        weight=WEIGHT, columns={WEIGHT: "float64"},
+        f"groups of {sweeps.store.url}", "int64", streams, num_rows=sweeps.store.num_edges, num_vertices=num_groups,
+        id_bounds=(0, num_groups - 1), directed=False, weight=WEIGHT, columns={WEIGHT: dtype.name},
     )  # fmt: skip
     options = BuildOptions(
         weight_column=WEIGHT, num_vertices=num_groups, duplicates="sum", vertex_order="original", durable=False,
-        threads=min(threads, BUILD_THREADS), memory_budget=host_bytes() + quotient_bytes(threads),
+        threads=min(threads, BUILD_THREADS), memory_budget=host_bytes() + quotient_bytes(sweeps.store, threads),
     )  # fmt: skip
     store, _ = build_with_report(source, path, options)
     return Quotient(store, float(np.sum([crossing[number] for number in sorted(crossing)])))

@@ -140,7 +140,6 @@ class Sweeps:
     def pieces(self, lists: Lists = "in") -> list[AbstractContextManager[PartialCSR]]:
         """Return what holds each piece of the rows in memory while its context lasts, for work in threads of others; each once."""
         stream = self._stream(lists)
-        self.num_sweeps += 1
         return [stream.piece(i) for i in range(len(stream.parts))]
 
     def vertices(self, call: Callable[[int, int], Any], seconds: float) -> list[Any]:

@@ -30,8 +30,8 @@ def salt_of(seed: Any, turn: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def _has_turn(v: Any, salt: Any, part: Any) -> Any:
-    return np.int64(mix(np.uint64(v) + salt) & np.uint64(1)) == part
+def _has_turn(v: Any, salt: Any, part: Any, num_parts: Any) -> Any:
+    return np.int64(mix(np.uint64(v) + salt) & np.uint64(num_parts - 1)) == part
 
 
 @nb.njit(nogil=True, cache=True)
@@ -69,7 +69,7 @@ def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any
 @nb.njit(nogil=True, cache=True)
 def vote(
     first: Any, pointers: Any, start: Any, indices: Any, values: Any, label: Any, woken: Any, new: Any, pending: Any, salt: Any, part: Any,
-    keys: Any, sums: Any,
+    num_parts: Any, keys: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Give the vertices of a piece that have their turn the label that most of their neighbours have, by weight.
 
@@ -79,8 +79,9 @@ def vote(
         Read; set for those who must look again.
     new, pending : (num_rows,) index dtype, uint8
         Labels, written; which vertices must look, cleared when they have.
-    salt, part
-        Of the half of the vertices that has its turn. Of several best labels the own one stays; else a hash chooses.
+    salt, part, num_parts
+        Of the part of the vertices that has its turn, of so many, a power of two. Of several best labels the own one stays; else a hash
+        chooses.
     keys, sums : (num_slots,) index dtype, float64
         Scratch.
 
@@ -92,7 +93,7 @@ def vote(
     for r in range(new.size):
         v, own = first + r, label[first + r]
         new[r] = own
-        if not pending[r] or not _has_turn(v, salt, part):
+        if not pending[r] or not _has_turn(v, salt, part, num_parts):
             continue
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
@@ -115,7 +116,7 @@ def vote(
         changed += 1
         for e in range(begin, end):
             u = np.int64(indices[e])
-            if label[u] != best or _has_turn(u, salt, part):
+            if label[u] != best or _has_turn(u, salt, part, num_parts):
                 woken[u] = 1
     return changed, least
 
@@ -181,7 +182,7 @@ def sum_squares_of_groups(group: Any, strength: Any) -> Any:
 @nb.njit(nogil=True, cache=True)
 def move(
     first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, volume: Any, woken: Any, new: Any, pending: Any,
-    strength: Any, salt: Any, part: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
+    strength: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
 ) -> Any:  # fmt: skip
     """Move the vertices of a piece that have their turn to the neighbouring group where modularity gains most.
 
@@ -191,8 +192,8 @@ def move(
         Read: groups, and the strength of all vertices of a group; set for those who must look again.
     new, pending, strength : (num_rows,) index dtype, uint8, float64
         Groups, written; which vertices must look, cleared when they have; weights of their edges, read.
-    salt, part
-        Of the half of the vertices that has its turn.
+    salt, part, num_parts
+        Of the part of the vertices that has its turn, of so many, a power of two.
     factor
         Resolution, divided by the strength of all vertices.
     least_gain
@@ -208,7 +209,7 @@ def move(
     for r in range(new.size):
         v, own = first + r, group[first + r]
         new[r] = own
-        if not pending[r] or not _has_turn(v, salt, part):
+        if not pending[r] or not _has_turn(v, salt, part, num_parts):
             continue
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
@@ -232,7 +233,7 @@ def move(
         gain += most - stay
         for e in range(begin, end):
             u = np.int64(indices[e])
-            if group[u] != best or _has_turn(u, salt, part):
+            if group[u] != best or _has_turn(u, salt, part, num_parts):
                 woken[u] = 1
     return moved, gain
 
