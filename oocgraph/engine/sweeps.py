@@ -17,6 +17,7 @@ import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,9 @@ from oocgraph.types import Array, Progress, ignore_progress
 
 RANGE_VERTICES = 1 << 16
 """Vertices of a range."""
+
+BATCH_PIECES, MOST_BATCHES = 8, 16
+"""Pieces of a batch of rows, at least, and batches, at most."""
 
 Lists = Literal["in", "out"]
 """Which lists are swept; those of an undirected graph are the same."""
@@ -96,7 +100,7 @@ class Sweeps:
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *,
-        lists: Lists = "in", has_scratch: bool = False,
+        lists: Lists = "in", has_scratch: bool = False, pieces: range | None = None,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -112,6 +116,8 @@ class Sweeps:
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``.
         has_scratch
             Whether the kernel takes scratch arrays; they hold anything.
+        pieces
+            Pieces of the rows, one of `batches`; None: all rows.
 
         Raises
         ------
@@ -130,8 +136,15 @@ class Sweeps:
                 if has_scratch:
                     self._scratch.put(scratch)
 
-        self.num_sweeps += 1
-        return self._stream(lists).each(call)
+        self.num_sweeps += pieces is None or not pieces.start
+        return self._stream(lists).each(call, pieces)
+
+    def batches(self, lists: Lists = "in") -> list[tuple[range, slice]]:
+        """Cut the rows into batches, always the same, that are large enough for several threads: pieces and rows of each."""
+        parts = self._stream(lists).parts
+        count = max(1, min(MOST_BATCHES, len(parts) // BATCH_PIECES))
+        cuts = [len(parts) * i // count for i in range(count + 1)]
+        return [(range(a, z), slice(parts[a].first_line, parts[z - 1].stop_line)) for a, z in pairwise(cuts)]
 
     def add_up(self, *results: Sequence[float]) -> float:
         """Add up what calls have returned: always in the same order."""

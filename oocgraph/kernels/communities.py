@@ -246,12 +246,13 @@ def add_volumes(group: Any, strength: Any, volume: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def move_volumes(group: Any, new: Any, strength: Any, volume: Any) -> None:
-    """Take the strength of vertices that have moved along with them, always in the same order."""
-    for v in range(group.size):
+def settle(group: Any, new: Any, strength: Any, volume: Any, start: Any, stop: Any) -> None:
+    """Let vertices of a range be in their new groups, and take their strength along, always in the same order."""
+    for v in range(start, stop):
         if new[v] != group[v]:
             volume[np.int64(group[v])] -= strength[v]
             volume[np.int64(new[v])] += strength[v]
+            group[v] = new[v]
 
 
 @nb.njit(nogil=True, cache=True)

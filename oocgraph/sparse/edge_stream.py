@@ -131,27 +131,29 @@ class EdgeStream:
             for _ in range(self._num_workers):
                 self._buffers.put({})
 
-    def each(self, use: Callable[[PartialCSR], _T]) -> list[_T]:
+    def each(self, use: Callable[[PartialCSR], _T], numbers: range | None = None) -> list[_T]:
         """Return what `use` makes of every piece, in the order of the pieces.
 
         Parameters
         ----------
         use
             Called in several threads at once; a piece is in memory for as long as the call lasts.
+        numbers
+            Of the pieces; None: all.
 
         Raises
         ------
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-        num_parts = len(self.parts)
-        if num_parts == 1:
-            return [self._visit(0, use)]
-        order = _interleaved(self._num_kept, num_parts) if self._kept else list(range(num_parts))
+        num_parts, numbers = len(self.parts), range(len(self.parts)) if numbers is None else numbers
+        if len(numbers) == 1:
+            return [self._visit(numbers[0], use)]
+        order = [i for i in _interleaved(self._num_kept, num_parts) if i in numbers] if self._kept else list(numbers)
         threads = self.threads if len(self._kept) == num_parts else self._num_workers
         with team_of(threads) as team:
             made = dict(zip(order, team.run(lambda i: self._visit(i, use), order), strict=True))
-        return [made[i] for i in range(num_parts)]
+        return [made[i] for i in numbers]
 
     def values(self) -> Iterator[tuple[int, Array]]:
         """Iterate over the values of all edges, read again: first position and values of each piece."""

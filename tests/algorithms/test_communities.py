@@ -117,8 +117,12 @@ def test_planted_communities_are_found(tmp_path):
     assert sorted(map(sorted, sets_of(oocgraph.label_propagation(store)))) == planted
 
 
+@pytest.mark.parametrize("piece", [None, 256])
 @pytest.mark.parametrize("name", list(GRAPHS))
-def test_modularity_is_close_to_networkxs(tmp_path, name):
+def test_modularity_is_close_to_networkxs(tmp_path, monkeypatch, name, piece):
+    """With one batch of rows, or many."""
+    if piece:
+        monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
     graph = GRAPHS[name]()
     result = oocgraph.louvain(built(tmp_path / "g.zarr", graph))
     judged(result, graph)
@@ -155,7 +159,7 @@ def test_self_loops_and_duplicates_count_as_with_networkx(tmp_path):
 
 
 def test_communities_depend_on_the_seed_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 10)  # 40 pieces, 5 batches
     graph = oocgraph.build_csr(hubs(5, 3000, 5000), tmp_path / "g.zarr")
     for function in (oocgraph.louvain, oocgraph.label_propagation):
         first = function(graph, resources=Resources(threads=1))

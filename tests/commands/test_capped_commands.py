@@ -35,3 +35,14 @@ def test_measured_peak_is_within_the_budget(run, tmp_path):
     for name in ("out/indices", "vertices/id"):
         for chunk in (store / name / "c").iterdir():
             assert chunk.read_bytes() == (tmp_path / "again.zarr" / name / "c" / chunk.name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["louvain", "label-propagation"])
+def test_communities_hold_what_they_promise(run, tmp_path, name):
+    """Graphs of communities are built within the same budget."""
+    store = tmp_path / "kron17.zarr"
+    assert run("generate", "kronecker", store, "--scale", 17).code == 0
+    assert run(name, store).code == 0
+    found = capped_json(320 << 20, name, store, "--memory", "272M")
+    assert found["memory_budget"] == 272 << 20
+    assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"]
