@@ -182,7 +182,7 @@ class _Run:
         member = np.empty(n, self.call.store.index_dtype)
         kernels.number(member, 0, n)
         for _ in range(REPEATS):
-            began, call, level = best, self.call, None
+            call, level = self.call, None
             while call.store.num_vertices:
                 path = folder / f"{len(self.found)}.zarr"
                 level = self._level(call, member, None if level is None else level.strength, path)
@@ -194,13 +194,11 @@ class _Run:
                     kernels.rename(member, level.following, 0, n)
                 best, self.num_levels = quality, self.num_levels + 1
                 call = Call("louvain", level.quotient.store, None, self.call.resources, None, self.progress)
-            if not best > began + self.threshold:
-                break
         return member
 
     def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, *, later_bytes: int = 0) -> Any:
         """Compute something with the edges of a graph, and note what it took."""
-        store, column = call.store, self._column(call)
+        store, column = call.store, self.column if call is self.call else WEIGHT
         index, sums, marks, salt = np.empty(0, store.index_dtype), np.empty(0), np.empty(0, np.uint8), np.uint64(0)
         slots, ids = kernels.num_slots(longest_list(store)), np.empty(0, np.int64)
         needs = Needs(
@@ -225,9 +223,6 @@ class _Run:
         sums = {name: sum(one[name] for one in self.found) for name in ("bytes_requested", "bytes_read")}
         seconds = {"load_seconds": first["load_seconds"], "seconds": last["load_seconds"] + last["seconds"] - first["load_seconds"]}
         return {**last, **sums, **seconds, "peak_host_bytes": max(one["peak_host_bytes"] for one in self.found)}
-
-    def _column(self, call: Call) -> str | None:
-        return self.column if call is self.call else WEIGHT
 
     def _quality(self, level: _Level) -> float:
         """Return the modularity of communities by what runs between them, and their strength."""
