@@ -138,7 +138,7 @@ def louvain(
     check_number("threshold", threshold, low=0)
     call = Call("louvain", graph, runtime, resources, memory_budget, progress)
     check_undirected("louvain", call.store)
-    run = _Run(call, chosen_column(call.store, weight), resolution, threshold, seed & MOST_SEED, progress, [])
+    run = _Run(call, chosen_column(call.store, weight), resolution, threshold, seed & MOST_SEED, [])
     load_builds()
     with temporary_folder(call.store) as folder:
         member = run.search(folder)
@@ -173,7 +173,6 @@ class _Run:
     resolution: float
     threshold: float
     seed: int
-    progress: ProgressOption
     found: list[dict[str, Any]]
     total: float = 0.0
     turn: int = 0
@@ -197,7 +196,7 @@ class _Run:
                 else:
                     kernels.rename(member, level.following, 0, n)
                 best, self.num_levels = quality, self.num_levels + 1
-                call = Call("louvain", level.quotient.store, None, self.call.resources, None, self.progress)
+                call = self.call.part(level.quotient.store)
         return member
 
     def within(self, call: Call, compute: Callable[[Sweeps], Any], vector_bytes: int, *, later_bytes: int = 0) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from oocgraph.algorithms.runtimes import Runtime, checked_in_process, opened_of
 from oocgraph.allocator import returned_memory
+from oocgraph.engine.opened import Unopened
 from oocgraph.engine.sweeps import Needs, Sweeps, load_sweep_kernels, open_sweeps
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, PeakSampler
@@ -56,7 +57,7 @@ class Call:
         memory_budget: str | int | None, progress: ProgressOption,
     ) -> None:  # fmt: skip
         self._asked = resources_of(function, resources, memory_budget=memory_budget, runtime=runtime)
-        self._runtime, self._progress, self._started = runtime, progress, perf_counter()
+        self._function, self._progress, self._started = function, progress, perf_counter()
         if runtime is not None:
             runtime = checked_in_process(runtime, graph, f"{function} runs")
             self._asked = replace(runtime.resources, client=False)
@@ -68,10 +69,13 @@ class Call:
         """Threads that compute."""
         return self._asked.num_threads
 
-    @property
-    def resources(self) -> Resources:
-        """Resources of another call that is a part of this one."""
-        return Resources(memory_budget=self._asked.memory_budget, threads=self._asked.threads)
+    def part(self, store: CSRStore) -> Call:
+        """Return a call that is a part of this one, of another graph: its budget has what the process held when this one began."""
+        own = Resources(memory_budget=self._asked.memory_budget, threads=self._asked.threads)
+        call = Call(self._function, store, None, own, None, self._progress)
+        if isinstance(self._opened, Unopened):
+            call._opened = Unopened(own.limit_bytes, baseline_bytes=self._opened.baseline_bytes)
+        return call
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
