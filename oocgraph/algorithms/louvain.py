@@ -122,7 +122,8 @@ def louvain(
     -----
     Host memory: 30 bytes for each vertex that has edges (42 of more than 2**32 - 2); 32 MiB, and 27 to 35 MiB for each of up to four
     threads, to build graphs of communities; for each thread and two more 24 to 48 bytes for each neighbour of the longest list, and a piece
-    of 2 MiB of edges (or as long as that list); and what the budget has left for edges that stay. A sweep reads the others once.
+    of 2 MiB of edges (or as long as that list) and 4 MiB of weights; and what the budget has left for edges that stay. A sweep reads the
+    others once.
     Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them.
 
     Examples
