@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
+    from oocgraph.algorithms.label_propagation import label_propagation
+    from oocgraph.algorithms.louvain import louvain
     from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
     from oocgraph.algorithms.operators import Operator, run
     from oocgraph.algorithms.pagerank import pagerank
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
     from oocgraph.results.centrality import BetweennessResult, EigenvectorResult, HitsResult, KatzResult
+    from oocgraph.results.communities import LabelPropagationResult, LouvainResult
     from oocgraph.results.components import ComponentsResult
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
@@ -115,6 +118,8 @@ __all__ = [
     "InputError",
     "InputNotFoundError",
     "KatzResult",
+    "LabelPropagationResult",
+    "LouvainResult",
     "MissingDependencyError",
     "MultiSourceResult",
     "OocGraphError",
@@ -163,6 +168,8 @@ __all__ = [
     "hits",
     "is_directed_acyclic_graph",
     "katz_centrality",
+    "label_propagation",
+    "louvain",
     "minimum_spanning_forest",
     "multi_source_bfs",
     "open_graph",
@@ -205,6 +212,8 @@ _HOMES = {
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
     "MultiSourceResult": "oocgraph.results.distances",
+    "LabelPropagationResult": "oocgraph.results.communities",
+    "LouvainResult": "oocgraph.results.communities",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -244,6 +253,8 @@ _HOMES = {
     "katz_centrality": "oocgraph.algorithms.katz",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
+    "label_propagation": "oocgraph.algorithms.label_propagation",
+    "louvain": "oocgraph.algorithms.louvain",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",

@@ -56,6 +56,8 @@ COMMANDS = {
     "scc": "Find the strongly connected components.",
     "condensation": "Build the graph of the strongly connected components.",
     "topological-generations": "Find the generations of a graph without cycles.",
+    "label-propagation": "Find communities by label propagation.",
+    "louvain": "Find communities of high modularity.",
     "core": "Find the core number of every vertex.",
     "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
@@ -78,6 +80,8 @@ MODULES = {
     "harmonic": "distances",
     "eccentricity": "distances",
     "diameter": "distances",
+    "label-propagation": "communities",
+    "louvain": "communities",
 }
 """Modules of commands that share one with others; all others have their own."""
 

@@ -144,6 +144,8 @@ CAPABILITIES = {
     "harmonic_centrality": Capabilities(),
     "eccentricity": Capabilities(),
     "diameter": Capabilities(),
+    "label_propagation": Capabilities(),
+    "louvain": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(),

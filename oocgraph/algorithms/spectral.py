@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.sweeping import Call
+from oocgraph.algorithms.sweeping import Call, check_weights
 from oocgraph.engine.sweeps import Lists, Needs, Sweeps
-from oocgraph.errors import ArgumentError, ConvergenceError
+from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import sweeps as kernels
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
@@ -65,11 +65,7 @@ class Power(NamedTuple):
         """
         found = self.sweeps.pull(kernels.multiply, [x], [before, y], [scale, shift, keep], lists=lists)
         *sums, least = (tuple(one[i] for one in found) for i in range(4))
-        if self.column is not None and not all(one >= 0 for one in least):
-            raise ArgumentError(
-                f"{self.sweeps.store.url}: {self.column} has negative weights or NaN; weights must be 0 or more: leave them out "
-                "(weight=False), or name another column"
-            )
+        check_weights(self.sweeps.store, self.column, least)
         return Sums(*(self.sweeps.add_up(one) for one in sums))
 
     def rescale(self, y: Array, before: Array, factor: float) -> float:

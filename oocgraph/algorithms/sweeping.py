@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -62,7 +62,7 @@ class Call:
         memory_budget: str | int | None, progress: ProgressOption, client: Any = None,
     ) -> None:  # fmt: skip
         self._asked = resources_of(function, resources, memory_budget=memory_budget, client=client, runtime=runtime)
-        self._runtime, self._progress, self._started = runtime, progress, perf_counter()
+        self._function, self._runtime, self._progress, self._started = function, runtime, progress, perf_counter()
         if runtime is not None:
             if CAPABILITIES[function].cluster:
                 check_runtime(runtime, graph)
@@ -73,6 +73,14 @@ class Call:
         here = Resources() if self._asked.client else self._asked  # of this process, where vectors are
         self.num_threads = here.num_threads
         self._opened = Unopened(here.limit_bytes) if self._asked.client else opened_of(runtime, self.store, here)
+
+    def part(self, store: CSRStore) -> Call:
+        """Return a call that is a part of this one, of another graph: its budget has what the process held when this one began."""
+        own = Resources(memory_budget=self._asked.memory_budget, threads=self._asked.threads)
+        call = Call(self._function, store, None, own, None, self._progress)
+        if isinstance(self._opened, Unopened):
+            call._opened = Unopened(own.limit_bytes, baseline_bytes=self._opened.baseline_bytes)
+        return call
 
     def run(self, needs: Needs, compute: Callable[[Sweeps], Found]) -> tuple[Found, dict[str, Any]]:
         """Compute within the budget; returns what was found, and fields of a `oocgraph.results.values.ValuesResult`.
@@ -159,3 +167,18 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = n
     if not number or not (low < value < high if is_open else low <= value <= high) or not np.isfinite(value):
         bounds = f"above {low:g} and below {high:g}" if is_open else f"{low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
         raise ArgumentError(f"{name} is {value!r}; it must be a number{'' if low == -np.inf else ', ' + bounds}")
+
+
+def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -> None:
+    """Refuse weights of which the least, each of some edges, are negative or NaN.
+
+    Raises
+    ------
+    ArgumentError
+        They are.
+    """
+    if column is not None and not all(one >= 0 for one in least):
+        raise ArgumentError(
+            f"{store.url}: {column} has negative weights or NaN; weights must be 0 or more: leave them out (weight=False), or name another "
+            "column"
+        )

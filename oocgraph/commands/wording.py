@@ -29,6 +29,8 @@ _WORDS = {
     "rows and columns must": "--rows and --columns must",
     "tol": "--tol",
     "k is": "--samples is",
+    "resolution is": "--resolution is",
+    "threshold is": "--threshold is",
 }  # fmt: skip
 """Words of messages, and what is said instead."""
 

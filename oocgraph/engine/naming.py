@@ -35,8 +35,8 @@ def naming_calls(store: CSRStore) -> list[tuple[Any, ...]]:
 def name_by_smallest_id(
     store: CSRStore, group: Array, named: Array, num_groups: int, in_parts: Callable[[Callable[[int, int], Any]], list[Any]],
     read: Callable[[StoredArray, int, int], Array] = lambda array, start, stop: array.read(start, stop),
-) -> None:  # fmt: skip
-    """Name each group after its vertex with the smallest id.
+) -> int:  # fmt: skip
+    """Name each group after its vertex with the smallest id; returns how many groups there are.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def name_by_smallest_id(
     named : (num_vertices,) index dtype
         Work space; of a single group none is needed.
     num_groups
-        How many there are.
+        How many there are, or more.
     in_parts
         Calls for ranges of all vertices, in any number of threads.
     read
@@ -60,7 +60,7 @@ def name_by_smallest_id(
     if num_groups == 1:
         first = read(order, 0, 1)[0]
         in_parts(lambda start, stop: group[start:stop].fill(first))
-        return
+        return 1
     none, count, step = no_parent(store.index_dtype), 0, PIECE_BYTES // order.dtype.itemsize
     in_parts(lambda start, stop: named[start:stop].fill(none))
     for start in range(0, group.size, step):
@@ -70,3 +70,4 @@ def name_by_smallest_id(
         count += int(kernels.name_components(group, numbers, named, int(none), num_groups - count))
     if not all(in_parts(lambda start, stop: kernels.rename(group, named, int(none), start, stop))):
         raise CorruptStoreError(f"{store.url}: {ORDER} names some vertices twice, and others not at all; {REMEDY}")
+    return count

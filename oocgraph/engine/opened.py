@@ -18,7 +18,7 @@ from oocgraph.engine.blocks import BlockEngine
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.errors import BudgetError
-from oocgraph.memory import Budget
+from oocgraph.memory import Budget, host_bytes
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search
 from oocgraph.sparse.edge_stream import EdgeStream
@@ -44,17 +44,21 @@ class Unopened:
         Bytes that the process may hold.
     following_bytes
         As for `Budget`.
+    baseline_bytes
+        What the process held before the first of its computations; by default as much as it does then.
     """
 
     resident: Mapping[str, Array] = {}
     """Beginnings of arrays of the store that are in memory, by name."""
 
-    def __init__(self, limit_bytes: int, following_bytes: int = 0) -> None:
-        self._limit_bytes, self._following_bytes = limit_bytes, following_bytes
+    def __init__(self, limit_bytes: int, following_bytes: int = 0, baseline_bytes: int | None = None) -> None:
+        self._limit_bytes, self._following_bytes, self.baseline_bytes = limit_bytes, following_bytes, baseline_bytes
 
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
-        return compute(Budget(self._limit_bytes, following_bytes=self._following_bytes))
+        if self.baseline_bytes is None:
+            self.baseline_bytes = host_bytes()
+        return compute(Budget(self._limit_bytes, self.baseline_bytes, following_bytes=self._following_bytes))
 
     def edges(self, store: CSRStore, budget: Budget, **options: Any) -> EdgeStream:
         """Return a stream of the graph's edges; arguments as for `EdgeStream`."""

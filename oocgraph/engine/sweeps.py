@@ -21,6 +21,7 @@ import queue
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -46,6 +47,9 @@ ROOM = "room of its own"
 
 DEGREES_BYTES = 32 * RANGE_VERTICES
 """What `Sweeps.degrees` holds: offsets as they are read, and checked, and degrees of two ranges."""
+
+BATCH_PIECES, MOST_BATCHES = 8, 16
+"""Pieces of a batch of rows, at least, and batches, at most."""
 
 MOST_RANGES = 64
 """Ranges of rows of a piece that are read one by one: each takes about 30 us, as long as reading 64 KiB in one go."""
@@ -112,7 +116,7 @@ class Way(NamedTuple):
     """
 
     lists: Lists
-    only: Chosen | Selection | None = None
+    only: Chosen | Selection | range | None = None
     is_backwards: bool = False
     has_scratch: bool = False
 
@@ -271,7 +275,7 @@ class Sweeps:
 
     def pull(
         self, kernel: Any, whole: Sequence[Array] = (), mine: Sequence[Array] = (), scalars: Sequence[Any] = (), *, lists: Lists = "in",
-        only: Chosen | Selection | None = None, alternates: bool = False, has_scratch: bool = False,
+        only: Chosen | Selection | range | None = None, alternates: bool = False, has_scratch: bool = False,
     ) -> list[Any]:  # fmt: skip
         """Give every row to a kernel, and return what its calls return, in the order of the rows.
 
@@ -287,7 +291,7 @@ class Sweeps:
             Of an undirected graph, there is one list of a vertex, and ``in`` is ``out``. A selection has its own.
         only
             Whether there is anything to do for rows ``first .. stop - 1``: pieces for which there is not need not be read. Or rows that
-            `select` has found; the kernel is given others too, where these are in memory or near.
+            `select` has found; the kernel is given others too, where these are in memory or near. Or pieces of one of `batches`.
         alternates
             Begin every other sweep with the last rows: where calls use what others find, it travels in both directions.
         has_scratch
@@ -298,7 +302,7 @@ class Sweeps:
         CorruptStoreError
             The store cannot be read, or a neighbour is no vertex.
         """
-        self.num_sweeps += 1
+        self.num_sweeps += not (isinstance(only, range) and only.start)  # the batches of a graph are one sweep
         those = only.lists if isinstance(only, Selection) else self._those(lists)
         way = Way(those, only, alternates and self.num_sweeps % 2 == 0, has_scratch)
         return self.edges.pull(kernel, whole, mine, scalars, way)
@@ -312,9 +316,18 @@ class Sweeps:
 
         (In this process only.)
         """
-        self.num_sweeps += 1
         stream = self._streamed.stream(self._those(lists))
         return [stream.piece(i) for i in range(len(stream.parts))]
+
+    def batches(self, lists: Lists = "in") -> list[tuple[range, slice]]:
+        """Cut the rows into batches, always the same, that are large enough for several threads: pieces and rows of each.
+
+        (In this process only.)
+        """
+        parts = self._streamed.stream(self._those(lists)).parts
+        count = max(1, min(MOST_BATCHES, len(parts) // BATCH_PIECES))
+        cuts = [len(parts) * i // count for i in range(count + 1)]
+        return [(range(a, z), slice(parts[a].first_line, parts[z - 1].stop_line)) for a, z in pairwise(cuts)]
 
     def degrees(self, lists: Lists) -> Iterator[tuple[int, Array]]:
         """Yield how many neighbours consecutive vertices have: the first of them, and (num_rows,) int64; no list is read.
@@ -456,8 +469,10 @@ def _num_callers(threads: int) -> int:
     return threads + READ_AHEAD
 
 
-def _ranges_of(stream: EdgeStream, only: Chosen | Selection | None) -> Ranges | None:
+def _ranges_of(stream: EdgeStream, only: Chosen | Selection | range | None) -> Ranges | None:
     """Return the pieces that are needed."""
+    if isinstance(only, range):
+        return dict.fromkeys(only)
     if only is None or isinstance(only, Selection):
         return None if only is None else only.ranges
     return {i: None for i, part in enumerate(stream.parts) if only(part.first_line, part.stop_line)}

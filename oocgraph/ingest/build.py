@@ -210,7 +210,7 @@ def build_with_report(
         num_workers = workers_for(threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")
         with (
-            StoreWriter(store, codec=options.codec, overwrite=options.overwrite) as writer,
+            StoreWriter(store, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer,
             Folder(writer.scratch) as temporary,
             Workers(num_workers) as workers,
         ):

@@ -69,6 +69,8 @@ VERTEX_SHARE = 0.5
 class BuildOptions(Request):
     """The choices of a build, as `oocgraph.build_csr` describes them: what to read of the source, and how to build.
 
+    A store that goes with the process need not be `durable`: forced to disk.
+
     Raises
     ------
     ArgumentError
@@ -82,6 +84,7 @@ class BuildOptions(Request):
     memory_budget: str | int | None = None
     codec: Codec = "none"
     overwrite: bool = False
+    durable: bool = True
     threads: int | None = None
 
     def __post_init__(self) -> None:

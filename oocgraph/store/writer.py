@@ -171,6 +171,8 @@ class StoreWriter:
         Compression of the arrays.
     overwrite
         Replace an existing store at `path` (only when the new one is complete).
+    durable
+        As of `AtomicOutput`.
 
     Raises
     ------
@@ -178,10 +180,10 @@ class StoreWriter:
         `path` exists (and `overwrite` is false or it is not a graph store), or cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, codec: Codec, overwrite: bool) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, codec: Codec, overwrite: bool, durable: bool = True) -> None:
         self.codec: Codec = codec
         self._arrays: dict[str, ArrayWriter] = {}
-        self._staging = AtomicOutput(path, kind="graph store", overwrite=overwrite)
+        self._staging = AtomicOutput(path, kind="graph store", overwrite=overwrite, durable=durable)
         self.root, self.scratch = self._staging.path, self._staging.folder / "scratch"
 
     def create(self, name: str, dtype: Any) -> ArrayWriter:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -149,7 +151,8 @@ def test_selections_have_all_rows_that_are_needed(tmp_path, monkeypatch):
     n, indptr = graph.num_vertices, graph.read("out/indptr")
     rng = np.random.default_rng(3)
     needs = source_words.words_needs(graph, {}, 0, [])
-    with sweeps.open_sweeps(graph, needs, Unopened(1 << 40), Budget(1 << 40), threads=2) as swept:
+    open_edges = partial(sweeps.stream_edges, opened=Unopened(1 << 40), threads=2)
+    with sweeps.open_sweeps(graph, needs, Budget(1 << 40), open_edges, threads=2, pieces=0) as swept:
         for chosen in ([], [0], [n - 1], range(n), rng.choice(n, 5), rng.choice(n, 300), rng.choice(n, n // 2), [7, 8, 9, n // 2]):
             words = np.zeros(n, np.uint64)
             words[list(chosen)] = 4

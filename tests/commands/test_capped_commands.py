@@ -76,3 +76,14 @@ def test_paths_hold_what_they_promise(run, tmp_path, name):
     for budget in (least, least + (48 << 20)):
         found = capped_json(int(budget * 1.18), name, store, "--memory", budget, "--out", tmp_path / "values.parquet", "--overwrite")
         assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget
+
+
+@pytest.mark.parametrize("name", ["louvain", "label-propagation"])
+def test_communities_hold_what_they_promise(run, tmp_path, name):
+    """Graphs of communities are built within the same budget."""
+    store = tmp_path / "kron17.zarr"
+    assert run("generate", "kronecker", store, "--scale", 17).code == 0
+    assert run(name, store).code == 0
+    found = capped_json(320 << 20, name, store, "--memory", "272M")
+    assert found["memory_budget"] == 272 << 20
+    assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"]

@@ -1,0 +1,52 @@
+"""Modularity of communities that were found: one sweep over all edges, which shares nothing with how they were found.
+
+Newman, "Finding and evaluating community structure in networks", Physical Review E 69, 2004; with NetworkX's conventions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oocgraph.algorithms.sweeping import check_weights
+from oocgraph.engine.sweeps import Sweeps
+from oocgraph.errors import ArgumentError
+from oocgraph.kernels import communities as kernels
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Array
+
+
+def modularity_calls(store: CSRStore) -> list[tuple[Any, ...]]:
+    """Return the kernel, as `oocgraph.engine.sweeps.Needs` has it."""
+    return [(kernels.weigh, np.empty(0, store.index_dtype), np.empty(0))]
+
+
+def modularity_of(sweeps: Sweeps, column: str | None, group: Array, strength: Array, resolution: float = 1.0) -> float:
+    """Return the modularity of communities, each named after one of its vertices; 0 where there is no weight.
+
+    Parameters
+    ----------
+    group : (num_vertices,) index dtype
+        Store number of the vertex that the community is named after.
+    strength : (num_vertices,) float64
+        Room, used up.
+    """
+    inner, least = zip(*sweeps.pull(kernels.weigh, [group], [strength]), strict=True)
+    check_weights(sweeps.store, column, least)
+    total = float(np.sum(strength))
+    if not total:
+        return 0.0
+    return sweeps.add_up(inner) / total - resolution * float(kernels.sum_squares_of_groups(group, strength)) / total**2
+
+
+def check_undirected(function: str, store: CSRStore) -> None:
+    """Refuse a directed graph.
+
+    Raises
+    ------
+    ArgumentError
+        It is directed.
+    """
+    if store.attributes.directed:
+        raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")

@@ -1,0 +1,381 @@
+"""Kernels of communities: labels voted for by neighbours, vertices that move between communities, and the edges between these.
+
+In: whole rows (`oocgraph.engine.sweeps`), and of each vertex the number of its community, (num_vertices,) index dtype. What a kernel
+changes of a row's own vertex goes to arrays of the rows, so that all rows of a sweep see the same communities. Vertices whose neighbours
+have changed are marked in bytes, which any thread may set and none clears.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from oocgraph.kernels.check import mix
+
+NEAR = 1e-12
+"""Share of the total weight below which a better place is no better: rounding."""
+
+
+def num_slots(longest: int) -> int:
+    """Return the length of the tables that rows need, of which the longest has so many neighbours."""
+    return 1 << max(1, (2 * longest - 1).bit_length())
+
+
+@nb.njit(nogil=True, cache=True)
+def salt_of(seed: Any, turn: Any) -> Any:
+    """Return a uint64 for a turn of a run, with which the numbers of vertices are hashed."""
+    return mix(mix(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15)) + np.uint64(turn))
+
+
+@nb.njit(nogil=True, cache=True)
+def _has_turn(v: Any, salt: Any, part: Any, num_parts: Any) -> Any:
+    return np.int64(mix(np.uint64(v) + salt) & np.uint64(num_parts - 1)) == part
+
+
+@nb.njit(nogil=True, cache=True)
+def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any, skips_loops: Any, keys: Any, sums: Any) -> Any:
+    """Add up the weights of a row's neighbours by group, in a table with open addressing.
+
+    Returns
+    -------
+    (num_slots, empty, least): slots of the table in use, the key of those without a group, and the least weight; NaN if one is.
+    """
+    empty, slots, shift, least = np.iinfo(keys.dtype).max, 2, 63, 1.0
+    while slots < 2 * (end - begin):
+        slots, shift = 2 * slots, shift - 1
+    for s in range(slots):
+        keys[s] = empty
+    for e in range(begin, end):
+        u = np.int64(indices[e])
+        weight = 1.0
+        if values is not None:
+            weight = np.float64(values[e])
+            if not weight >= least:
+                least = weight
+        if skips_loops and u == row:
+            continue
+        key = group[u]
+        s = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+        while keys[s] != key and keys[s] != empty:
+            s = (s + 1) & (slots - 1)
+        if keys[s] == empty:
+            keys[s], sums[s] = key, 0.0
+        sums[s] += weight
+    return slots, empty, least
+
+
+@nb.njit(nogil=True, cache=True)
+def vote(
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, label: Any, woken: Any, new: Any, pending: Any, salt: Any, part: Any,
+    num_parts: Any, keys: Any, sums: Any,
+) -> Any:  # fmt: skip
+    """Give the vertices of a piece that have their turn the label that most of their neighbours have, by weight.
+
+    Parameters
+    ----------
+    label, woken : (num_vertices,) index dtype, uint8
+        Read; set for those who must look again.
+    new, pending : (num_rows,) index dtype, uint8
+        Labels, written; which vertices must look, cleared when they have.
+    salt, part, num_parts
+        Of the part of the vertices that has its turn, of so many, a power of two. Of several best labels the own one stays; else a hash
+        chooses.
+    keys, sums : (num_slots,) index dtype, float64
+        Scratch.
+
+    Returns
+    -------
+    (changed, least): vertices with another label, and the least weight.
+    """
+    changed, least = 0, 1.0
+    for r in range(new.size):
+        v, own = first + r, label[first + r]
+        new[r] = own
+        if not pending[r] or not _has_turn(v, salt, part, num_parts):
+            continue
+        pending[r] = 0
+        begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
+        slots, empty, lightest = _tally(v, begin, end, indices, values, label, False, keys, sums)
+        if not lightest >= least:
+            least = lightest
+        best, most, rank = own, 0.0, np.uint64(0)
+        for s in range(slots):
+            if keys[s] != empty and keys[s] == own:
+                most = sums[s]
+        for s in range(slots):
+            if keys[s] == empty or sums[s] < most or (sums[s] == most and best == own):
+                continue
+            hashed = mix(mix(np.uint64(v) + salt) + np.uint64(keys[s]))
+            if sums[s] > most or hashed < rank:
+                best, most, rank = keys[s], sums[s], hashed
+        if best == own:
+            continue
+        new[r] = best
+        changed += 1
+        for e in range(begin, end):
+            u = np.int64(indices[e])
+            if label[u] != best or _has_turn(u, salt, part, num_parts):
+                woken[u] = 1
+    return changed, least
+
+
+@nb.njit(nogil=True, cache=True)
+def wake(pending: Any, woken: Any, start: Any, stop: Any) -> Any:
+    """Let vertices of a range look again that were woken; returns how many of the range must look."""
+    count = 0
+    for v in range(start, stop):
+        if woken[v]:
+            pending[v], woken[v] = 1, 0
+        count += pending[v]
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def number(group: Any, start: Any, stop: Any) -> None:
+    """Put each vertex of a range into a group of its own."""
+    for v in range(start, stop):
+        group[v] = v
+
+
+@nb.njit(nogil=True, cache=True)
+def weigh(first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, strength: Any) -> Any:
+    """Add up the weights of each vertex of a piece, a self-loop's twice, in `strength`, (num_rows,) float64.
+
+    Returns
+    -------
+    (inner, least): weights of neighbours in the same group, a self-loop's twice, and the least weight; NaN if one is.
+    """
+    inner, least = 0.0, 1.0
+    for r in range(strength.size):
+        v, total = first + r, 0.0
+        for e in range(np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)):
+            u, weight = np.int64(indices[e]), 1.0
+            if values is not None:
+                weight = np.float64(values[e])
+                if not weight >= least:
+                    least = weight
+            if u == v:
+                weight *= 2
+            total += weight
+            if group[u] == group[v]:
+                inner += weight
+        strength[r] = total
+    return inner, least
+
+
+@nb.njit(nogil=True, cache=True)
+def sum_squares_of_groups(group: Any, strength: Any) -> Any:
+    """Return the sum of the squared weights of groups, each of which is named after one of its vertices; `strength` is used up."""
+    total = 0.0
+    for v in range(group.size):
+        g = np.int64(group[v])
+        if g != v:
+            strength[g] += strength[v]
+    for v in range(group.size):
+        if np.int64(group[v]) == v:
+            total += strength[v] * strength[v]
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def move(
+    first: Any, pointers: Any, start: Any, indices: Any, values: Any, group: Any, volume: Any, woken: Any, new: Any, pending: Any,
+    strength: Any, salt: Any, part: Any, num_parts: Any, factor: Any, least_gain: Any, keys: Any, sums: Any,
+) -> Any:  # fmt: skip
+    """Move the vertices of a piece that have their turn to the neighbouring group where modularity gains most.
+
+    Parameters
+    ----------
+    group, volume, woken : (num_vertices,) index dtype, float64, uint8
+        Read: groups, and the strength of all vertices of a group; set for those who must look again.
+    new, pending, strength : (num_rows,) index dtype, uint8, float64
+        Groups, written; which vertices must look, cleared when they have; weights of their edges, read.
+    salt, part, num_parts
+        Of the part of the vertices that has its turn, of so many, a power of two.
+    factor
+        Resolution, divided by the strength of all vertices.
+    least_gain
+        What a move must gain, as a weight of edges; of several best groups the one with the smallest number is taken.
+    keys, sums : (num_slots,) index dtype, float64
+        Scratch.
+
+    Returns
+    -------
+    (moved, gain): vertices with another group, and the weight that they gain, each as if it alone moved.
+    """
+    moved, gain = 0, 0.0
+    for r in range(new.size):
+        v, own = first + r, group[first + r]
+        new[r] = own
+        if not pending[r] or not _has_turn(v, salt, part, num_parts):
+            continue
+        pending[r] = 0
+        begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
+        slots, empty, _ = _tally(v, begin, end, indices, values, group, True, keys, sums)
+        pull = factor * strength[r]
+        stay, best, most = -pull * (volume[np.int64(own)] - strength[r]), own, -np.inf
+        for s in range(slots):
+            key = keys[s]
+            if key == empty:
+                continue
+            if key == own:
+                stay += sums[s]
+                continue
+            score = sums[s] - pull * volume[np.int64(key)]
+            if score > most or (score == most and key < best):
+                best, most = key, score
+        if most <= stay + least_gain:
+            continue
+        new[r] = best
+        moved += 1
+        gain += most - stay
+        for e in range(begin, end):
+            u = np.int64(indices[e])
+            if group[u] != best or _has_turn(u, salt, part, num_parts):
+                woken[u] = 1
+    return moved, gain
+
+
+@nb.njit(nogil=True, cache=True)
+def add_volumes(group: Any, strength: Any, volume: Any) -> None:
+    """Add the strength of each vertex to the volume of its group."""
+    for v in range(group.size):
+        volume[np.int64(group[v])] += strength[v]
+
+
+@nb.njit(nogil=True, cache=True)
+def settle(group: Any, new: Any, strength: Any, volume: Any, start: Any, stop: Any) -> None:
+    """Let vertices of a range be in their new groups, and take their strength along, always in the same order."""
+    for v in range(start, stop):
+        if new[v] != group[v]:
+            volume[np.int64(group[v])] -= strength[v]
+            volume[np.int64(new[v])] += strength[v]
+            group[v] = new[v]
+
+
+@nb.njit(nogil=True, cache=True)
+def compact(group: Any, names: Any) -> Any:
+    """Give groups numbers from 0 on, in the order of their first vertices; `names`, as long, is used up. Returns how many there are."""
+    none, count = np.iinfo(names.dtype).max, 0
+    names[:] = none
+    for v in range(group.size):
+        g = np.int64(group[v])
+        if names[g] == none:
+            names[g] = count
+            count += 1
+        group[v] = names[g]
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def follow(ids: Any, group: Any, num_groups: Any, following: Any) -> Any:
+    """Give groups of groups numbers: vertex v of a quotient graph is the group ``ids[v]``, and now in ``group[v]``.
+
+    Parameters
+    ----------
+    following : (num_old_groups,) index dtype
+        Of each old group the new one; written. One without edges is one of its own, from `num_groups` on.
+
+    Returns
+    -------
+    New groups that there are.
+    """
+    none = np.iinfo(following.dtype).max
+    following[:] = none
+    for v in range(ids.size):
+        following[ids[v]] = group[v]
+    for g in range(following.size):
+        if following[g] == none:
+            following[g] = num_groups
+            num_groups += 1
+    return num_groups
+
+
+@nb.njit(nogil=True, cache=True)
+def rename(member: Any, following: Any, start: Any, stop: Any) -> None:
+    """Put the vertices of a range into the groups that follow theirs."""
+    for v in range(start, stop):
+        member[v] = following[np.int64(member[v])]
+
+
+@nb.njit(nogil=True, cache=True)
+def sum_squares(numbers: Any) -> Any:
+    """Return the sum of the squares of numbers."""
+    total = 0.0
+    for x in numbers:
+        total += x * x
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def edges_between(
+    pointers: Any, first: Any, start: Any, indices: Any, values: Any, group: Any, at: Any, total: Any, ends: Any, weights: Any, lives: Any,
+    source: Any, target: Any, weight: Any,
+) -> Any:  # fmt: skip
+    """Write edges between groups, with their weights, until there are no more or the output is full; each edge of the graph once.
+
+    Edges between the same two groups are added up as far as a small table goes: one that finds its place taken shortens the life of
+    what is there, and takes the place when that has none left. So those that occur most stay.
+
+    Parameters
+    ----------
+    pointers, first, start, indices, values
+        Of the rows: see `oocgraph.engine.sweeps`.
+    group : (num_vertices,) index dtype
+    at : (2,) int64
+        Row and entry to go on with, (0, 0) at first; behind the last row, the slot of the table. Changed.
+    total : (1,) float64
+        Grows by the weights of the edges.
+    ends, weights, lives : (num_slots, 2) int64, (num_slots,) float64, (num_slots,) int64
+        The table, a power of two; `lives` is 0 at first.
+    source, target : (n,) int64
+        Written: the smaller group, and the larger.
+    weight : (n,) float64
+
+    Returns
+    -------
+    Edges that were written: fewer than there is room for at the end alone.
+    """
+    count, num_rows, mask = 0, pointers.size - 1, lives.size - 1
+    while at[0] < num_rows:
+        r = at[0]
+        a, begin = np.int64(group[first + r]), np.int64(pointers[r] - start)
+        for e in range(begin + at[1], np.int64(pointers[r + 1] - start)):
+            b = np.int64(group[np.int64(indices[e])])
+            if b <= a:
+                continue
+            if count == source.size:
+                at[1] = e - begin
+                return count
+            one = 1.0
+            if values is not None:
+                one = np.float64(values[e])
+            total[0] += one
+            s = np.int64(mix(mix(np.uint64(a)) + np.uint64(b))) & mask
+            if lives[s] and ends[s, 0] == a and ends[s, 1] == b:
+                weights[s] += one
+                lives[s] = min(lives[s] + 1, 64)
+                continue
+            if lives[s]:
+                lives[s] -= 1
+                x, y, out = a, b, one
+                if not lives[s]:
+                    x, y, out = ends[s, 0], ends[s, 1], weights[s]
+                source[count], target[count], weight[count] = x, y, out
+                count += 1
+                if lives[s]:
+                    continue
+            ends[s, 0], ends[s, 1], weights[s], lives[s] = a, b, one, 1
+        at[0], at[1] = r + 1, 0
+    while at[1] <= mask:
+        if count == source.size:
+            return count
+        s = at[1]
+        if lives[s]:
+            source[count], target[count], weight[count] = ends[s, 0], ends[s, 1], weights[s]
+            lives[s] = 0
+            count += 1
+        at[1] += 1
+    return count
