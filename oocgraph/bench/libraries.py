@@ -26,11 +26,11 @@ class Library:
     run
         From a number (a row to search from, iterations to make, parts to cut into) to the library's own result.
     count
-        From that result to the number of vertices reached; None where nothing is compared.
+        From that result to the number of vertices reached, or what else is compared; None where nothing is.
     """
 
     run: Callable[[int], Any]
-    count: Callable[[Any], int] | None = None
+    count: Callable[[Any], float] | None = None
 
 
 def scipy_bfs(matrix: Any, **_: Any) -> Library:
@@ -47,9 +47,7 @@ def networkit_bfs(matrix: Any, *, directed: bool, threads: int) -> Library:
     """NetworKit's ``BFS``, distances only."""
     import networkit
 
-    networkit.setNumberOfThreads(threads)
-    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=directed))  # 11.2 crashes on 32-bit arrays
-    graph = networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=directed)
+    graph = _networkit_of(matrix, directed=directed, threads=threads)
 
     def search(source: int) -> Any:
         run = networkit.distance.BFS(graph, source, storePaths=False)
@@ -125,9 +123,7 @@ def networkit_core(matrix: Any, *, directed: bool, threads: int) -> Library:
 
     if directed:
         raise OocGraphError("--peer networkit finds core numbers of undirected graphs, and this graph is directed")
-    networkit.setNumberOfThreads(threads)
-    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=False))
-    graph = networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=False)
+    graph = _networkit_of(matrix, directed=False, threads=threads)
     return Library(lambda _number: networkit.centrality.CoreDecomposition(graph).run())
 
 
@@ -184,6 +180,106 @@ def pymetis_partition(matrix: Any, *, directed: bool, **_: Any) -> Library:
     return Library(lambda num_parts: pymetis.part_graph(num_parts, adjacency))
 
 
+def scipy_scc(matrix: Any, **_: Any) -> Library:
+    """SciPy's ``connected_components``, strong: one thread."""
+    from scipy.sparse.csgraph import connected_components
+
+    return Library(lambda _number: connected_components(matrix, directed=True, connection="strong"), lambda result: int(result[0]))
+
+
+def scipy_forest(matrix: Any, **_: Any) -> Library:
+    """SciPy's ``minimum_spanning_tree``: one thread."""
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    matrix = matrix.astype(np.float64)
+    return Library(lambda _number: minimum_spanning_tree(matrix), lambda tree: float(tree.sum()))
+
+
+def networkx_hits(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """NetworkX's ``hits``, by ARPACK."""
+    import networkx as nx
+
+    graph = _networkx_of(matrix, directed=directed)
+    return Library(lambda _number: nx.hits(graph, max_iter=1000))
+
+
+def networkx_eigenvector(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """NetworkX's ``eigenvector_centrality``, by power iteration."""
+    import networkx as nx
+
+    graph = _networkx_of(matrix, directed=directed)
+    return Library(lambda _number: nx.eigenvector_centrality(graph, max_iter=1000))
+
+
+def networkx_triangles(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """NetworkX's ``triangles``."""
+    import networkx as nx
+
+    graph = _networkx_of(matrix, directed=directed)
+    return Library(lambda _number: nx.triangles(graph), lambda found: sum(found.values()) // 3)
+
+
+def networkx_betweenness(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """NetworkX's ``betweenness_centrality`` from so many vertices."""
+    import networkx as nx
+
+    graph = _networkx_of(matrix, directed=directed)
+    return Library(lambda number: nx.betweenness_centrality(graph, k=min(number, len(graph)), seed=1))
+
+
+def networkx_louvain(matrix: Any, *, directed: bool, **_: Any) -> Library:
+    """NetworkX's ``louvain_communities``."""
+    import networkx as nx
+
+    graph = _networkx_of(matrix, directed=directed)
+    return Library(
+        lambda number: nx.community.louvain_communities(graph, seed=number), lambda found: float(nx.community.modularity(graph, found))
+    )
+
+
+def networkit_louvain(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``PLM``."""
+    import networkit
+
+    graph = _networkit_of(matrix, directed=directed, threads=threads)
+    return Library(
+        lambda _number: networkit.community.PLM(graph).run().getPartition(),
+        lambda partition: float(networkit.community.Modularity().getQuality(partition, graph)),
+    )
+
+
+def networkit_propagation(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``PLP``."""
+    import networkit
+
+    graph = _networkit_of(matrix, directed=directed, threads=threads)
+    return Library(lambda _number: networkit.community.PLP(graph).run())
+
+
+def networkit_betweenness(matrix: Any, *, directed: bool, threads: int) -> Library:
+    """NetworKit's ``EstimateBetweenness`` from so many vertices, all threads."""
+    import networkit
+
+    graph = _networkit_of(matrix, directed=directed, threads=threads)
+    return Library(lambda number: networkit.centrality.EstimateBetweenness(graph, number, False, True).run())
+
+
+def _networkx_of(matrix: Any, *, directed: bool) -> Any:
+    """Return the graph as NetworkX has it."""
+    import networkx as nx
+
+    return nx.from_scipy_sparse_array(matrix, create_using=nx.DiGraph if directed else nx.Graph)
+
+
+def _networkit_of(matrix: Any, *, directed: bool, threads: int) -> Any:
+    """Return the graph as NetworKit has it, which may use so many threads."""
+    import networkit
+
+    networkit.setNumberOfThreads(threads)
+    edges = tuple(ends.astype(np.int64) for ends in _edges(matrix, directed=directed))  # 11.2 crashes on 32-bit arrays
+    return networkit.GraphFromCoo(edges, n=matrix.shape[0], directed=directed)
+
+
 def _edges(matrix: Any, *, directed: bool) -> tuple[Any, Any]:
     """Endpoints of the edges; an undirected one once."""
     coo = matrix.tocoo()
@@ -201,6 +297,14 @@ LIBRARIES: dict[str, dict[str, Callable[..., Library]]] = {
     "sssp": {"scipy": scipy_sssp, "networkit": networkit_sssp},
     "pagerank": {"scipy": scipy_pagerank, "networkx": networkx_pagerank},
     "partition": {"pymetis": pymetis_partition},
+    "betweenness": {"networkx": networkx_betweenness, "networkit": networkit_betweenness},
+    "eigenvector": {"networkx": networkx_eigenvector},
+    "hits": {"networkx": networkx_hits},
+    "label-propagation": {"networkit": networkit_propagation},
+    "louvain": {"networkx": networkx_louvain, "networkit": networkit_louvain},
+    "scc": {"scipy": scipy_scc},
+    "spanning-forest": {"scipy": scipy_forest},
+    "triangles": {"networkx": networkx_triangles},
 }
 """The libraries of each algorithm, by the names that ``--peer`` takes. All are called with `directed` and `threads`; most ignore one."""
 

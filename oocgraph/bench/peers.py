@@ -32,11 +32,11 @@ class PeerRun:
     seconds
         By the peer's own clock.
     count
-        Number of vertices reached, of components, or of iterations made; None where the peer does not say.
+        Number of vertices reached, of components, or of iterations made, or what else is compared; None where the peer does not say.
     """
 
     seconds: float
-    count: int | None
+    count: float | None
 
 
 class Peer(Protocol):
@@ -114,6 +114,8 @@ GAPBS_PROGRAMS = {
         tuple(f"-d {delta}" for delta in (1, 2, 8, 32, 128)),
         ".wsg",
     ),
+    "triangles": GapbsProgram("tc", "-n 3 -a", re.compile(r"^([0-9]+) triangles", re.MULTILINE)),
+    "betweenness": GapbsProgram("bc", "-n 1 -i {} -a", re.compile(r"^[0-9]+:[0-9.eE+-]+$", re.MULTILINE)),
     "pagerank": GapbsProgram("pr", "-n 1 -i {} -t 0 -l", re.compile(r"^\s*[0-9]+\s+[0-9.eE+-]+\s*$", re.MULTILINE)),
 }
 """Programs by algorithm. What has no iterations is made three times, and the median counts; of iterations each one's number and change are
@@ -161,7 +163,7 @@ def open_peers(
     Parameters
     ----------
     algorithm
-        ``bfs``, ``components``, ``core``, ``pagerank``, ``partition`` or ``sssp``.
+        A key of `LIBRARIES`.
     spec
         A name in `LIBRARIES`, ``gapbs:PATH``, or None.
     threads

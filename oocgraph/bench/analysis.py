@@ -1,0 +1,145 @@
+"""An analysis beside a peer's on the same graph, whichever it is: time, bytes, and whether both find the same.
+
+In: the name of an analysis, a store, and how to measure. Out: a `Report`. Each round runs ours from the store, within the budget, then on a
+graph that is opened, whose edges stay in memory as those of a peer do, then every peer; ratios are made inside a round and the median of
+the rounds counts. What an analysis counts (triangles, components, the weight of a forest, modularity) is compared in every round.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import oocgraph
+from oocgraph.algorithms.runtimes import open_runtime
+from oocgraph.bench.harness import Report, in_turn, paired_ratios, scratch_folder
+from oocgraph.bench.peers import open_peers
+from oocgraph.config import settings
+from oocgraph.resources import Resources
+from oocgraph.store.graph import CSRStore
+from oocgraph.types import Progress
+
+SOURCES = 16
+"""Vertices from which an analysis searches, where the time of one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """An analysis.
+
+    Attributes
+    ----------
+    function
+        Its public name.
+    count
+        Field of the summary that a peer counts, too; None: there is none.
+    options
+        Arguments.
+    tolerance
+        By how much counts may differ, as a share of the peer's; below: of what is better where it is larger.
+    per
+        How many of its kind a run is: seconds are of one.
+    """
+
+    function: str
+    count: str | None = None
+    options: tuple[tuple[str, Any], ...] = ()
+    tolerance: float = 0.0
+    per: int = 1
+
+
+ANALYSES = {
+    "betweenness": Analysis("betweenness_centrality", options=(("k", SOURCES),), per=SOURCES),
+    "eigenvector": Analysis("eigenvector_centrality"),
+    "hits": Analysis("hits"),
+    "label-propagation": Analysis("label_propagation"),
+    "louvain": Analysis("louvain", count="modularity", tolerance=0.01),
+    "scc": Analysis("strongly_connected_components", count="num_components"),
+    "spanning-forest": Analysis("minimum_spanning_forest", count="total_weight", tolerance=1e-6),
+    "triangles": Analysis("triangles", count="num_triangles"),
+}
+
+
+def bench_analysis(
+    store: CSRStore, name: str, *, num_rounds: int, progress: Progress, memory_budget: str | int | None = None, threads: int | None = None,
+    peer: str | None = None, scratch: str | None = None,
+) -> Report:  # fmt: skip
+    """Measure an analysis.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    name
+        In `ANALYSES`.
+    num_rounds
+        Number of rounds.
+    progress
+        Called with runs done.
+    memory_budget, threads
+        Of ours, from the store; a peer gets as many threads.
+    peer
+        As for `open_peers`.
+    scratch
+        Folder for a peer's graph.
+
+    Raises
+    ------
+    OocGraphError
+        The peer cannot run; and all that the function raises.
+    """
+    analysis, threads = ANALYSES[name], threads or settings().threads
+    within = Resources(memory_budget=memory_budget, threads=threads, client=False)
+    compute: Callable[..., Any] = getattr(oocgraph, analysis.function)
+    options = dict(analysis.options)
+    with scratch_folder(scratch) as folder, open_peers(name, peer, store, threads=threads, folder=folder) as peers:
+        subjects: dict[str, Callable[[int], Any]] = {one.name: one.run for one in peers}
+        with open_runtime(store, resources=Resources(threads=threads, device="cpu", client=False)) as runtime:
+            ours = {
+                "ours": lambda _: compute(store, resources=within, **options),
+                "resident": lambda _: compute(store, runtime=runtime, **options),
+            }
+            found = in_turn({**ours, **subjects}, [SOURCES] * num_rounds, progress, phase="running")
+    result, counts, invalid = found["ours"][-1], [], list[str]()
+    seconds = {one: [run.seconds / analysis.per for run in found[one]] for one in ours}
+    if analysis.count is not None:
+        counts = [one.summary()[analysis.count] for kind in ours for one in found[kind]]
+        if len(set(counts)) > 1:
+            invalid.append(f"{analysis.count} differs from run to run: {sorted(set(counts))}")
+    metrics: dict[str, Any] = {
+        "num_rounds": num_rounds,
+        "threads": threads,
+        **({} if analysis.count is None else {analysis.count: counts[0]}),
+        "median_seconds": statistics.median(seconds["ours"]),
+        "resident_median_seconds": statistics.median(seconds["resident"]),
+        "median_load_seconds": statistics.median(one.load_seconds for one in found["ours"]),
+        "edge_bytes": result.edge_bytes,
+        "read_fraction": result.bytes_read / max(1, result.edge_bytes),
+        "peak_host_bytes": max(one.peak_host_bytes for one in found["ours"]),
+        "memory_budget": result.memory_budget,
+    }
+    for i, one in enumerate(peers, 1):
+        theirs = [run.seconds / analysis.per for run in found[one.name]]
+        metrics |= {
+            f"peer_{i}": one.name,
+            f"peer_{i}_peak_bytes": one.peak_bytes,
+            f"peer_{i}_median_seconds": statistics.median(theirs),
+            **paired_ratios(f"ratio_to_peer_{i}", seconds["ours"], theirs),
+            **paired_ratios(f"resident_ratio_to_peer_{i}", seconds["resident"], theirs),
+        }
+        peers_counts = {run.count for run in found[one.name]} - {None}
+        if analysis.count is not None and peers_counts:
+            metrics[f"peer_{i}_{analysis.count}"] = statistics.median(peers_counts)
+            wrong = [count for count in peers_counts if not _agrees(counts[0], count, analysis)]
+            invalid += [f"{one.name} finds {analysis.count} {count:,}, not {counts[0]:,}" for count in wrong]
+    return Report(title=repr(result), metrics=metrics, invalid=tuple(invalid))
+
+
+def _agrees(ours: float, theirs: float, analysis: Analysis) -> bool:
+    """Whether what was counted is the same; of what is better where it is larger, more will do."""
+    if analysis.count == "modularity":
+        return ours >= theirs * (1 - analysis.tolerance)
+    return math.isclose(ours, theirs, rel_tol=analysis.tolerance)
