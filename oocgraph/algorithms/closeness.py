@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from oocgraph.results.distances import ClosenessResult, HarmonicResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 DENSE_SHARE = 50
 """NumPy draws one of fewer than so many ids from a list of all ids."""
@@ -48,6 +51,7 @@ def closeness_centrality(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> ClosenessResult:
     """Find how close vertices are to those that reach them: 1 / (the average distance of these to it).
@@ -65,11 +69,14 @@ def closeness_centrality(
     seed
         Of the choice.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, all); True draws a bar.
 
@@ -86,6 +93,8 @@ def closeness_centrality(
         An argument is invalid, or contradicts another.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -111,7 +120,7 @@ def closeness_centrality(
     ...     result.closeness.tolist()
     [0.5, 0.75, 0.75, 0.5]
     """
-    call = Call("closeness_centrality", graph, runtime, resources, memory_budget, progress)
+    call = Call("closeness_centrality", graph, runtime, resources, memory_budget, progress, client)
     others = call.store.attributes.num_input_vertices - 1
 
     def exact(num: Array, total: Array) -> Array:
@@ -135,6 +144,7 @@ def harmonic_centrality(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> HarmonicResult:
     """Find the sum of 1 / distance of all vertices that reach a vertex.
@@ -150,11 +160,14 @@ def harmonic_centrality(
     seed
         Of the choice.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, all); True draws a bar.
 
@@ -171,6 +184,8 @@ def harmonic_centrality(
         An argument is invalid, or contradicts another.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -187,7 +202,7 @@ def harmonic_centrality(
     ...     result.harmonic.tolist()
     [0.0, 1.0, 1.5]
     """
-    call = Call("harmonic_centrality", graph, runtime, resources, memory_budget, progress)
+    call = Call("harmonic_centrality", graph, runtime, resources, memory_budget, progress, client)
     others = call.store.attributes.num_input_vertices - 1
 
     def estimate(num: Array, total: Array, num_samples: int) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 LEVEL_BYTES = 4
 """Of a vertex, in a table of levels."""
 
@@ -45,6 +48,7 @@ def eccentricity(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> EccentricityResult:
     """Find the eccentricity of vertices: the distance to the vertex that is farthest from it, along the edges.
@@ -56,11 +60,14 @@ def eccentricity(
     vertices
         User ids of the vertices whose values are wanted; the others have -1. By default all vertices.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, all); True draws a bar.
 
@@ -77,6 +84,8 @@ def eccentricity(
         An argument is invalid, or contradicts another, or a vertex does not reach all others.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -94,7 +103,7 @@ def eccentricity(
     ...     result.eccentricity.tolist()
     [3, 2, 2, 3]
     """
-    call = Call("eccentricity", graph, runtime, resources, memory_budget, progress)
+    call = Call("eccentricity", graph, runtime, resources, memory_budget, progress, client)
     n, chosen = call.store.num_vertices, None
     if vertices is not None:
         numbers = VertexIds(call.store).vertices_of(as_list(vertices))
@@ -125,6 +134,7 @@ def diameter(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> DiameterResult:
     """Find the diameter of an undirected graph, or bounds of it: the largest distance between two vertices.
@@ -137,11 +147,14 @@ def diameter(
         Stop after about so many searches, with the bounds that are known then. By default the diameter is found, which takes few searches
         for roads, grids and networks with hubs, and nearly one from every vertex where all are equally eccentric (a uniform random graph).
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, 0); True draws a bar.
 
@@ -156,6 +169,8 @@ def diameter(
         An argument is invalid; the graph is directed, not connected, or has no vertices.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -174,7 +189,7 @@ def diameter(
     """
     if max_searches is not None and not is_count(max_searches):
         raise ArgumentError(f"max_searches is {max_searches!r}; it must be a whole number, 1 or more")
-    call = Call("diameter", graph, runtime, resources, memory_budget, progress)
+    call = Call("diameter", graph, runtime, resources, memory_budget, progress, client)
     n = call.store.num_vertices
     if call.store.attributes.directed:
         raise ArgumentError(

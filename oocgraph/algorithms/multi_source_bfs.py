@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 @known_keywords
 def multi_source_bfs(
@@ -32,6 +35,7 @@ def multi_source_bfs(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> MultiSourceResult:
     """Search breadth-first from each of several sources, where `oocgraph.bfs` makes one search from a set of them.
@@ -49,11 +53,14 @@ def multi_source_bfs(
     depth_limit
         Last level to find; by default all are found.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("searches", done, all); True draws a bar.
 
@@ -71,6 +78,8 @@ def multi_source_bfs(
         An argument is invalid, or contradicts another.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -95,7 +104,7 @@ def multi_source_bfs(
         raise ArgumentError("sources is empty; name at least one vertex id")
     if depth_limit is not None and (isinstance(depth_limit, bool) or not isinstance(depth_limit, int | np.integer) or depth_limit < 0):
         raise ArgumentError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
-    call = Call("multi_source_bfs", graph, runtime, resources, memory_budget, progress)
+    call = Call("multi_source_bfs", graph, runtime, resources, memory_budget, progress, client)
     n, numbers = call.store.num_vertices, VertexIds(call.store).vertices_of(given)
     linked = np.flatnonzero(numbers >= 0)
     dtype = _level_dtype(max(0, n - 1) if depth_limit is None else min(n, int(depth_limit)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, ProgressOption
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
@@ -46,6 +49,7 @@ def personalized_pagerank(
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> PersonalizedPageRankResult:
     """Rank all vertices as each of some seeds sees them: where a walk is found in the long run that starts again at the seed.
@@ -66,11 +70,14 @@ def personalized_pagerank(
     weight
         Edge column of the weights; True: the graph's weight; False: every edge counts 1; by default the graph's weight, if it has one.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), in this process; it has its own resources, and keeps edges between calls.
+        The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
-        Threads and memory; see `oocgraph.Resources`.
+        Threads, memory and cluster; see `oocgraph.Resources`.
     memory_budget
-        Bytes that the process may hold (text such as ``"640M"``); the same as in `resources`.
+        Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
+    client
+        A `distributed.Client` whose workers share the edges; the same as in `resources`. By default the current client, if there is one. A
+        lost worker costs the sweep that it was in.
     progress
         Called with ("iterations", done, most); True draws a bar.
 
@@ -89,6 +96,8 @@ def personalized_pagerank(
         A seed does not occur in the graph's input.
     BudgetError
         The budget is too small; the message names the smallest that works, and how many seeds fit.
+    ClusterError
+        The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
         The store cannot be opened or read.
 
@@ -107,7 +116,7 @@ def personalized_pagerank(
     [[0.541, 0.391], [0.0, 0.15], [0.459, 0.459]]
     """
     check_arguments(damping, tol, max_iter, weight)
-    call = Call("personalized_pagerank", graph, runtime, resources, memory_budget, progress)
+    call = Call("personalized_pagerank", graph, runtime, resources, memory_budget, progress, client)
     store, column, names = call.store, chosen_column(call.store, weight), _distinct(call.store, seeds)
     n, enough = store.num_vertices, tol * store.attributes.num_input_vertices
     numbers = VertexIds(store).vertices_of(names).astype(np.int64)

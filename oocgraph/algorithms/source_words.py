@@ -68,6 +68,7 @@ def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, ver
         vectors={"words of sources": WORD_BYTES * store.num_vertices, **vectors}, result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],
         vertex_kernels=[(kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), *vertex_kernels], selects=True,
+        sent_bytes=WORD_BYTES * store.num_vertices,
     )  # fmt: skip
 
 
@@ -113,6 +114,8 @@ class SourceWords:
     def _step(self, union: Any, forward: Lists, backward: Lists) -> Array:
         """Find the next level; `union` has the sources that found anything at the last. Returns how many vertices each finds."""
         seen, frontier, found = self._seen, self._frontier, self._found
+        if not self.sweeps.can_select:
+            return _added(self.sweeps.pull(kernels.pull, [frontier], [seen, found], [union], lists=backward))
         push = self.sweeps.select(Rows(frontier), lists=forward)
         if push.num_read or PUSH_COST * push.num_entries > seen.size // 8:  # else, looking for what a pull needs costs more
             pull = self.sweeps.select(Rows(seen, union, ALL), lists=backward)

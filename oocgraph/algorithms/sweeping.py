@@ -129,7 +129,8 @@ class Call:
     def _opening(self, needs: Needs, budget: Budget, progress: Progress) -> AbstractContextManager[Sweeps]:
         """Open the edges, here or on workers."""
         if self._asked.client:
-            pieces, open_edges = sum(needs.vectors.values()), self._on_workers
+            sent = needs.sent_bytes
+            pieces, open_edges = sum(needs.vectors.values()) if sent is None else sent, self._on_workers
         else:
             pieces = least_bytes(self.store, needs, self.num_threads)
             open_edges = partial(stream_edges, opened=self._opened, threads=self.num_threads)

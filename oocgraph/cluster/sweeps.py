@@ -41,7 +41,7 @@ def open_on_workers(store: CSRStore, needs: Needs, budget: Budget, resources: Re
     ClusterError
         The client is closed, no worker comes in time, workers have another version or do not see the graph.
     """
-    num_bytes = sum(needs.vectors.values())
+    num_bytes = sum(needs.vectors.values()) if needs.sent_bytes is None else needs.sent_bytes
     budget.reserve("vectors as workers send them", num_bytes)
     with ClusterSession(resources.client) as session:
         spec = SweepSpec(

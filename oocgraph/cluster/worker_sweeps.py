@@ -136,6 +136,7 @@ def sweep(
         edges = StreamedEdges({mine_range.lists: (stream, stream.bytes_requested)})
         written, read = tuple(np.array(one) for one in mine), tuple(one if one.flags.writeable else np.array(one) for one in whole)
         compiled = getattr(import_module(kernel[0]), kernel[1])
+        scalars = [np.array(one) if isinstance(one, np.ndarray) else one for one in scalars]
         part = stream.part
         indices, pointers = (np.empty(0, getattr(part, name).dtype) for name in ("indices", "pointers"))
         values = None if part.values is None else as_numbers(np.empty(0, part.values.dtype))

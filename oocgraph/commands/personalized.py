@@ -12,6 +12,8 @@ personalized_pagerank = values_command(
 
     --top shows the ranks of the first; --out has those of all, in the columns rank_0, rank_1, ... in the order of the seeds.
 
+    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
+
     Metrics: seconds are of the iterations, load_seconds of what comes before; bytes_read is the larger of the bytes requested and the
     device bytes of this process.
     """,
@@ -22,5 +24,5 @@ personalized_pagerank = values_command(
     ),
     click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error, unless --tol is 0."),
     weight_options,
-    kernels="personalized",
+    kernels="personalized", on_cluster=True,
 )  # fmt: skip

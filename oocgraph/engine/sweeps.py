@@ -147,6 +147,8 @@ class Needs:
         How much of what is left it has, if the most is more than that.
     selects
         Whether it sweeps over some of the rows only (`Sweeps.select`).
+    sent_bytes
+        Bytes of the vectors that a worker of a cluster is sent for a sweep; by default of all.
     """
 
     vectors: Mapping[str, int]
@@ -159,6 +161,7 @@ class Needs:
     room_bytes: tuple[int, int] = (0, 0)
     room_share: float = 1.0
     selects: bool = False
+    sent_bytes: int | None = None
 
 
 class Edges(Protocol):
@@ -306,6 +309,11 @@ class Sweeps:
         those = only.lists if isinstance(only, Selection) else self._those(lists)
         way = Way(those, only, alternates and self.num_sweeps % 2 == 0, has_scratch)
         return self.edges.pull(kernel, whole, mine, scalars, way)
+
+    @property
+    def can_select(self) -> bool:
+        """Whether rows can be left out: in this process."""
+        return isinstance(self.edges, StreamedEdges)
 
     def select(self, rows: Rows, *, lists: Lists = "in") -> Selection:
         """Find where rows are that a sweep needs, and about what it costs (`Needs.selects`; in this process only)."""

@@ -96,6 +96,22 @@ class TestSweeps(ClusterContract):
         np.testing.assert_allclose(found.authority, here.authority, rtol=0, atol=1e-12)
 
 
+class TestSearchesFromMany(TestSweeps):
+    """Whose words of all vertices change from level to level."""
+
+    place = ("compute", 2)
+
+    @contextmanager
+    def opened(self, store, client, folder):
+        sources = store.ids_of(np.arange(0, store.num_vertices, 211)).tolist()
+        yield lambda: oocgraph.multi_source_bfs(store, sources, distances=True, client=client)
+
+    def check(self, store, found):
+        here = oocgraph.multi_source_bfs(store, found.sources, distances=True, resources=oocgraph.Resources(client=False))
+        np.testing.assert_array_equal(found.levels, here.levels)
+        np.testing.assert_array_equal(found.sum_distances, here.sum_distances)
+
+
 class TestSweepsOfACall(TestSweeps):
     """Which opens the graph for itself."""
 

@@ -40,7 +40,7 @@ def test_values_are_shown_and_written(run, grid, tmp_path):
         assert [one["vertex"] for one in said["top"]] == [vertex for vertex, _ in result.top(10)]
         np.testing.assert_array_equal(pq.read_table(tmp_path / f"{command}.parquet")[column], getattr(result, column))
         assert len(run(command, grid, "--vertex", 3, "--vertex", 7, "--json").json["top"]) == 2
-        assert run(command, grid, "--k", 20, "--json").json["is_estimate"]
+        assert run(command, grid, "--samples", 20, "--json").json["is_estimate"]
     assert run("eccentricity", grid, "--json").json["top"][0]["eccentricity"] == 19
 
 
@@ -54,16 +54,16 @@ def test_the_diameter_is_shown(run, grid):
 def test_what_cannot_be_done_is_refused(run, refused, kron, grid):
     refused("diameter", kron, words=["is not connected", "multi_source_bfs"])
     refused("multi-source-bfs", grid, "--source", 5000, words=["5000 is not in"])
-    refused("closeness", grid, "--k", 5, "--vertex", 3, words=["leave one of them out"])
-    message = refused("harmonic", grid, "--k", 5, "--memory", "30M", words=["at least"])
-    assert run("harmonic", grid, "--k", 5, "--memory", message.rpartition("at least ")[2].strip()).code == 0
+    refused("closeness", grid, "--samples", 5, "--vertex", 3, words=["leave one of them out"])
+    message = refused("harmonic", grid, "--samples", 5, "--memory", "30M", words=["at least"])
+    assert run("harmonic", grid, "--samples", 5, "--memory", message.rpartition("at least ")[2].strip()).code == 0
 
 
 @pytest.mark.capped
 @pytest.mark.parametrize(
     "command",
     [
-        ("closeness", "--k", 64),
+        ("closeness", "--samples", 64),
         ("multi-source-bfs", "--source", 3, "--source", 5, "--out", "levels.csv"),
         ("diameter", "--max-searches", 99),
     ],

@@ -1,0 +1,81 @@
+"""Algorithms by sweeps find on a cluster what they find in one process, weights and string ids included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import oocgraph
+from oocgraph import Resources
+from oocgraph.errors import ArgumentError, BudgetError
+from tests.graphs import hubs
+from tests.stores import string_store
+
+HERE = Resources(client=False)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with LocalCluster(n_workers=3, threads_per_worker=1, memory_limit="1GiB", dashboard_address=None) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module", params=["directed", "weighted", "strings"])
+def graph(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("graphs") / "g.zarr"
+    source, target = hubs(3, 900, 5000)
+    if request.param == "directed":
+        return oocgraph.build_csr((source, target), path, directed=True, num_vertices=950)
+    if request.param == "strings":
+        return string_store(path, [f"v{i}" for i in source], [f"v{i}" for i in target], others=["alone"])
+    import pandas as pd
+
+    table = pd.DataFrame({"source": source, "target": target, "weight": 1 + (source + target) % 7})
+    return oocgraph.build_csr(table, path, weight="weight")
+
+
+CALLS = {
+    "hits": lambda g, **o: oocgraph.hits(g, tol=1e-9, max_iter=1000, **o),
+    "katz": lambda g, **o: oocgraph.katz_centrality(g, alpha=1e-4, **o),
+    "eigenvector": oocgraph.eigenvector_centrality,
+    "personalized": lambda g, **o: oocgraph.personalized_pagerank(g, g.ids_of([0, 5, 7]), tol=1e-9, **o),
+    "multi-source": lambda g, **o: oocgraph.multi_source_bfs(g, g.ids_of(np.arange(70)), distances=True, **o),
+    "closeness": lambda g, **o: oocgraph.closeness_centrality(g, k=20, **o),
+    "harmonic": lambda g, **o: oocgraph.harmonic_centrality(g, vertices=g.ids_of([3, 9]), **o),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_are_those_of_one_process(client, graph, name):
+    here, there = CALLS[name](graph, resources=HERE), CALLS[name](graph, client=client)
+    assert here.columns == there.columns
+    for column in here.columns:
+        np.testing.assert_allclose(getattr(there, column), getattr(here, column), rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert there.bytes_requested > 0
+
+
+def test_distances_of_a_connected_graph(client, tmp_path):
+    graph = oocgraph.generate_grid((12, 17), tmp_path / "g.zarr")
+    assert oocgraph.diameter(graph, client=client).diameter == 27
+    some = graph.ids_of([0, 40]).tolist()
+    there, here = (oocgraph.eccentricity(graph, vertices=some, **one) for one in ({"client": client}, {"resources": HERE}))
+    np.testing.assert_array_equal(there.eccentricity, here.eccentricity)
+
+
+def test_edges_stay_with_an_opened_graph(client, graph):
+    with oocgraph.open_runtime(graph, client=client) as runtime:
+        first, second = (oocgraph.hits(graph, runtime=runtime) for _ in range(2))
+    assert first.bytes_requested > 0
+    assert second.bytes_requested == 0
+    np.testing.assert_array_equal(first.hub, second.hub)
+
+
+def test_a_worker_without_room_is_named(client, graph):
+    with pytest.raises(BudgetError, match=r"worker tcp://.*vectors .* set memory_budget to at least"):
+        oocgraph.hits(graph, client=client, memory_budget="20M")
+
+
+def test_what_runs_in_one_process_alone_says_so(client, graph):
+    with oocgraph.open_runtime(graph, client=client) as runtime, pytest.raises(ArgumentError, match="in this process only"):
+        oocgraph.betweenness_centrality(graph, k=2, runtime=runtime)
