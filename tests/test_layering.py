@@ -213,3 +213,32 @@ def test_every_public_name_has_a_home():
     for name, home in oocgraph._HOMES.items():
         if home.removeprefix("oocgraph.") in MODULES:
             assert getattr(oocgraph, name).__name__ == name
+
+
+BY_SWEEPS = sorted(
+    module for module, path in MODULES.items()
+    if module.startswith("algorithms.") and {"algorithms.sweeping", "engine.sweeps"} & own_imports(path)
+)  # fmt: skip
+
+
+def code_lines(path):
+    """Count lines of code: without docstrings and those below constants, imports, comments and blanks."""
+    text = path.read_text()
+    left_out = set()
+    for node in ast.walk(ast.parse(text)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out |= set(range(node.lineno, node.end_lineno + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and number not in left_out for number, line in lines)
+
+
+@pytest.mark.parametrize("module", BY_SWEEPS)
+def test_an_algorithm_by_sweeps_is_one_page(module):
+    """Without a word on clusters, devices, Zarr or files."""
+    assert code_lines(MODULES[module]) <= 150
+    assert not {name.split(".")[0] for name in imports(MODULES[module])} & (IO_LIBRARIES - {"os"} | {"distributed"})
+
+
+def test_there_are_algorithms_by_sweeps():
+    assert len(BY_SWEEPS) >= 15

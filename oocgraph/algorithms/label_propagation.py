@@ -17,7 +17,7 @@ import os
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import check_undirected, modularity_calls, modularity_of
+from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, modularity_calls, modularity_of
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_iterations, check_weights
@@ -33,15 +33,6 @@ from oocgraph.types import Array, ProgressOption
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
-
-MOST_SEED = 2**63 - 1
-"""Of larger seeds the last 63 bits count."""
-
-PARTS = 2
-"""Parts of the vertices, one of which looks at its neighbours in a sweep."""
-
-STEP_SECONDS = 1e-9
-"""About what a vertex takes in a step on all vertices."""
 
 
 @known_keywords

@@ -21,12 +21,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import check_undirected, modularity_calls, modularity_of
+from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, modularity_calls, modularity_of
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_number, check_weights
@@ -42,14 +41,11 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import WEIGHT
 from oocgraph.types import Array, ProgressOption
 
-MOST_SEED = 2**63 - 1
-"""Of larger seeds the last 63 bits count."""
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REPEATS = 2
 """Times that vertices are moved by themselves, and then their communities; a third time won 0.0 to 0.3 % of modularity."""
-
-PARTS = 2
-"""Parts of the vertices, one of which moves in a sweep."""
 
 MOST_ROUNDS = 32
 """Times that both halves of a graph's vertices are swept, at most; NetworKit has the same bound."""
@@ -60,9 +56,6 @@ LEAST_GAIN = 1e-3
 
 WEIGHT_BYTES = 4 << 20
 """Of the weights of a piece of a graph of communities, which are charged before there is one."""
-
-STEP_SECONDS = 1e-9
-"""About what a vertex takes in a step on all vertices."""
 
 
 @known_keywords

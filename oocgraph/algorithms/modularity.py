@@ -1,5 +1,7 @@
 """Modularity of communities that were found: one sweep over all edges, which shares nothing with how they were found.
 
+And what both ways to find them have in common.
+
 Newman, "Finding and evaluating community structure in networks", Physical Review E 69, 2004; with NetworkX's conventions.
 """
 
@@ -15,6 +17,15 @@ from oocgraph.errors import ArgumentError
 from oocgraph.kernels import communities as kernels
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
+
+MOST_SEED = 2**63 - 1
+"""Of larger seeds the last 63 bits count."""
+
+PARTS = 2
+"""Parts of the vertices, one of which looks at its neighbours in a sweep."""
+
+STEP_SECONDS = 1e-9
+"""About what a vertex takes in a step on all vertices."""
 
 
 def modularity_calls(store: CSRStore) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """An analysis beside a peer's on the same graph, whichever it is: time, bytes, and whether both find the same.
 
-In: the name of an analysis, a store, and how to measure. Out: a `Report`. Each round runs ours from the store, within the budget, then on a
-graph that is opened, whose edges stay in memory as those of a peer do, then every peer; ratios are made inside a round and the median of
+In: the name of an analysis, a store, and how to measure. Out: a `Report`. Each round runs ours from the store; without a budget, on a graph
+that is opened, whose edges stay in memory as those of a peer do; then every peer; ratios are made inside a round and the median of
 the rounds counts. What an analysis counts (triangles, components, the weight of a forest, modularity) is compared in every round.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +98,12 @@ def bench_analysis(
     options = dict(analysis.options)
     with scratch_folder(scratch) as folder, open_peers(name, peer, store, threads=threads, folder=folder) as peers:
         subjects: dict[str, Callable[[int], Any]] = {one.name: one.run for one in peers}
-        with open_runtime(store, resources=Resources(threads=threads, device="cpu", client=False)) as runtime:
-            ours = {
-                "ours": lambda _: compute(store, resources=within, **options),
-                "resident": lambda _: compute(store, runtime=runtime, **options),
-            }
+        ours: dict[str, Callable[[int], Any]] = {"ours": lambda _: compute(store, resources=within, **options)}
+        with ExitStack() as opened:
+            if memory_budget is None:  # an opened graph takes memory, too
+                whole = Resources(threads=threads, device="cpu", client=False)
+                runtime = opened.enter_context(open_runtime(store, resources=whole))
+                ours["resident"] = lambda _: compute(store, runtime=runtime, **options)
             found = in_turn({**ours, **subjects}, [SOURCES] * num_rounds, progress, phase="running")
     result, counts, invalid = found["ours"][-1], [], list[str]()
     seconds = {one: [run.seconds / analysis.per for run in found[one]] for one in ours}
@@ -114,7 +116,7 @@ def bench_analysis(
         "threads": threads,
         **({} if analysis.count is None else {analysis.count: counts[0]}),
         "median_seconds": statistics.median(seconds["ours"]),
-        "resident_median_seconds": statistics.median(seconds["resident"]),
+        **{f"{kind}_median_seconds": statistics.median(seconds[kind]) for kind in ours if kind != "ours"},
         "median_load_seconds": statistics.median(one.load_seconds for one in found["ours"]),
         "edge_bytes": result.edge_bytes,
         "read_fraction": result.bytes_read / max(1, result.edge_bytes),
@@ -128,7 +130,7 @@ def bench_analysis(
             f"peer_{i}_peak_bytes": one.peak_bytes,
             f"peer_{i}_median_seconds": statistics.median(theirs),
             **paired_ratios(f"ratio_to_peer_{i}", seconds["ours"], theirs),
-            **paired_ratios(f"resident_ratio_to_peer_{i}", seconds["resident"], theirs),
+            **(paired_ratios(f"resident_ratio_to_peer_{i}", seconds["resident"], theirs) if "resident" in seconds else {}),
         }
         peers_counts = {run.count for run in found[one.name]} - {None}
         if analysis.count is not None and peers_counts:

@@ -25,8 +25,8 @@ def bench_analysis(name: str, graph: str, *, as_json: bool, memory: str | None, 
     """Time an analysis of GRAPH; where a peer counts something else than ours, or finds better communities, that is exit code 1.
 
     ratio_to_peer_1 is the median over the rounds of our seconds, from the store on and within --memory, by the peer's, which holds the
-    graph in memory; resident_ratio_to_peer_1 that of ours on an opened graph. read_fraction is what was read by all edge bytes. Of
-    betweenness, seconds are of one source.
+    graph in memory; resident_ratio_to_peer_1, without --memory, that of ours on an opened graph. read_fraction is what was read by all
+    edge bytes. Of betweenness, seconds are of one source.
     """
     from oocgraph.bench.analysis import bench_analysis as run
     from oocgraph.store.graph import open_graph
