@@ -338,3 +338,39 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         oocgraph.multi_source_bfs(graph, [1], distances=1)
     with pytest.raises(BudgetError, match=r"words of sources .*, levels 1\.\d GiB.*set memory_budget to at least"):
         oocgraph.multi_source_bfs(oocgraph.generate_uniform(15, tmp_path / "u.zarr"), range(25_000), distances=True, memory_budget="1G")
+
+
+@pytest.mark.parametrize("num_edges", [60, 400])
+def test_landmarks_bound_distances(tmp_path, num_edges):
+    """In one component and between several; isolated vertices, too."""
+    source, target = hubs(12, 90, num_edges)
+    graph = oocgraph.build_csr((source, target), tmp_path / "g.zarr", num_vertices=95)
+    peer = nx.Graph(zip(source.tolist(), target.tolist(), strict=True))
+    peer.add_nodes_from(range(95))
+    landmarks = oocgraph.multi_source_bfs(graph, [*graph.ids_of(np.arange(6)).tolist(), 94], distances=True)
+    first, second = np.divmod(np.arange(95 * 95), 95)
+    lower, upper = landmarks.bounds(first, second)
+    exact = np.full((95, 95), np.inf)
+    for u, found in nx.all_pairs_shortest_path_length(peer):
+        exact[u, list(found)] = list(found.values())
+    exact = exact.ravel()
+    assert (lower <= exact).all()
+    assert (exact <= upper).all()
+    assert (lower == exact).mean() > 0.2
+    assert (upper[np.isfinite(upper)] < 2 * 95).all()
+    assert [one.tolist() for one in landmarks.bounds(94, 3)] == [[np.inf], [np.inf]]
+    assert [one.tolist() for one in landmarks.bounds(3, 3)] == [[0], [0]]
+
+
+def test_bounds_that_cannot_be_had_are_refused(tmp_path):
+    graph = oocgraph.build_csr(([1, 2], [2, 3]), tmp_path / "g.zarr")
+    with pytest.raises(ArgumentError, match="has no levels of vertices"):
+        oocgraph.multi_source_bfs(graph, [1]).bounds(1, 2)
+    found = oocgraph.multi_source_bfs(graph, [1], distances=True)
+    with pytest.raises(ArgumentError, match="first has 2 ids and second 1"):
+        found.bounds([1, 2], [3])
+    with pytest.raises(oocgraph.VertexNotFoundError):
+        found.bounds(1, 9)
+    directed = oocgraph.build_csr(([1, 2], [2, 3]), tmp_path / "d.zarr", directed=True)
+    with pytest.raises(ArgumentError, match="is directed, and bounds are of undirected graphs"):
+        oocgraph.multi_source_bfs(directed, [1], distances=True).bounds(1, 2)
