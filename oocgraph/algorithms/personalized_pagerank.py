@@ -15,7 +15,7 @@ import numpy as np
 
 from oocgraph.algorithms.pagerank_arguments import check_arguments, chosen_column
 from oocgraph.algorithms.runtimes import Runtime
-from oocgraph.algorithms.sweeping import Call
+from oocgraph.algorithms.sweeping import ITERATIONS, Call
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.sweeps import Needs, Sweeps
 from oocgraph.errors import ArgumentError, BudgetError, ConvergenceError
@@ -29,9 +29,6 @@ from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
-
-ITERATIONS = "iterations"
-"""Phase of progress: iterations done, of the most that may be done."""
 
 NUMBER_SECONDS = 1e-9
 """About what a number takes that is multiplied."""

@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.sweeping import Call, check_weights
+from oocgraph.algorithms.sweeping import ITERATIONS, Call, check_weights
 from oocgraph.engine.sweeps import Lists, Needs, Sweeps
 from oocgraph.errors import ConvergenceError
 from oocgraph.kernels import sweeps as kernels
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
-
-ITERATIONS = "iterations"
-"""Phase of progress: iterations done, of the most that may be done."""
 
 RESCALE_SECONDS = 2e-9
 """About what a vertex takes when a vector is multiplied by a number."""

@@ -30,6 +30,9 @@ from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Progress, ProgressOption, ignore_progress
 
+ITERATIONS = "iterations"
+"""Phase of progress: iterations done, of the most that may be done."""
+
 Found = TypeVar("Found")
 
 

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from oocgraph.engine.sweeps import as_numbers
+from oocgraph.engine.sweeps import RANGE_VERTICES, as_numbers
 from oocgraph.kernels import pagerank as kernels
 from oocgraph.memory import Budget, page_cache_bytes
 from oocgraph.products.personalization import Personalization
@@ -31,9 +31,6 @@ from oocgraph.team import team_of
 
 NUM_BLOCKS = 8
 """Blocks of a graph that has as many pieces. With 4, 16 or 64 sweeps were as many, or one more or fewer."""
-
-RANGE_VERTICES = 1 << 16
-"""Vertices scaled at once."""
 
 RESCALE_SECONDS = 4e-9
 """About what a vertex takes to be scaled."""
