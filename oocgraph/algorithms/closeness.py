@@ -61,13 +61,14 @@ def closeness_centrality(
     graph
         A graph store or its path; the distance along an edge is 1.
     vertices
-        User ids of the vertices whose values are wanted, each of which takes a search; the others have NaN. By default all vertices.
+        User ids of the vertices whose values are wanted, each of which takes a search; the others have NaN, or 0 if they have no edges. By
+        default all vertices.
     k
         Estimate the values of all vertices by searches from so many, 2 or more, chosen at random.
     wf_improved
         Multiply by the share of the other vertices that reach it, as Wasserman and Faust do, and NetworkX.
     seed
-        Of the choice.
+        Of the choice; 0 or more.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
@@ -154,11 +155,12 @@ def harmonic_centrality(
     graph
         A graph store or its path; the distance along an edge is 1.
     vertices
-        User ids of the vertices whose values are wanted, each of which takes a search; the others have NaN. By default all vertices.
+        User ids of the vertices whose values are wanted, each of which takes a search; the others have NaN, or 0 if they have no edges. By
+        default all vertices.
     k
         Estimate the values of all vertices by searches from so many, 2 or more, chosen at random.
     seed
-        Of the choice.
+        Of the choice; 0 or more.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources
@@ -238,6 +240,8 @@ def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) ->
         )
     if k is not None and not (is_count(k) and 2 <= k <= num_ids):
         raise ArgumentError(f"k is {k!r}; it must be a whole number from 2 to {num_ids}, the vertices of the graph; or leave it out")
+    if seed < 0:
+        raise ArgumentError(f"seed is {seed}; it must be 0 or more")
     chosen = None if vertices is None else VertexIds(call.store).vertices_of(as_list(vertices))
 
     def compute(sweeps: Sweeps) -> Array:

@@ -14,6 +14,7 @@ import os
 from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
+from oocgraph.errors import ArgumentTypeError
 from oocgraph.ingest.build import build_csr, load_build
 from oocgraph.ingest.build_job import plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
@@ -89,6 +90,8 @@ def condensation(
     asked = resources_of("condensation", resources, memory_budget=memory_budget)
     store = open_graph(graph)
     output_place(path, kind="graph store", overwrite=overwrite)
+    if scc is not None and not isinstance(scc, StrongComponentsResult):
+        raise ArgumentTypeError(f"scc is {scc!r}; give a result of strongly_connected_components, or leave it out")
     _check_build(store, asked)
     if scc is None:
         scc = strongly_connected_components(store, resources=asked, progress=progress)

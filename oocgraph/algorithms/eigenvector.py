@@ -73,7 +73,7 @@ def eigenvector_centrality(
     ConvergenceError
         The values still change by more than N * tol after `max_iter` iterations.
     ArgumentError
-        An argument is invalid, or a weight is negative or NaN.
+        An argument is invalid, or a weight is negative, infinite or NaN.
     BudgetError
         The budget is too small; the message names the smallest that works.
     ClusterError

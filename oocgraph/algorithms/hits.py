@@ -71,7 +71,7 @@ def hits(
     ConvergenceError
         The hubs still change by more than `tol` after `max_iter` iterations.
     ArgumentError
-        An argument is invalid, or a weight is negative or NaN.
+        An argument is invalid, or a weight is negative, infinite or NaN.
     BudgetError
         The budget is too small; the message names the smallest that works.
     ClusterError

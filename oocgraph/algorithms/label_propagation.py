@@ -75,7 +75,7 @@ def label_propagation(
     ConvergenceError
         After `max_iter` iterations there are vertices that would change.
     ArgumentError
-        An argument is invalid, a weight is negative or NaN, or the graph is directed.
+        An argument is invalid, a weight is negative, infinite or NaN, their sum too large or small, or the graph is directed.
     BudgetError
         The budget is too small; the message names the smallest that works.
     StoreError, CorruptStoreError

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, modularity_calls, modularity_of
+from oocgraph.algorithms.modularity import MOST_SEED, PARTS, STEP_SECONDS, check_undirected, checked_total, modularity_calls, modularity_of
 from oocgraph.algorithms.pagerank_arguments import chosen_column
 from oocgraph.algorithms.runtimes import Runtime
 from oocgraph.algorithms.sweeping import Call, check_number, check_weights
@@ -102,8 +102,8 @@ def louvain(
     Raises
     ------
     ArgumentError
-        An argument is invalid, a weight is negative or NaN, or the graph is directed; or it is remote, and ``oocgraph.result-folder`` not
-        set.
+        An argument is invalid, a weight is negative, infinite or NaN, their sum too large or small, or the graph is directed; or it is
+        remote, and ``oocgraph.result-folder`` not set.
     BudgetError
         The budget is too small; the message names the smallest that works.
     OutputError
@@ -272,7 +272,7 @@ class _Run:
         strength = np.empty(member.size)
         _, least = zip(*sweeps.pull(kernels.weigh, [member], [strength]), strict=True)
         check_weights(sweeps.store, self.column, least)
-        self.total = float(np.sum(strength))
+        self.total = checked_total(sweeps.store, self.column, float(np.sum(strength)))
         return strength
 
     def _move(self, sweeps: Sweeps, group: Array, strength: Array) -> tuple[Array, int]:

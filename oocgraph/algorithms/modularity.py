@@ -28,6 +28,10 @@ STEP_SECONDS = 1e-9
 """About what a vertex takes in a step on all vertices."""
 
 
+LEAST_TOTAL = 1e-150
+"""Least sum of weights but 0; the square of a smaller one, or of a larger one than 1 / this, is no number."""
+
+
 def modularity_calls(store: CSRStore) -> list[tuple[Any, ...]]:
     """Return the kernel, as `oocgraph.engine.sweeps.Needs` has it."""
     return [(kernels.weigh, np.empty(0, store.index_dtype), np.empty(0))]
@@ -45,10 +49,26 @@ def modularity_of(sweeps: Sweeps, column: str | None, group: Array, strength: Ar
     """
     inner, least = zip(*sweeps.pull(kernels.weigh, [group], [strength]), strict=True)
     check_weights(sweeps.store, column, least)
-    total = float(np.sum(strength))
+    total = checked_total(sweeps.store, column, float(np.sum(strength)))
     if not total:
         return 0.0
     return sweeps.add_up(inner) / total - resolution * float(kernels.sum_squares_of_groups(group, strength)) / total**2
+
+
+def checked_total(store: CSRStore, column: str | None, total: float) -> float:
+    """Return the sum of all weights.
+
+    Raises
+    ------
+    ArgumentError
+        It is so large, or so small, that float64 does not hold its square.
+    """
+    if total and not LEAST_TOTAL <= total <= 1 / LEAST_TOTAL:
+        raise ArgumentError(
+            f"{store.url}: the sum of {column} is {total:.3g}, whose square float64 does not hold; scale the weights, or leave them out "
+            "(weight=False)"
+        )
+    return total
 
 
 def check_undirected(function: str, store: CSRStore) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.engine.sweeps import Lists, Needs, Rows, Selection, Sweeps
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels import words as kernels
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
@@ -140,8 +141,17 @@ def _added(counts: list[Array]) -> Array:
 
 
 def as_list(ids: Any) -> list[Any]:
-    """Turn one id, or any collection of them (list, range, array, Series), into a list."""
+    """Turn one id, or any collection of them (list, range, array, Series), into a list.
+
+    Raises
+    ------
+    ArgumentError
+        It is a collection of collections.
+    """
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
         return [ids]
     found: list[Any] = np.asarray(ids).ravel().tolist() if hasattr(ids, "dtype") else list(ids)
+    for one in found:
+        if isinstance(one, list | tuple | np.ndarray):
+            raise ArgumentError(f"{one!r} is given as one vertex id; give a plain list of ids")
     return found

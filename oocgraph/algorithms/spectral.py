@@ -58,7 +58,7 @@ class Power(NamedTuple):
         Raises
         ------
         ArgumentError
-            A weight is negative or NaN.
+            A weight is negative, infinite or NaN.
         """
         found = self.sweeps.pull(kernels.multiply, [x], [before, y], [scale, shift, keep], lists=lists)
         *sums, least = (tuple(one[i] for one in found) for i in range(4))

@@ -174,7 +174,7 @@ def check_number(name: str, value: Any, *, low: float = -np.inf, high: float = n
 
 
 def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -> None:
-    """Refuse weights of which the least, each of some edges, are negative or NaN.
+    """Refuse weights of which the least, each of some edges, are negative or NaN (which stands for infinity, too).
 
     Raises
     ------
@@ -183,6 +183,5 @@ def check_weights(store: CSRStore, column: str | None, least: Iterable[float]) -
     """
     if column is not None and not all(one >= 0 for one in least):
         raise ArgumentError(
-            f"{store.url}: {column} has negative weights or NaN; weights must be 0 or more: leave them out (weight=False), or name another "
-            "column"
+            f"{store.url}: {column} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"
         )

@@ -74,7 +74,7 @@ def values_command(
             if out is not None:
                 result.write(out, overwrite=overwrite)
             written = perf_counter()
-            best = result.top(num_top)
+            best = result.top(num_top) if has_top else []
         fields = {**result.summary(), "result_seconds": written - began}
         fields.pop("peak_host_bytes")
         fields[peak_name(client)] = sampler.peak_bytes

@@ -40,7 +40,8 @@ def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any
 
     Returns
     -------
-    (num_slots, empty, least): slots of the table in use, the key of those without a group, and the least weight; NaN if one is.
+    (num_slots, empty, least): slots of the table in use, the key of those without a group, and the least weight; NaN if one is, or is
+    infinite.
     """
     empty, slots, shift, least = np.iinfo(keys.dtype).max, 2, 63, 1.0
     while slots < 2 * (end - begin):
@@ -52,8 +53,8 @@ def _tally(row: Any, begin: Any, end: Any, indices: Any, values: Any, group: Any
         weight = 1.0
         if values is not None:
             weight = np.float64(values[e])
-            if not weight >= least:
-                least = weight
+            if not least <= weight < np.inf:  # nor where there was NaN before
+                least = weight if weight < least else np.nan
         if skips_loops and u == row:
             continue
         key = group[u]
@@ -87,7 +88,7 @@ def vote(
 
     Returns
     -------
-    (changed, least): vertices with another label, and the least weight.
+    (changed, least): vertices with another label, and the least weight; NaN if one is, or is infinite.
     """
     changed, least = 0, 1.0
     for r in range(new.size):
@@ -98,8 +99,8 @@ def vote(
         pending[r] = 0
         begin, end = np.int64(pointers[r] - start), np.int64(pointers[r + 1] - start)
         slots, empty, lightest = _tally(v, begin, end, indices, values, label, False, keys, sums)
-        if not lightest >= least:
-            least = lightest
+        if not lightest >= least:  # nor where there was NaN before
+            least = lightest if lightest < least else np.nan
         best, most, rank = own, 0.0, np.uint64(0)
         for s in range(slots):
             if keys[s] != empty and keys[s] == own:
@@ -145,7 +146,7 @@ def weigh(first: Any, pointers: Any, start: Any, indices: Any, values: Any, grou
 
     Returns
     -------
-    (inner, least): weights of neighbours in the same group, a self-loop's twice, and the least weight; NaN if one is.
+    (inner, least): weights of neighbours in the same group, a self-loop's twice, and the least weight; NaN if one is, or is infinite.
     """
     inner, least = 0.0, 1.0
     for r in range(strength.size):
@@ -154,8 +155,8 @@ def weigh(first: Any, pointers: Any, start: Any, indices: Any, values: Any, grou
             u, weight = np.int64(indices[e]), 1.0
             if values is not None:
                 weight = np.float64(values[e])
-                if not weight >= least:
-                    least = weight
+                if not least <= weight < np.inf:  # nor where there was NaN before
+                    least = weight if weight < least else np.nan
             if u == v:
                 weight *= 2
             total += weight

@@ -27,8 +27,8 @@ def multiply(
 
     Returns
     -------
-    (change, total, squares, least): sum of ``abs(y - before)``, of y, and of its squares; the least weight, NaN if there is one, 1
-    without weights.
+    (change, total, squares, least): sum of ``abs(y - before)``, of y, and of its squares; the least weight, 1 without weights; NaN
+    if one is, or is infinite.
     """
     change, total, squares, least = 0.0, 0.0, 0.0, 1.0
     last = np.int64(indices.size - 1)
@@ -41,8 +41,8 @@ def multiply(
             else:
                 weight = np.float64(values[e])
                 found += x[np.int64(indices[e])] * weight
-                if not weight >= least:
-                    least = weight
+                if not least <= weight < np.inf:  # nor where there was NaN before
+                    least = weight if weight < least else np.nan
         new = scale * found + shift + keep * before[r]
         change += abs(new - before[r])
         total += new

@@ -151,14 +151,14 @@ class _OfSome(ValuesResult):
 
 
 class ClosenessResult(_OfSome):
-    """Closeness centrality: the column `closeness`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
+    """Closeness centrality: the column `closeness`, NaN where it was not asked for and there are edges; `num_sources`, `is_estimate`."""
 
     algorithm = "closeness"
     columns = {"closeness": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
 
 
 class HarmonicResult(_OfSome):
-    """Harmonic centrality: the column `harmonic`, NaN where it was not asked for; `num_sources`, `is_estimate`."""
+    """Harmonic centrality: the column `harmonic`, NaN where it was not asked for and there are edges; `num_sources`, `is_estimate`."""
 
     algorithm = "harmonic"
     columns = {"harmonic": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class

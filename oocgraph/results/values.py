@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.errors import ArgumentError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
@@ -55,11 +56,10 @@ class ValuesResult(VertexResult):
         if name in self.columns:
             value = self.__dict__[name] = self._joined(name)
             return value
-        if name in self.__dict__.get("details", {}):
-            return self.details[name]
-        raise AttributeError(
-            f"{type(self).__name__} has no attribute {name!r}; it has vertices, {', '.join((*self.columns, *self.details))}"
-        )
+        details = self.__dict__.get("details", {})  # a copy that is being made has none yet
+        if name in details:
+            return details[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; it has vertices, {', '.join((*self.columns, *details))}")
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.columns, *self.details})
@@ -71,6 +71,8 @@ class ValuesResult(VertexResult):
         ------
         VertexNotFoundError
             An id does not occur in the graph's input.
+        ArgumentError
+            It has no such column.
         """
         return self._look_up(self._chosen(column), ids)
 
@@ -80,22 +82,37 @@ class ValuesResult(VertexResult):
         Raises
         ------
         ArgumentError
-            `count` is no whole number, or negative.
+            `count` is no whole number, or negative; it has no such column, or the column has ids.
         """
-        return self._top(self._chosen(column), count)
+        chosen = self._chosen(column)
+        if self.columns[chosen] == ID:
+            numbers = [name for name, kind in self.columns.items() if kind != ID]
+            remedy = f"; name another column: {', '.join(numbers)}" if numbers else ""
+            raise ArgumentError(f"{chosen} has ids, of which none is the largest{remedy}")
+        return self._top(chosen, count)
 
     def summary(self) -> dict[str, Any]:
         """See `VertexResult.summary`."""
         return {**self.details, **super().summary()}
 
     def _chosen(self, column: str | None) -> str:
-        """Return a column, by default the first."""
+        """Return a column, by default the first.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        if column is not None and column not in self.columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
         return column or next(iter(self.columns))
 
     def _counted(self) -> tuple[Array, str]:
         name, kind = next(iter(self.columns.items()))
         values = self.stored[name]
-        return (np.bincount(values)[values], f"size of the {name}") if kind == ID else (values, name.replace("_", " "))
+        if kind == ID:
+            return np.bincount(values)[values], f"size of the {name}"
+        return values[~np.isnan(values)], name.replace("_", " ")
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

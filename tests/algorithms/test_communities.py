@@ -257,8 +257,15 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     for function in (oocgraph.louvain, oocgraph.label_propagation):
         with pytest.raises(ArgumentError, match=r"is directed, and .* takes undirected graphs; build it with directed=False"):
             function(directed)
-        with pytest.raises(ArgumentError, match="weight has negative weights or NaN"):
+        with pytest.raises(ArgumentError, match="weight has negative or infinite weights, or NaN"):
             function(negative)
+        for weights, said in (
+            ([np.nan, 1, 1, 1], "or infinite weights, or NaN"), ([1, np.inf, 1, 1], "or infinite weights, or NaN"),
+            ([1e200] * 4, r"sum of weight is 4e\+200, whose square"), ([1e-300] * 4, "sum of weight is 4e-300, whose square"),
+        ):  # fmt: skip
+            odd = rewrite(negative.url, tmp_path / "o.zarr", arrays={"out/weight": np.array(weights, float)})
+            with pytest.raises(ArgumentError, match=said):
+                function(odd)
         with pytest.raises(ArgumentError, match="'w' is no numeric edge column"):
             function(negative, weight="w")
         assert function(negative, weight=False).community.size == 3

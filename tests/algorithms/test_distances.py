@@ -326,6 +326,8 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         (lambda: oocgraph.multi_source_bfs(graph, [1], depth_limit=-1), "depth_limit is -1; it must be a whole number, 0 or more"),
         (lambda: oocgraph.closeness_centrality(graph, k=num_ids + 1), f"k is {num_ids + 1}; it must be a whole number from 2 to {num_ids}"),
         (lambda: oocgraph.harmonic_centrality(graph, k=1), "k is 1"), (lambda: oocgraph.harmonic_centrality(graph, k=2.5), "k is 2.5"),
+        (lambda: oocgraph.closeness_centrality(graph, k=3, seed=-1), "seed is -1; it must be 0 or more"),
+        (lambda: oocgraph.multi_source_bfs(graph, [[1, 2]]), r"\[1, 2\] is given as one vertex id; give a plain list of ids"),
         (lambda: oocgraph.closeness_centrality(graph, [1], k=3), "vertices and k are given"),
         (lambda: oocgraph.diameter(graph, max_searches=0), "max_searches is 0; it must be a whole number, 1 or more"),
     ):  # fmt: skip

@@ -207,4 +207,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     other, _ = built(tmp_path / "o.zarr", dense(2))
     with pytest.raises(ArgumentError, match="the result is of"):
         oocgraph.condensation(graph, tmp_path / "x.zarr", scc=oocgraph.strongly_connected_components(other))
+    for wrong in (5, oocgraph.hits(graph)):
+        with pytest.raises(ArgumentError, match="give a result of strongly_connected_components, or leave it out"):
+            oocgraph.condensation(graph, tmp_path / "x.zarr", scc=wrong)
     assert not (tmp_path / "x.zarr").exists()

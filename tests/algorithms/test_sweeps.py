@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -126,6 +129,32 @@ def test_what_makes_no_sense_is_refused(tmp_path):
 
     table = pd.DataFrame({"source": [1, 2], "target": [2, 3], "weight": [1.0, -2.0]})
     negative = oocgraph.build_csr(table, tmp_path / "n.zarr", weight="weight")
-    with pytest.raises(ArgumentError, match="weight has negative weights or NaN"):
+    with pytest.raises(ArgumentError, match="weight has negative or infinite weights, or NaN"):
         oocgraph.hits(negative)
+    for value in (np.nan, np.inf):  # one that others follow
+        odd = rewrite(negative.url, tmp_path / "o.zarr", arrays={"out/weight": np.array([value, 1, 1, 1])})
+        for function in (oocgraph.hits, oocgraph.katz_centrality, oocgraph.eigenvector_centrality):
+            with pytest.raises(ArgumentError, match="weight has negative or infinite weights, or NaN"):
+                function(odd)
     assert oocgraph.hits(negative, weight=False).hub.size == 3
+
+
+def test_results_can_be_copied_and_name_their_columns(tmp_path):
+    graph = string_store(tmp_path / "g.zarr", ["a", "b", "c"], ["b", "c", "d"], others=["e"])
+    for result in (
+        oocgraph.katz_centrality(graph), oocgraph.louvain(graph), oocgraph.minimum_spanning_forest(graph),
+        oocgraph.multi_source_bfs(graph, ["a"], distances=True), oocgraph.personalized_pagerank(graph, ["a", "c"]),
+    ):  # fmt: skip
+        for other in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
+            assert repr(other) == repr(result)
+            for column in result.columns:
+                np.testing.assert_array_equal(getattr(other, column), getattr(result, column))
+        for call in (lambda result=result: result.of("a", "x"), lambda result=result: result.top(1, "x")):
+            with pytest.raises(ArgumentError, match=f"{type(result).__name__} has no column 'x'; it has {next(iter(result.columns))}"):
+                call()
+    with pytest.raises(ArgumentError, match=r"community has ids, of which none is the largest$"):
+        oocgraph.louvain(graph).top()
+    with pytest.raises(ArgumentError, match="parent has ids, of which none is the largest; name another column: weight"):
+        oocgraph.minimum_spanning_forest(graph).top()
+    assert oocgraph.minimum_spanning_forest(graph).top(1, "weight") == [("a", 1.0)]
+    oocgraph.betweenness_centrality(graph, 1).plot()  # that of its source is NaN
