@@ -14,7 +14,7 @@ import os
 from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentTypeError
+from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.ingest.build import build_csr, load_build
 from oocgraph.ingest.build_job import plan_sizes, workers_for
 from oocgraph.ingest.quotient import open_quotient
@@ -89,6 +89,8 @@ def condensation(
     """
     asked = resources_of("condensation", resources, memory_budget=memory_budget)
     store = open_graph(graph)
+    if os.path.realpath(path) == os.path.realpath(store.url):
+        raise ArgumentError(f"path is {os.fspath(path)}, the graph itself; name another folder")
     output_place(path, kind="graph store", overwrite=overwrite)
     if scc is not None and not isinstance(scc, StrongComponentsResult):
         raise ArgumentTypeError(f"scc is {scc!r}; give a result of strongly_connected_components, or leave it out")

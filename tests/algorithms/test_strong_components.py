@@ -199,6 +199,8 @@ def test_the_condensation_is_networkxs(tmp_path, shape, shift):
 def test_what_makes_no_sense_is_refused(tmp_path):
     graph, _ = built(tmp_path / "g.zarr", dense(1))
     undirected = oocgraph.build_csr(dense(1), tmp_path / "u.zarr")
+    with pytest.raises(ArgumentError, match="the graph itself; name another folder"):
+        oocgraph.condensation(graph, tmp_path / "g.zarr", overwrite=True)
     for function in (oocgraph.strongly_connected_components, lambda g: oocgraph.condensation(g, tmp_path / "x.zarr")):
         with pytest.raises(ArgumentError, match="is undirected, and paths lead both ways: take connected_components"):
             function(undirected)
