@@ -62,9 +62,12 @@ def pytest_xdist_auto_num_workers():
     return len(os.sched_getaffinity(0)) + 1
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def signals_are_as_in_a_terminal():
-    """Have SIGINT and SIGTERM end programs: a shell without job control starts what is in the background with SIGINT ignored."""
+    """Have SIGINT and SIGTERM end programs: a shell without job control starts what is in the background with SIGINT ignored.
+
+    Importing dask-jobqueue has SIGINT exit the interpreter, in all modules that come later.
+    """
     default = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     before = {number: signal.signal(number, handler) for number, handler in default.items()}
     yield

@@ -152,7 +152,7 @@ class PageRankResult(VertexResult):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if count not in self._tops:
+        if isinstance(count, bool) or count not in self._tops:
             self._tops[count] = self._top("rank", count)
         return self._tops[count]
 

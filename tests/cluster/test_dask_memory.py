@@ -13,7 +13,7 @@ from distributed import Client
 
 import oocgraph
 from oocgraph import Resources
-from oocgraph.cluster.events import STEPS
+from oocgraph.cluster.events import SHARES, STEPS
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.searches import ClusterRuntime
 from oocgraph.cluster.worker import inventory
@@ -118,7 +118,8 @@ def test_a_large_graph_grows_neither_client_nor_scheduler(large, client):
         return len(dask_scheduler.tasks), len(events), [name for name in dask_scheduler.get_events() if name.startswith("oocgraph")], events
 
     num_tasks, num_events, topics, events = client.run_on_scheduler(kept)
-    assert (num_tasks, topics) == (0, [STEPS])
+    assert num_tasks == 0
+    assert {STEPS} <= set(topics) <= {STEPS, SHARES}  # the cluster may have dealt shares before
     assert len(cloudpickle.dumps(events)) / num_events < 2000
 
 
