@@ -89,9 +89,9 @@ def condensation(
     """
     asked = resources_of("condensation", resources, memory_budget=memory_budget)
     store = open_graph(graph)
+    output_place(path, kind="graph store", overwrite=overwrite)
     if os.path.realpath(path) == os.path.realpath(store.url):
         raise ArgumentError(f"path is {os.fspath(path)}, the graph itself; name another folder")
-    output_place(path, kind="graph store", overwrite=overwrite)
     if scc is not None and not isinstance(scc, StrongComponentsResult):
         raise ArgumentTypeError(f"scc is {scc!r}; give a result of strongly_connected_components, or leave it out")
     _check_build(store, asked)

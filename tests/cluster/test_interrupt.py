@@ -84,6 +84,7 @@ def interrupt_at(trap, send=lambda: os.kill(os.getpid(), signal.SIGINT)):
 def test_an_interrupt_while_a_worker_is_busy(kron, client, folder, phase):
     """In any phase of a step, or while the result is written: the worker ends that step and forgets the search."""
     store, _ = kron
+    oocgraph.bfs(store, SOURCE, client=client)  # workers have imported by then what they need
     budget = max(client.run(host_bytes).values()) + (45 << 20)  # most edges are on disk
     with Trap(client, phase) as trap:
         interrupting = clusters.in_background(interrupt_at, trap)
