@@ -14,6 +14,7 @@ _WORDS = {
         "target_column", "weight_column",
     )},
     "directed=False": "--undirected",
+    "directed=True": "--directed",
     "duplicates='drop'": "--duplicates drop",
     "device_memory_budget": "--device-memory",
     "edge_columns": "--edge-column",
