@@ -57,7 +57,7 @@ class BFSResult(VertexResult):
     """
 
     algorithm = "bfs"
-    columns = {"level": "int32", "parent": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"level": "int32", "parent": ID}
     metrics = (
         "device", "source", "num_reached", "depth", "seconds", "teps", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction",
         "peak_host_bytes", "memory_budget", "planes_resident", "load_seconds",

@@ -9,25 +9,25 @@ class HitsResult(ValuesResult):
     """Hubs and authorities: the columns `hub` and `authority`, each of which sums up to 1; `num_iterations`."""
 
     algorithm = "hits"
-    columns = {"hub": "float64", "authority": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"hub": "float64", "authority": "float64"}
 
 
 class KatzResult(ValuesResult):
     """Katz centrality: the column `centrality`; `num_iterations`."""
 
     algorithm = "katz"
-    columns = {"centrality": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"centrality": "float64"}
 
 
 class EigenvectorResult(ValuesResult):
     """Eigenvector centrality: the column `centrality`; `num_iterations`."""
 
     algorithm = "eigenvector"
-    columns = {"centrality": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"centrality": "float64"}
 
 
 class BetweennessResult(ValuesResult):
     """Betweenness centrality: the column `centrality`; `num_sources`, and `depth`, the edges of the longest of the shortest paths."""
 
     algorithm = "betweenness"
-    columns = {"centrality": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"centrality": "float64"}

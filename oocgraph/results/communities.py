@@ -10,11 +10,11 @@ class LabelPropagationResult(ValuesResult):
     """Communities by label propagation: the column `community`; `num_communities`, `modularity`, `num_iterations`."""
 
     algorithm = "label-propagation"
-    columns = {"community": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"community": ID}
 
 
 class LouvainResult(ValuesResult):
     """Communities by Louvain's method: the column `community`; `num_communities`, `modularity`, `num_levels`, `num_sweeps`."""
 
     algorithm = "louvain"
-    columns = {"community": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"community": ID}

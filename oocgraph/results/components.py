@@ -42,7 +42,7 @@ class ComponentsResult(VertexResult):
     """
 
     algorithm = "components"
-    columns = {"component": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"component": ID}
     metrics = (
         "num_components", "seconds", "bytes_read", "bytes_requested", "plane_bytes", "edge_bytes", "peak_host_bytes", "memory_budget",
         "load_seconds",

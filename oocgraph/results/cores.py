@@ -41,7 +41,7 @@ class CoreResult(VertexResult):
     """
 
     algorithm = "cores"
-    columns = {"core_number": "int64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"core_number": "int64"}
     metrics = (
         "degeneracy", "seconds", "idle_seconds", "schedule", "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes",
         "peak_host_bytes", "memory_budget", "load_seconds",

@@ -34,7 +34,7 @@ class MultiSourceResult(ValuesResult):
     """
 
     algorithm = "multi_source_bfs"
-    columns = {}  # noqa: RUF012 - declared as a ClassVar by the base class; those of a result are in `stored`
+    columns = {}  # those of a result are in `stored`
 
     isolated_sources: Mapping[str, Any] = field(default_factory=dict)
 
@@ -154,21 +154,21 @@ class ClosenessResult(_OfSome):
     """Closeness centrality: the column `closeness`, NaN where it was not asked for and there are edges; `num_sources`, `is_estimate`."""
 
     algorithm = "closeness"
-    columns = {"closeness": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"closeness": "float64"}
 
 
 class HarmonicResult(_OfSome):
     """Harmonic centrality: the column `harmonic`, NaN where it was not asked for and there are edges; `num_sources`, `is_estimate`."""
 
     algorithm = "harmonic"
-    columns = {"harmonic": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"harmonic": "float64"}
 
 
 class EccentricityResult(_OfSome):
     """Eccentricities: the column `eccentricity`, -1 where it was not asked for; `num_sources`."""
 
     algorithm = "eccentricity"
-    columns = {"eccentricity": "int32"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"eccentricity": "int32"}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

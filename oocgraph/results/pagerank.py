@@ -77,7 +77,7 @@ class PageRankResult(VertexResult):
     """
 
     algorithm = "pagerank"
-    columns = {"rank": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"rank": "float64"}
     metrics = (
         "damping", "tol", "weights", "iterations", "converged", "change", "seconds", "bytes_read", "bytes_requested", "edge_bytes",
         "kept_bytes", "peak_host_bytes", "memory_budget", "load_seconds",

@@ -25,7 +25,7 @@ class VectorResult(VertexResult):
     """
 
     algorithm = "spmv"
-    columns = {"value": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"value": "float64"}
 
     by_id: Array
 

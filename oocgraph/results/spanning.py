@@ -16,7 +16,7 @@ class SpanningForestResult(ValuesResult):
     """
 
     algorithm = "spanning-forest"
-    columns = {"parent": ID, "weight": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"parent": ID, "weight": "float64"}
 
     def edges(self) -> dict[str, Any]:
         """Return the edges of the forest: arrays ``source``, ``target`` (user ids) and ``weight``, as pandas takes them.

@@ -10,11 +10,11 @@ class StrongComponentsResult(ValuesResult):
     """Strongly connected components: the column `component`, their smallest ids; `num_components`; `largest`, vertices of the largest."""
 
     algorithm = "strong components"
-    columns = {"component": ID}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"component": ID}
 
 
 class GenerationsResult(ValuesResult):
     """Topological generations: the column `generation`, from 0 on; `num_generations`."""
 
     algorithm = "topological generations"
-    columns = {"generation": "int64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"generation": "int64"}

@@ -9,11 +9,11 @@ class ClusteringResult(ValuesResult):
     """Clustering coefficients: the column `clustering`; `num_triangles`, `transitivity`, `average_clustering`, `num_passes`."""
 
     algorithm = "clustering"
-    columns = {"clustering": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"clustering": "float64"}
 
 
 class TrianglesResult(ValuesResult):
     """Triangles: the columns `triangles` and `clustering`; `num_triangles`, `transitivity`, `average_clustering`, `num_passes`."""
 
     algorithm = "triangles"
-    columns = {"triangles": "int64", "clustering": "float64"}  # noqa: RUF012 - declared as a ClassVar by the base class
+    columns = {"triangles": "int64", "clustering": "float64"}
