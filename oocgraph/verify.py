@@ -153,11 +153,11 @@ def validation_bytes(store: CSRStore) -> int:
 
 def _shared_bytes(store: CSRStore) -> int:
     """Bytes that all threads share: marks of linked vertices put together, two blocks of row starts."""
-    return store.num_vertices // 8 + 2 * 9 * BLOCK_ROWS + decoded_bytes(store.array("out/indptr"))
+    return store.num_rows // 8 + 2 * 9 * BLOCK_ROWS + decoded_bytes(store.array("out/indptr"))
 
 
 def _thread_bytes(store: CSRStore) -> int:
-    return store.num_vertices // 8 + BLOCK_BYTES + decoded_bytes(store.array("out/indices"))
+    return store.num_rows // 8 + BLOCK_BYTES + decoded_bytes(store.array("out/indices"))
 
 
 def _affordable(store: CSRStore, most: int, memory_budget: str | int | None) -> int:
@@ -227,7 +227,7 @@ def verify_bfs(
 
 class _Tree:
     def __init__(self, store: CSRStore, parent: Array, level: Array, depth_limit: int | None) -> None:
-        n = store.num_vertices
+        n = store.num_rows
         if parent.shape != (n,) or level.shape != (n,):
             raise ValidationError(f"parent {parent.shape} and level {level.shape} must have one entry for each of the {n} vertices")
         if level.dtype not in (np.uint8, np.int32) or parent.dtype != store.index_dtype:

@@ -69,16 +69,14 @@ def verify_components(
     if isinstance(result, ComponentsResult):
         result.check_graph(store)
     component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
-    if component.shape != (store.num_vertices,) or component.dtype.kind not in "iu":
-        raise ValidationError(
-            f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_vertices:,} vertices"
-        )
+    if component.shape != (store.num_rows,) or component.dtype.kind not in "iu":
+        raise ValidationError(f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_rows:,} vertices")
     load_libraries(store)
     joined = np.empty(0, np.int64)
     load_kernels([(rules.join_rows, (joined, component[:0], joined, 0, 0, np.empty(0, store.index_dtype)))])
     with returned_memory():
         Budget(asked.limit_bytes).reserve_all(_charges(store))
-        joined = np.arange(store.num_vertices)
+        joined = np.arange(store.num_rows)
         for block, (entries,) in edge_blocks(store, "out", ["indices"], BLOCK_ENTRIES):
             u, v = rules.join_rows(joined, component, block.indptr, block.first_row, block.start, entries)
             if u >= 0:
@@ -88,12 +86,12 @@ def verify_components(
 
 def verification_bytes(store: CSRStore) -> int:
     """Return what the check of a result takes beside the interpreter, the result included."""
-    return store.num_vertices * store.index_dtype.itemsize + sum(_charges(store).values())
+    return store.num_rows * store.index_dtype.itemsize + sum(_charges(store).values())
 
 
 def _charges(store: CSRStore) -> dict[str, int]:
     return {
-        "vertices that edges join": 8 * store.num_vertices,
+        "vertices that edges join": 8 * store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }

@@ -77,8 +77,8 @@ def verify_sssp(
     if bool(result.isolated) != (source < 0):
         raise ValidationError(f"the source {result.source!r} has {'no' if source < 0 else 'an'} edge, and the result says otherwise")
     distance, parent = result.stored_value, result.stored_parent
-    if not distance.shape == parent.shape == (store.num_vertices,):
-        raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_vertices} vertices")
+    if not distance.shape == parent.shape == (store.num_rows,):
+        raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_rows} vertices")
     unreached = distance.dtype.type(np.inf if distance.dtype.kind == "f" else np.iinfo(distance.dtype).max)
     beyond = (result.distance_limit, None if result.target is None else result.distance_of(result.target))
     limits = [one for one in beyond if one is not None]
@@ -93,7 +93,7 @@ def verify_sssp(
     ])  # fmt: skip
     with returned_memory():
         Budget(asked.limit_bytes).reserve_all(_charges(store, result.weight))
-        linked = np.zeros(store.num_vertices, np.uint8)
+        linked = np.zeros(store.num_rows, np.uint8)
         for block, (entries, of_edges) in edge_blocks(store, "out", ["indices", result.weight], BLOCK_ENTRIES):
             rule, u, v = rules.check_paths(
                 block.indptr, block.first_row, block.start, entries, of_edges, distance, parent, unreached, limit, linked
@@ -108,12 +108,12 @@ def verify_sssp(
 
 def verification_bytes(store: CSRStore, weight: str) -> int:
     """Return what the check of a result takes beside the interpreter, the result included, at the most."""
-    return store.num_vertices * (8 + store.index_dtype.itemsize) + sum(_charges(store, weight).values())
+    return store.num_rows * (8 + store.index_dtype.itemsize) + sum(_charges(store, weight).values())
 
 
 def _charges(store: CSRStore, weight: str) -> dict[str, int]:
     return {
-        "marks of vertices": store.num_vertices,
+        "marks of vertices": store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices", weight], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }

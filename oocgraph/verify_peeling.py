@@ -71,8 +71,8 @@ def verify_cores(
         raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.core_numbers returns")
     result.check_graph(store)
     core_number, rank = result.stored_core_number, result.stored_rank
-    if not core_number.shape == rank.shape == (store.num_vertices,):
-        raise ValidationError(f"core numbers {core_number.shape} and ranks {rank.shape} must be of each of {store.num_vertices} vertices")
+    if not core_number.shape == rank.shape == (store.num_rows,):
+        raise ValidationError(f"core numbers {core_number.shape} and ranks {rank.shape} must be of each of {store.num_rows} vertices")
     load_libraries(store)
     counts = np.zeros((2, 0), core_number.dtype)
     load_kernels([
@@ -88,8 +88,8 @@ def verify_cores(
 
     with returned_memory():
         Budget(asked.limit_bytes).reserve_all(_charges(store))
-        check(*rules.check_ranks(core_number, rank, np.full(store.num_vertices, -1, core_number.dtype)))
-        counts = np.zeros((2, store.num_vertices), core_number.dtype)
+        check(*rules.check_ranks(core_number, rank, np.full(store.num_rows, -1, core_number.dtype)))
+        counts = np.zeros((2, store.num_rows), core_number.dtype)
         for group in ("out", "in") if store.attributes.directed else ("out",):
             for block, (entries,) in edge_blocks(store, group, ["indices"], BLOCK_ENTRIES):
                 rules.count_cores(block.indptr, block.first_row, block.start, entries, core_number, rank, counts)
@@ -98,12 +98,12 @@ def verify_cores(
 
 def verification_bytes(store: CSRStore) -> int:
     """Return what the check of a result takes beside the interpreter, the result included, at the most."""
-    return store.num_vertices * (8 + store.index_dtype.itemsize) + sum(_charges(store).values())
+    return store.num_rows * (8 + store.index_dtype.itemsize) + sum(_charges(store).values())
 
 
 def _charges(store: CSRStore) -> dict[str, int]:
     return {
-        "counts of neighbours": (8 if store.attributes.num_stored_edges < 2**31 else 16) * store.num_vertices,
+        "counts of neighbours": (8 if store.attributes.num_stored_edges < 2**31 else 16) * store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
     }

@@ -93,7 +93,7 @@ def cut_in_memory(num_parts, src, dst, masters, owners, group="out"):
 def edges_of(store, group="out"):
     """Rows and columns of all stored entries of a graph, in store numbers."""
     indptr = store.read(f"{group}/indptr")
-    return np.repeat(np.arange(store.num_vertices), np.diff(indptr)), store.read(f"{group}/indices").astype(np.int64)
+    return np.repeat(np.arange(store.num_rows), np.diff(indptr)), store.read(f"{group}/indices").astype(np.int64)
 
 
 def cut_1d(num_parts, num_vertices, src, dst):

@@ -20,8 +20,8 @@ from tests.stores import random_edges, rewrite, string_store
 def plain_bfs(store, sources, limit=10**9, dtype=np.uint8):
     """Parent and level by queue, in Python."""
     indptr, indices = store.read("out/indptr"), store.read("out/indices")
-    parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
-    level = np.full(store.num_vertices, 255 if dtype == np.uint8 else -1, dtype)
+    parent = np.full(store.num_rows, no_parent(store.index_dtype), store.index_dtype)
+    level = np.full(store.num_rows, 255 if dtype == np.uint8 else -1, dtype)
     unreached = level.copy()
     queue = list(dict.fromkeys(sources))
     parent[queue], level[queue] = queue, 0
@@ -46,7 +46,7 @@ def graph(request, tmp_path):
 
 @pytest.fixture
 def tree(graph):
-    number = {int(one): v for v, one in enumerate(VertexIds(graph).ids_of(np.arange(graph.num_vertices)))}
+    number = {int(one): v for v, one in enumerate(VertexIds(graph).ids_of(np.arange(graph.num_rows)))}
     parent, level = plain_bfs(graph, [number[0]])
     return graph, number, parent, level
 
@@ -62,13 +62,13 @@ def test_valid_trees_pass(tmp_path, monkeypatch, directed, keep, dtype, num_thre
     src, dst = random_edges(5)
     options = {"keep_self_loops": keep, "duplicates": "keep" if keep else "drop"}
     store = store_of(tmp_path / "g.zarr", src, dst, directed=directed, **options)
-    for sources in ([0], [store.num_vertices - 1], [3, 3, 9]):
+    for sources in ([0], [store.num_rows - 1], [3, 3, 9]):
         parent, level = plain_bfs(store, sources, dtype=dtype)
         report = verify_search(store, sources, parent, level, threads=num_threads)
         reached = parent != no_parent(parent.dtype)
         assert report.num_reached == np.count_nonzero(reached)
         assert report.depth == level[reached].max()
-        rows = np.repeat(np.arange(store.num_vertices), np.diff(store.read("out/indptr")))
+        rows = np.repeat(np.arange(store.num_rows), np.diff(store.read("out/indptr")))
         of_tree, loops = reached[rows], rows == store.read("out/indices")
         assert report.num_edges_checked == of_tree.sum()
         assert report.num_reached_edges == (of_tree.sum() if directed else (of_tree.sum() + (of_tree & loops).sum()) // 2)
@@ -97,7 +97,7 @@ def test_parent_without_level_is_caught(tree):
 
 def test_parent_out_of_range_is_caught(tree):
     store, number, parent, level = tree
-    parent[number[4]] = store.num_vertices
+    parent[number[4]] = store.num_rows
     with pytest.raises(ValidationError, match="a parent is a vertex"):
         verify_search(store, [number[0]], parent, level)
 
@@ -273,7 +273,7 @@ def test_random_graphs_agree_with_scipy(tmp_path, edges, directed, data):
     """A tree with SciPy's levels passes; with one level changed it does not."""
     src, dst = zip(*edges, strict=True)
     store = store_of(tmp_path / "g.zarr", src, dst, directed=directed)
-    n = store.num_vertices
+    n = store.num_rows
     if n == 0:
         return
     indices, indptr = (store.read(f"out/{name}").astype(np.int32) for name in ("indices", "indptr"))  # all that older SciPy takes

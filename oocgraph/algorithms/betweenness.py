@@ -122,7 +122,7 @@ def betweenness_centrality(
     num_sampled = None if k is None or k == num_ids else int(k)
 
     def compute(sweeps: Sweeps) -> tuple[Array, int]:
-        sources = range(sweeps.store.num_vertices) if num_sampled is None else sampled(sweeps.store, num_sampled, seed)
+        sources = range(sweeps.store.num_rows) if num_sampled is None else sampled(sweeps.store, num_sampled, seed)
         paths = _Paths(sweeps)
         for first in range(0, len(sources), LANES):
             sweeps.progress(SOURCES, first, len(sources))
@@ -172,7 +172,7 @@ def scales(num_ids: int, num_sampled: int | None, *, normalized: bool, directed:
 
 
 def _needs(store: CSRStore, num_sampled: int | None) -> Needs:
-    n, k, num_ids = store.num_vertices, num_sampled or 0, store.attributes.num_input_vertices
+    n, k, num_ids = store.num_rows, num_sampled or 0, store.attributes.num_input_vertices
     numbers, words, paths, level = np.empty(0), np.empty(0, WORD), np.empty((0, LANES)), np.empty((LANES, 0), np.uint16)
     return Needs(
         vectors={
@@ -203,7 +203,7 @@ class _Paths:
     """
 
     def __init__(self, sweeps: Sweeps) -> None:
-        n = sweeps.store.num_vertices
+        n = sweeps.store.num_rows
         self._sweeps, self.depth = sweeps, 0
         self._paths: Array = np.zeros((n, LANES))
         self._level: Array = np.zeros((LANES, n), np.uint16)

@@ -118,7 +118,7 @@ def bfs(
             raise ArgumentError("partition and runtime are given; give partition to open_runtime")
         where = runtime.client
     store = open_graph(graph) if runtime is None else runtime.store
-    if where is not None and (partition is None or store.num_vertices):
+    if where is not None and (partition is None or store.num_rows):
         from oocgraph.algorithms.bfs_on_cluster import bfs_on_cluster
 
         with watched(progress) as shown:

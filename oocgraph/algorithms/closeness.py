@@ -233,7 +233,7 @@ class _Sums(NamedTuple):
 
 def _values(call: Call, vertices: Any, k: int | None, seed: int, sums: _Sums) -> tuple[Array, dict[str, Any]]:
     """Return values of all vertices with edges, and fields of the result."""
-    n, num_ids = call.store.num_vertices, call.store.attributes.num_input_vertices
+    n, num_ids = call.store.num_rows, call.store.attributes.num_input_vertices
     if k is not None and vertices is not None:
         raise ArgumentError(
             "vertices and k are given: values of given vertices are exact, and k is a sample for all; leave one of them out"
@@ -284,7 +284,7 @@ def _exact(words: SourceWords, sources: Array, sums: _Sums, values: Array) -> No
 
 def _estimated(words: SourceWords, sources: Array, k: int, sums: _Sums) -> Array:
     """Return values by searches along the edges from a sample of k vertices, of which `sources` have edges."""
-    n, is_directed = words.sweeps.store.num_vertices, words.sweeps.store.attributes.directed
+    n, is_directed = words.sweeps.store.num_rows, words.sweeps.store.attributes.directed
     num, total = np.zeros(n, np.int32), np.zeros(n)
     exact = np.zeros(sources.size)
     for start in range(0, sources.size, NUM_SOURCES):

@@ -158,7 +158,7 @@ def _link(forest: Forest, resources: Resources) -> tuple[int, str]:
 
 def _charge(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:
     """Reserve all that is held; the result is written when the trees are gone."""
-    vertex_bytes = store.num_vertices * store.index_dtype.itemsize
+    vertex_bytes = store.num_rows * store.index_dtype.itemsize
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
     with budget.all_or_none():
         charge_forest(store, budget, threads, num_vectors=num_vectors)

@@ -171,7 +171,7 @@ def _in_process(
     store: CSRStore, opened: OpenedGraph | Unopened, threads: int, schedule: Schedule, progress: Progress, budget: Budget
 ) -> _Found:  # fmt: skip
     """Find core numbers in this process."""
-    n, kind = store.num_vertices, degree_dtype(store)
+    n, kind = store.num_rows, degree_dtype(store)
     vertex_bytes = n * (kind.itemsize + store.index_dtype.itemsize)
     budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
     beside = {"degrees and ranks": vertex_bytes + n // 8 + 16 * BLOCK_ROWS}
@@ -188,7 +188,7 @@ def _on_cluster(store: CSRStore, resources: Resources, progress: Progress, budge
     from oocgraph.cluster.block_rounds import run_on_cluster
     from oocgraph.cluster.worker_cores import CoresSpec
 
-    charge_paths(store, budget, NUM_TABLES * store.num_vertices * (degree_dtype(store).itemsize + store.index_dtype.itemsize))
+    charge_paths(store, budget, NUM_TABLES * store.num_rows * (degree_dtype(store).itemsize + store.index_dtype.itemsize))
     found = run_on_cluster(store, resources, CoresSpec, title="the peeling", label="core-step", merge=None, progress=progress)
     degree, rank = (array if array.flags.writeable else array.copy() for array in found.table[:2])
     return _Found(degree, rank, found.num_blocks, found.work, found.device_bytes)

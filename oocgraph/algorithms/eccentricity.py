@@ -104,7 +104,7 @@ def eccentricity(
     [3, 2, 2, 3]
     """
     call = Call("eccentricity", graph, runtime, resources, memory_budget, progress, client)
-    n, chosen = call.store.num_vertices, None
+    n, chosen = call.store.num_rows, None
     if vertices is not None:
         numbers = VertexIds(call.store).vertices_of(as_list(vertices))
         chosen = np.unique(numbers[numbers >= 0])
@@ -190,7 +190,7 @@ def diameter(
     if max_searches is not None and not is_count(max_searches):
         raise ArgumentError(f"max_searches is {max_searches!r}; it must be a whole number, 1 or more")
     call = Call("diameter", graph, runtime, resources, memory_budget, progress, client)
-    n = call.store.num_vertices
+    n = call.store.num_rows
     if call.store.attributes.directed:
         raise ArgumentError(
             f"{call.store.url} is directed, and diameter takes undirected graphs; the largest value of eccentricity(graph), a search from "
@@ -220,8 +220,8 @@ class _Fringes:
     def __init__(self, sweeps: Sweeps) -> None:
         self.words, self.num_searches = SourceWords(sweeps), 0
         self.lower, self.end = 0, 0  # the largest eccentricity so far, and a vertex that has it
-        self.radius, self.middle = sweeps.store.num_vertices, 0  # the smallest
-        self.levels: Any = np.empty((2, sweeps.store.num_vertices), np.int32)
+        self.radius, self.middle = sweeps.store.num_rows, 0  # the smallest
+        self.levels: Any = np.empty((2, sweeps.store.num_rows), np.int32)
 
     def bounds(self, most: int | None) -> tuple[int, int, list[int], int]:
         """Return bounds of the diameter, two vertices at the distance of the lower one, and the number of searches."""

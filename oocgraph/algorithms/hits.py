@@ -98,7 +98,7 @@ def hits(
     column = chosen_column(call.store, weight)
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, int]:
-        power, n = Power(sweeps, column), max(1, call.store.num_vertices)
+        power, n = Power(sweeps, column), max(1, call.store.num_rows)
         hub, authority, new = start(call, 1 / n, 3)
         for iteration in range(1, max_iter + 1):
             total = power.multiply(hub, authority, authority).total

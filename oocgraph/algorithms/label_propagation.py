@@ -99,7 +99,7 @@ def label_propagation(
     check_iterations(0, max_iter)
     call = Call("label_propagation", graph, runtime, resources, memory_budget, progress)
     check_undirected("label_propagation", call.store)
-    column, n = chosen_column(call.store, weight), call.store.num_vertices
+    column, n = chosen_column(call.store, weight), call.store.num_rows
 
     def compute(sweeps: Sweeps) -> tuple[Array, int, int, float]:
         label, iterations = _propagate(sweeps, column, seed, max_iter)
@@ -116,7 +116,7 @@ def label_propagation(
 
 def _propagate(sweeps: Sweeps, column: str | None, seed: int, max_iter: int) -> tuple[Array, int]:
     """Return a label for each vertex, and how many iterations that took."""
-    n, kind = sweeps.store.num_vertices, sweeps.store.index_dtype
+    n, kind = sweeps.store.num_rows, sweeps.store.index_dtype
     label, new = np.empty(n, kind), np.empty(n, kind)
     pending, woken = np.ones(n, np.uint8), np.zeros(n, np.uint8)
     sweeps.vertices(lambda start, stop: kernels.number(label, start, stop), STEP_SECONDS * n)
@@ -138,7 +138,7 @@ def _propagate(sweeps: Sweeps, column: str | None, seed: int, max_iter: int) -> 
 
 def _needs(store: CSRStore, column: str | None) -> Needs:
     """Return what a run needs: labels twice and marks twice, then labels and names or sums."""
-    n, index = store.num_vertices, np.empty(0, store.index_dtype)
+    n, index = store.num_rows, np.empty(0, store.index_dtype)
     marks, keys, sums, salt = np.empty(0, np.uint8), index, np.empty(0), np.uint64(0)
     slots = kernels.num_slots(longest_list(store))
     return Needs(

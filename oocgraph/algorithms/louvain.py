@@ -136,7 +136,7 @@ def louvain(
     load_builds()
     with temporary_folder(call.store) as folder:
         member = run.search(folder)
-    n = call.store.num_vertices
+    n = call.store.num_rows
 
     def finish(sweeps: Sweeps) -> tuple[int, float]:
         count = name_by_smallest_id(
@@ -177,12 +177,12 @@ class _Run:
 
     def search(self, folder: Path) -> Array:
         """Return the community of each vertex: (num_vertices,) index dtype."""
-        n, best = self.call.store.num_vertices, -np.inf
+        n, best = self.call.store.num_rows, -np.inf
         member = np.empty(n, self.call.store.index_dtype)
         kernels.number(member, 0, n)
         for _ in range(REPEATS):
             call, level = self.call, None
-            while call.store.num_vertices:
+            while call.store.num_rows:
                 path = folder / f"{len(self.found)}.zarr"
                 level = self._level(call, member, None if level is None else level.strength, path)
                 if level is None or not (quality := self._quality(level)) > best + self.threshold:
@@ -202,7 +202,7 @@ class _Run:
         slots, ids = kernels.num_slots(longest_list(store)), np.empty(0, np.int64)
         needs = Needs(
             vectors={"communities": vector_bytes, "graphs of communities": later_bytes, "names": naming_bytes(store)}, column=column,
-            result_bytes=index.itemsize * store.num_vertices,
+            result_bytes=index.itemsize * store.num_rows,
             kernels=[(kernels.move, index, sums, marks, index, marks, sums, salt, 0, 0, 0.0, 0.0, index, sums), *modularity_calls(store)],
             vertex_kernels=[
                 (kernels.wake, marks, marks, 0, 0), (kernels.number, index, 0, 0), (kernels.salt_of, 0, 0), (kernels.sum_squares, sums),
@@ -260,7 +260,7 @@ class _Run:
             self.num_sweeps += sweeps.num_sweeps * (call is self.call)
             return _Level(following, volume, quotient)
 
-        n, size = call.store.num_vertices, call.store.index_dtype.itemsize
+        n, size = call.store.num_rows, call.store.index_dtype.itemsize
         others = 0 if strength is None else 8 * n + (8 + size) * strength.size
         weights = (call.num_threads + READ_AHEAD) * min(WEIGHT_BYTES, 16 * call.store.num_edges)  # of the next graph's pieces
         later = quotient_bytes(call.store, call.num_threads) + weights

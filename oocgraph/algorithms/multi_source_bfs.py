@@ -108,7 +108,7 @@ def multi_source_bfs(
     if depth_limit is not None and (isinstance(depth_limit, bool) or not isinstance(depth_limit, int | np.integer) or depth_limit < 0):
         raise ArgumentError(f"depth_limit is {depth_limit!r}; it must be a whole number, 0 or more")
     call = Call("multi_source_bfs", graph, runtime, resources, memory_budget, progress, client)
-    n, numbers = call.store.num_vertices, VertexIds(call.store).vertices_of(given)
+    n, numbers = call.store.num_rows, VertexIds(call.store).vertices_of(given)
     linked = np.flatnonzero(numbers >= 0)
     dtype = _level_dtype(max(0, n - 1) if depth_limit is None else min(n, int(depth_limit)))
     shape = (linked.size if distances else 0, n)

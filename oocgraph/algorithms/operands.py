@@ -56,11 +56,11 @@ class GraphOperand:
     @property
     def vector_bytes(self) -> int:
         """Bytes of the vector and the result in store order, and of the result by input id."""
-        return (2 * self.store.num_vertices + self.store.attributes.num_input_vertices) * self.dtype.itemsize
+        return (2 * self.store.num_rows + self.store.attributes.num_input_vertices) * self.dtype.itemsize
 
     def in_store_order(self) -> Array:
         """Return the vector in store order: (num_vertices,) `dtype`."""
-        inner = np.empty(self.store.num_vertices, self.dtype)
+        inner = np.empty(self.store.num_rows, self.dtype)
         to_store_order(self.store, self.x, inner)
         return inner
 

@@ -213,7 +213,7 @@ class _Run:
 
     def resumed(self) -> RankState | None:
         """Return the state that the checkpoint holds; None where there is none."""
-        return None if self._saved is None else _resumed(self._saved, self._options.store.num_vertices)
+        return None if self._saved is None else _resumed(self._saved, self._options.store.num_rows)
 
     def is_done(self, state: RankState) -> bool:
         """Whether no more iterations are to be made."""

@@ -121,4 +121,4 @@ def chosen_column(store: CSRStore, weight: str | bool | None) -> str | None:
 def result_bytes(store: CSRStore, given: Any) -> int:
     """Return what is held when the ranks are written: ranks, the personalization by input id, and what the writer takes."""
     personalization = 0 if given is None else 8 * store.attributes.num_input_vertices
-    return 8 * store.num_vertices + personalization + SLACK_BYTES + writing_bytes(store)
+    return 8 * store.num_rows + personalization + SLACK_BYTES + writing_bytes(store)

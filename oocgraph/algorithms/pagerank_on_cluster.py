@@ -38,7 +38,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
     with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
         charge_personalization(store, options.personalization, budget)
-        budget.reserve("ranks", CLIENT_VECTORS * 8 * store.num_vertices)
+        budget.reserve("ranks", CLIENT_VECTORS * 8 * store.num_rows)
     with ClusterSession(client) as session, session.loss_reported():
         run.begin()
         state = run.resumed()
@@ -48,7 +48,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         fingerprint = graph_fingerprint(store)
         workers = session.find_workers(store.url, fingerprint)
         spec = RanksSpec(
-            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_vertices, len(workers))),
+            url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
             settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
             check_pages=store.check_pages, device="cpu",
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,

@@ -139,7 +139,7 @@ def partition_options(
     store: CSRStore, num_partitions: int, policy: str | Policy, *, compiled: bool | None = None, columns: Any = None, **others: Any
 ) -> PartitionOptions:
     """Return the options of a partitioning of this graph, checked; `others` are fields of `PartitionOptions`."""
-    n = store.num_vertices
+    n = store.num_rows
     if isinstance(num_partitions, bool) or not isinstance(num_partitions, (int, np.integer)) or not 1 <= num_partitions <= n:
         raise ArgumentError(
             f"num_partitions is {num_partitions!r}, but {store.url} has {n:,} vertices with edges; give a whole number from 1 to {n:,}"

@@ -184,7 +184,7 @@ def open_partitioned(
             allow_for_result(budget, store)
             budget.check_alternatives()
             runtime: Any = PartitionedRuntime(
-                [] if found is None else list(found), num_vertices=store.num_vertices, dtype=store.index_dtype,
+                [] if found is None else list(found), num_vertices=store.num_rows, dtype=store.index_dtype,
                 directed=store.attributes.directed, budget=budget, threads=resources.num_threads, io_threads=settings().io_threads,
             )  # fmt: skip
             limit = runtime.budget.limit_bytes
@@ -241,11 +241,11 @@ def _partitions(store: CSRStore, partition: Any, resources: Resources, progress:
         _check_same(found, store, num_partitions)
         yield found.checked(store.check_pages or found.check_pages)
         return
-    if not store.num_vertices:
+    if not store.num_rows:
         yield None
         return
     if num_partitions is None:
-        num_partitions = min(store.num_vertices, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
+        num_partitions = min(store.num_rows, IN_PROCESS_PARTITIONS if client is None else _num_workers(client))
     with AtomicOutput(_folder(store) / f".{partition.lower()}") as staged:
         policy = named_policy(partition, vertex_order=store.attributes.vertex_order)
         options = partition_options(
@@ -269,7 +269,7 @@ def _open_given(partition: Any) -> Partitions:
 
 def following_bytes(store: CSRStore, num_partitions: int, threads: int | None) -> int:
     """Return what a search over partitions needs, in the process that has just made them, beside the interpreter, at the most."""
-    knobs, parts = settings(), max(1, min(num_partitions, store.num_vertices))
+    knobs, parts = settings(), max(1, min(num_partitions, store.num_rows))
     return COMPILER_BYTES + most_search_bytes(store, parts, threads=threads or knobs.threads, io_threads=knobs.io_threads)
 
 
@@ -297,7 +297,7 @@ def _check_same(partitions: Partitions, store: CSRStore, num_partitions: int | N
     if partitions.attributes.graph_fingerprint != graph_fingerprint(store):
         raise StoreError(
             f"{partitions.url} holds partitions of another graph ({partitions.attributes.graph}, {partitions.num_vertices:,} vertices) "
-            f"than {store.url} ({store.num_vertices:,} vertices), or of one that was built again since; partition it again"
+            f"than {store.url} ({store.num_rows:,} vertices), or of one that was built again since; partition it again"
         )
     if num_partitions not in (None, partitions.num_partitions):
         raise ArgumentError(f"{partitions.url} has {partitions.num_partitions} partitions, not {num_partitions}; leave num_partitions out")
@@ -320,7 +320,7 @@ def reached_edges(store: CSRStore, found: Any, level: Any, depth_limit: int | No
 def _entries_of(store: CSRStore, level: Any, wanted: int) -> int:
     """Count the stored entries of the rows of all vertices at one level."""
     pointers, entries = store.array("out/indptr"), 0
-    for first in range(0, store.num_vertices, BLOCK_ROWS):
-        stop = min(store.num_vertices, first + BLOCK_ROWS)
+    for first in range(0, store.num_rows, BLOCK_ROWS):
+        stop = min(store.num_rows, first + BLOCK_ROWS)
         entries += int(np.diff(pointers.read(first, stop + 1))[level[first:stop] == wanted].sum())
     return entries

@@ -115,7 +115,7 @@ def personalized_pagerank(
     check_arguments(damping, tol, max_iter, weight)
     call = Call("personalized_pagerank", graph, runtime, resources, memory_budget, progress, client)
     store, column, names = call.store, chosen_column(call.store, weight), _distinct(call.store, seeds)
-    n, enough = store.num_vertices, tol * store.attributes.num_input_vertices
+    n, enough = store.num_rows, tol * store.attributes.num_input_vertices
     numbers = VertexIds(store).vertices_of(names).astype(np.int64)
 
     def compute(sweeps: Sweeps) -> tuple[Array, int]:
@@ -199,7 +199,7 @@ def _strength(sweeps: Sweeps, column: str | None) -> Array:
     """
     if column is None:
         return row_degrees(sweeps.store, "out")
-    strength = np.zeros(sweeps.store.num_vertices)
+    strength = np.zeros(sweeps.store.num_rows)
     if not all(sweeps.pull(kernels.add_up_weights, [], [strength], lists="out")):
         raise ArgumentError(
             f"{sweeps.store.url}: {column} has negative or infinite weights, or NaN; leave them out (weight=False), or name another column"

@@ -146,7 +146,7 @@ class _Found(NamedTuple):
 def _charges(store: CSRStore, numbers: Sequence[int]) -> dict[str, int]:
     """Bytes that are held beside the counts, by name."""
     return {
-        "levels and sets": VERTEX_BYTES * store.num_vertices,
+        "levels and sets": VERTEX_BYTES * store.num_rows,
         "lengths of lists": LIST_BYTES * max(numbers) ** 2,
         "rows in reading": reading_bytes(store),
         "threads and compiled code": COUNTING_BYTES,
@@ -233,7 +233,7 @@ def _case(
 def _checked_workers(workers: int | Iterable[int], store: CSRStore) -> list[int]:
     """Validate the numbers of workers."""
     given = list(workers) if isinstance(workers, Iterable) else [workers]
-    n = store.num_vertices
+    n = store.num_rows
     if not n:
         raise ArgumentError(f"{store.url} has no edges, so there is nothing to partition")
     if not given:

@@ -97,12 +97,12 @@ class Relaxing(NamedTuple):
             Store number of a vertex: values beyond its own are not kept; -1: none.
         """
         store, kind = self.store, unreached.dtype
-        vertex_bytes = store.num_vertices * (kind.itemsize + store.index_dtype.itemsize)
+        vertex_bytes = store.num_rows * (kind.itemsize + store.index_dtype.itemsize)
         budget.alternatively("the result, when it is written,", vertex_bytes + SLACK_BYTES + writing_bytes(store))
         beside = {"values and parents": vertex_bytes, "initial values": 32 * numbers.size}
         with self.opened.blocks(store, self.column, budget, threads=self.threads, beside=beside) as engine:
-            value = filled(store.num_vertices, unreached, kind, engine.places)
-            parent = filled(store.num_vertices, no_parent(store.index_dtype), store.index_dtype, engine.places)
+            value = filled(store.num_rows, unreached, kind, engine.places)
+            parent = filled(store.num_rows, no_parent(store.index_dtype), store.index_dtype, engine.places)
             values = new_values(value, parent, unreached if bound is None else bound, target=target, scale=self.scale)
             value[numbers], parent[numbers] = initial, numbers
             device = device_bytes_read()

@@ -66,10 +66,10 @@ def words_needs(store: CSRStore, vectors: dict[str, int], result_bytes: int, ver
     """Return what an algorithm needs that searches by words, and holds `vectors` beside."""
     word, words = np.uint64(0), np.empty(0, np.uint64)
     return Needs(
-        vectors={"words of sources": WORD_BYTES * store.num_vertices, **vectors}, result_bytes=result_bytes, lists=("in", "out"),
+        vectors={"words of sources": WORD_BYTES * store.num_rows, **vectors}, result_bytes=result_bytes, lists=("in", "out"),
         kernels=[(kernels.pull, words, words, words, word), (kernels.push, words, words, words)],
         vertex_kernels=[(kernels.settle, words, words, 0, 0), (kernels.clear, words, 0, 0), *vertex_kernels], selects=True,
-        sent_bytes=WORD_BYTES * store.num_vertices,
+        sent_bytes=WORD_BYTES * store.num_rows,
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ class SourceWords:
     """
 
     def __init__(self, sweeps: Sweeps) -> None:
-        self.sweeps, n = sweeps, sweeps.store.num_vertices
+        self.sweeps, n = sweeps, sweeps.store.num_rows
         self._seen, self._frontier, self._found = (np.zeros(n, np.uint64) for _ in range(3))
 
     def search(self, sources: Array, *, reverse: bool = False, depth_limit: int | None = None) -> Iterator[Level]:

@@ -99,7 +99,7 @@ def minimum_spanning_forest(
             f"{store.url} is directed, and spanning forests are of undirected graphs; build it with directed=False, and an edge of either "
             "direction counts"
         )
-    n = store.num_vertices
+    n = store.num_rows
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, float, int, int]:
         tree, chosen, parent = (np.arange(n, dtype=store.index_dtype) for _ in range(3))

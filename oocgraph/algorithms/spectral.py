@@ -22,7 +22,7 @@ RESCALE_SECONDS = 2e-9
 
 def power_needs(store: CSRStore, column: str | None, *, num_vectors: int, num_results: int, lists: tuple[Lists, ...] = ("in",)) -> Needs:
     """Return what a power iteration needs that holds so many vectors of float64."""
-    vector, empty = 8 * store.num_vertices, np.empty(0)
+    vector, empty = 8 * store.num_rows, np.empty(0)
     return Needs(
         vectors={"vectors": num_vectors * vector}, result_bytes=num_results * vector, lists=lists, column=column,
         kernels=[(kernels.multiply, empty, empty, empty, 0.0, 0.0, 0.0)], vertex_kernels=[(kernels.rescale, empty, empty, 0, 0, 0.0)],
@@ -92,6 +92,6 @@ def converged(what: str, change: float, enough: float, iteration: int, max_iter:
 
 def start(call: Call, value: float, num_vectors: int) -> list[Array]:
     """Return vectors, the first of which has `value` everywhere."""
-    n = call.store.num_vertices
+    n = call.store.num_rows
     first: Any = np.full(n, value)
     return [first, *(np.zeros(n) for _ in range(num_vectors - 1))]

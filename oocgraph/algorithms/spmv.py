@@ -208,7 +208,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
 
     def multiplied(budget: Budget) -> Array:
         edges = opened_within(budget)
-        sums = ring.zeros(store.num_vertices, operand.dtype)
+        sums = ring.zeros(store.num_rows, operand.dtype)
         multiply_streamed(edges, operand.in_store_order(), sums, ring)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)

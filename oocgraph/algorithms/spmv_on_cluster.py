@@ -57,14 +57,14 @@ def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options:
         budget.reserve(WORKERS_ROWS, max(part.num_lines for part in parts) * operand.dtype.itemsize)
     specs = [
         ProductSpec(
-            semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_vertices, num_lines=part.num_lines,
+            semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_rows, num_lines=part.num_lines,
             entries=(part.start, part.stop), url=url, check_pages=store.check_pages, transpose=operand.transpose, column=operand.column,
             **options,
         )
         for part in parts
     ]  # fmt: skip
     product = ClusterProduct(session, parts, specs, _workers_of(parts, addresses))
-    sums = ring.zeros(store.num_vertices, operand.dtype)
+    sums = ring.zeros(store.num_rows, operand.dtype)
     product.multiply(operand.in_store_order(), sums, ring)
     return operand.in_input_order(sums)
 

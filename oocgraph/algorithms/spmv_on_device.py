@@ -50,10 +50,10 @@ def _of_graph(devices: Sequence[Device], operand: GraphOperand, limit_bytes: int
     shares = _shares(devices, parts, operand, requested, partial(_read_stored, operand))
     budget = Budget(limit_bytes)
     with budget.all_or_none():
-        budget.reserve("vectors", operand.vector_bytes + 2 * store.num_vertices * shares[0].dtype.itemsize)
+        budget.reserve("vectors", operand.vector_bytes + 2 * store.num_rows * shares[0].dtype.itemsize)
         budget.reserve("vertex ids", BLOCK_BYTES)
         charge_host(shares, budget)
-    sums = ring.zeros(store.num_vertices, operand.dtype)
+    sums = ring.zeros(store.num_rows, operand.dtype)
     multiply_on_devices(shares, operand.in_store_order().astype(shares[0].dtype, copy=False), sums)
     if has_nan(sums) and column is not None:
         refuse_nan(((part.start, part.values.read()) for share in shares for part in share.pieces if part.values is not None),

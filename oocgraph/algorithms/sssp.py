@@ -206,7 +206,7 @@ def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int
     unreached, store = relax.SHORTEST[kind][1], relaxing.store
 
     def within(budget: Budget) -> Relaxed:
-        charge_paths(store, budget, NUM_TABLES * store.num_vertices * (unreached.dtype.itemsize + store.index_dtype.itemsize))
+        charge_paths(store, budget, NUM_TABLES * store.num_rows * (unreached.dtype.itemsize + store.index_dtype.itemsize))
         found = run_on_cluster(
             store, resources, PathsSpec, title="the search for shortest paths", label="sssp-step", merge=merged, progress=relaxing.progress,
             column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, target=target,

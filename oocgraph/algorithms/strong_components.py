@@ -97,7 +97,7 @@ def strongly_connected_components(
     ([1, 1, 1, 4], 2, 3)
     """
     call = Call("strongly_connected_components", graph, runtime, resources, memory_budget, progress)
-    store, n = call.store, call.store.num_vertices
+    store, n = call.store, call.store.num_rows
     if not store.attributes.directed:
         raise ArgumentError(
             f"{store.url} is undirected, and paths lead both ways: take connected_components, or a graph built with directed=True"
@@ -135,7 +135,7 @@ class _Strong:
     """One run: the component of each vertex, named after any vertex of it, and the marks of `oocgraph.kernels.strong`."""
 
     def __init__(self, sweeps: Sweeps) -> None:
-        n, dtype = sweeps.store.num_vertices, sweeps.store.index_dtype
+        n, dtype = sweeps.store.num_rows, sweeps.store.index_dtype
         self.sweeps, self.num_left = sweeps, n
         self.component, self.colour = np.empty(n, dtype), np.empty(n, dtype)
         self.own, self.other = np.zeros(n, np.uint8), np.zeros(n, np.uint8)

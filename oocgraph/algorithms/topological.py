@@ -168,10 +168,10 @@ class _Found(NamedTuple):
 
 
 def _needs(store: CSRStore) -> Needs:
-    vector, none, bits = store.num_vertices * store.index_dtype.itemsize, np.empty(0, store.index_dtype), np.empty(0, np.uint8)
+    vector, none, bits = store.num_rows * store.index_dtype.itemsize, np.empty(0, store.index_dtype), np.empty(0, np.uint8)
     (rest, walk), no_level = example(store.index_dtype), store.index_dtype.type(0)
     return Needs(
-        vectors={"generations and blockers": 2 * vector, "marks": store.num_vertices, "degrees": DEGREES_BYTES}, result_bytes=vector,
+        vectors={"generations and blockers": 2 * vector, "marks": store.num_rows, "degrees": DEGREES_BYTES}, result_bytes=vector,
         kernels=[(kernels.lift, none, none, no_level), (kernels.gather_levels, bits, none, rest)],
         vertex_kernels=[
             (kernels.begin_levels, none, none, no_level, 0, 0), (kernels.end_levels, bits, none, no_level, 0, 0),
@@ -183,7 +183,7 @@ def _needs(store: CSRStore) -> Needs:
 
 
 def _find(sweeps: Sweeps) -> _Found:
-    n, dtype = sweeps.store.num_vertices, sweeps.store.index_dtype
+    n, dtype = sweeps.store.num_rows, sweeps.store.index_dtype
     level, blocker, own = np.empty(n, dtype), np.empty(n, dtype), np.zeros(n, np.uint8)
     none, seconds = dtype.type(no_parent(dtype)), STEP_SECONDS * n
 

@@ -197,7 +197,7 @@ def _found(function: str, *given: Any) -> dict[str, Any]:
     store, attributes = call.store, call.store.attributes
     if attributes.directed:
         raise ArgumentError(f"{store.url} is directed, and {function} takes undirected graphs; build it with directed=False")
-    n = store.num_vertices
+    n = store.num_rows
 
     def compute(sweeps: Sweeps) -> tuple[Array, Array, dict[str, Any]]:
         count, coefficient = np.zeros(n, np.int64), np.zeros(n)
@@ -249,7 +249,7 @@ def _overlap(begin: int, stop: int, first: int, end: int) -> bool:
 
 
 def _needs(store: CSRStore) -> Needs:
-    n, kind, edges = store.num_vertices, degree_dtype(store), store.attributes.num_stored_edges
+    n, kind, edges = store.num_rows, degree_dtype(store), store.attributes.num_stored_edges
     itemsize = store.index_dtype.itemsize
     longest, most = (1 + isqrt(edges)) * itemsize, -(-edges // 2) * itemsize
     degree, offsets, held = np.empty(0, kind), np.empty(0, np.int64), np.empty(0, store.index_dtype)

@@ -131,7 +131,7 @@ def _measure_graph(
     methods = [f": push by {name} does not find level {one['level']}" for one in kernels["methods"] for name in one["wrong"]]
     metrics = {
         "graph": store.url,
-        "num_vertices": store.num_vertices,
+        "num_vertices": store.num_rows,
         "num_stored_edges": store.attributes.num_stored_edges,
         "edge_bytes": store.edge_bytes,
         "disk_bytes_per_second": disk.bytes_per_second,
@@ -160,6 +160,6 @@ def _measure_kernels(store: CSRStore, source: Any, vertex: int, resources: Resou
         else:
             metrics["unmeasured"] = "the edges do not fit in device memory"
         metrics["plane_scan"] = measure_plane_scan(runtime, vertex)
-        metrics["preparation"] = measure_preparation(resources.device, runtime.kernels, store.num_vertices, runtime.graph.push.lookup)
+        metrics["preparation"] = measure_preparation(resources.device, runtime.kernels, store.num_rows, runtime.graph.push.lookup)
     resources.progress("measuring kernels", 1, 1)
     return metrics

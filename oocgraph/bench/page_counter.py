@@ -37,7 +37,7 @@ class PageCounts(NamedTuple):
 
 def counting_bytes(store: CSRStore) -> int:
     """Host bytes that counting takes: a state of its own, two windows, and a byte per page."""
-    n, itemsize = store.num_vertices, store.index_dtype.itemsize
+    n, itemsize = store.num_rows, store.index_dtype.itemsize
     num_pages = store.attributes.num_stored_edges * itemsize // PAGE_BYTES
     return n * (itemsize + 4) + 4 * (n // 8 + 8) + 4 * QUEUE_CAPACITY * 8 + 2 * LOAD_BYTES + num_pages
 
@@ -54,7 +54,7 @@ class CountingRuntime(LocalRuntime):
     def __init__(self, store: CSRStore, budget: Budget, **options: Any) -> None:
         budget.reserve("counting pages", counting_bytes(store))
         super().__init__(store, budget, **options)
-        self._scratch = SearchState(store.num_vertices, store.index_dtype, BufferPool())
+        self._scratch = SearchState(store.num_rows, store.index_dtype, BufferPool())
         self._restart()
 
     def start(self, sources: Array) -> SearchState:

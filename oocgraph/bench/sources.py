@@ -55,8 +55,8 @@ def draw_sources(store: CSRStore, num_sources: int, seed: int) -> Array:
 def _candidates(store: CSRStore) -> Iterator[Array]:
     """Yield the vertices that have an out-edge, block by block; every stored vertex of an undirected graph has one."""
     indptr = store.array("out/indptr") if store.attributes.directed else None
-    for start in range(0, store.num_vertices, BLOCK_VERTICES):
-        stop = min(store.num_vertices, start + BLOCK_VERTICES)
+    for start in range(0, store.num_rows, BLOCK_VERTICES):
+        stop = min(store.num_rows, start + BLOCK_VERTICES)
         yield np.arange(start, stop) if indptr is None else start + np.flatnonzero(np.diff(indptr.read(start, stop + 1)))
 
 

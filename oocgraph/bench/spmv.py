@@ -84,11 +84,11 @@ def bench_spmv(
     _load_kernels(store)
     budget = Budget(limit_bytes)
     matrix_bytes = store.attributes.num_stored_edges * (8 + 2 * 8)  # values; indices twice while they are converted
-    budget.alternatively("the matrix, vectors and threads of products in memory", matrix_bytes + 64 * store.num_vertices + SLACK_BYTES)
+    budget.alternatively("the matrix, vectors and threads of products in memory", matrix_bytes + 64 * store.num_rows + SLACK_BYTES)
     with returned_memory():
         streamed = _stream(store, num_rounds, threads, budget, progress)
     with PeakSampler() as sampler:
-        matrix, x = _matrix(store), np.random.default_rng(1).random(store.num_vertices)
+        matrix, x = _matrix(store), np.random.default_rng(1).random(store.num_rows)
         cut = _cut(matrix, num_parts)
         products = _products(matrix, x, threads, peer)
         seconds = in_turn({name: _timed(product) for name, product in products.items()}, range(num_rounds + 1), progress, phase=IN_MEMORY)
@@ -97,7 +97,7 @@ def bench_spmv(
         title=repr(store),
         metrics={
             "graph": store.url,
-            "num_vertices": store.num_vertices,
+            "num_vertices": store.num_rows,
             "num_stored_edges": store.attributes.num_stored_edges,
             "threads": threads,
             "num_rounds": num_rounds,
@@ -122,14 +122,14 @@ def _load_kernels(store: CSRStore) -> None:
 
 
 def _index_dtype(store: CSRStore) -> type[np.signedinteger[Any]]:
-    return np.int32 if max(store.num_vertices, store.attributes.num_stored_edges) < 2**31 else np.int64
+    return np.int32 if max(store.num_rows, store.attributes.num_stored_edges) < 2**31 else np.int64
 
 
 def _matrix(store: CSRStore) -> Any:
     """Return the graph in store order with random values, as a ``scipy.sparse.csr_array``."""
     from scipy.sparse import csr_array
 
-    n, kind = store.num_vertices, _index_dtype(store)
+    n, kind = store.num_rows, _index_dtype(store)
     values = np.random.default_rng(0).random(store.attributes.num_stored_edges)
     return csr_array((values, store.read("out/indices").astype(kind), store.read("out/indptr").astype(kind)), shape=(n, n))
 
@@ -248,10 +248,10 @@ def _stream(store: CSRStore, num_rounds: int, threads: int, budget: Budget, prog
     """
     ring, arrays = semiring_of("plus_times"), [store.array("out/indptr"), store.array("out/indices")]
     with budget.all_or_none():
-        budget.reserve("vectors", 2 * 8 * store.num_vertices)
+        budget.reserve("vectors", 2 * 8 * store.num_rows)
         budget.reserve("threads and compiled code", SLACK_BYTES)
         edges = EdgeStream(store, budget, transpose=False, column=None, threads=threads)
-    x = np.random.default_rng(1).random(store.num_vertices)
+    x = np.random.default_rng(1).random(store.num_rows)
 
     def stream(_number: int) -> _Streamed:
         drop_page_cache(chunk_files(arrays))

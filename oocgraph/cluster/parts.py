@@ -78,11 +78,11 @@ class PartitionedClusterRuntime(Closing):
         result_folder: Path | None = None,
     ) -> None:  # fmt: skip
         began = time.perf_counter()
-        knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_vertices, store.index_dtype
+        knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_rows, store.index_dtype
         session = ClusterSession(client)
         self.budget = Budget(effective_budget_bytes(knobs.memory_budget))  # of the client, which puts the result together
-        held = 0 if result_folder is not None else store.num_vertices * (store.index_dtype.itemsize + 4)
-        self.budget.reserve("result", held + piece_bytes(store.num_vertices, store.index_dtype.itemsize))
+        held = 0 if result_folder is not None else store.num_rows * (store.index_dtype.itemsize + 4)
+        self.budget.reserve("result", held + piece_bytes(store.num_rows, store.index_dtype.itemsize))
         self.session, self._open = session, ExitStack()
         self._open.enter_context(session)
         fingerprint = graph_fingerprint(store)

@@ -117,10 +117,10 @@ class ClusterRuntime(Closing):
         began = time.perf_counter()
         store = open_graph(graph, check_pages=check_pages)
         knobs = settings()
-        n = max(1, store.num_vertices)
+        n = max(1, store.num_rows)
         if num_partitions is not None and not (isinstance(num_partitions, (int, np.integer)) and 1 <= num_partitions <= n):
             raise ArgumentError(
-                f"num_partitions is {num_partitions!r}, of {store.num_vertices:,} vertices with edges: give a whole number from 1 to {n:,}"
+                f"num_partitions is {num_partitions!r}, of {store.num_rows:,} vertices with edges: give a whole number from 1 to {n:,}"
             )
         with ExitStack() as opened:
             session = opened.enter_context(ClusterSession(client))

@@ -89,7 +89,7 @@ class HeldPart:
         """Bytes of another partition's state, of those of its planes that a piece has, and of where the rows of all others are."""
         plan, vertex_partition = self.plan, self.plan.vertex_partition
         assert vertex_partition is not None
-        n, most = plan.store.num_vertices, int(vertex_partition.num_owned.max())
+        n, most = plan.store.num_rows, int(vertex_partition.num_owned.max())
         lookup_bytes = 0 if plan.lookup is None else 24 * plan.lookup.first.size * (vertex_partition.num_partitions - 1)
         state_bytes = part_state_bytes(n, most, plan.store.index_dtype.itemsize)
         return state_bytes + self.planes_to_touch_bytes + lookup_bytes
@@ -151,7 +151,7 @@ class ShardCache:
             if choice.device is not None:
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
-            state_bytes = [part_state_bytes(store.num_vertices, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]
+            state_bytes = [part_state_bytes(store.num_rows, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]
             shares = spec.num_partitions > 1 and spec.settings.exchange != "messages"
             loading = Loading(threads, spec.settings.io_threads, BUFFER_BYTES, spec.max_planes, shares_planes=shares)
             charges = {(lease, p): state_bytes[p] for p in partitions}

@@ -70,7 +70,7 @@ class ClusterEdges:
     def place(self) -> None:
         """Find the workers, give each a range of the rows of every list, and have them reserve what they need."""
         found = sorted(self.session.find_workers(self.spec.url, graph_fingerprint(self.store)))
-        self._addresses = found[: max(1, min(len(found), self.store.num_vertices))]
+        self._addresses = found[: max(1, min(len(found), self.store.num_rows))]
         self._ranges = {}
         for lists in self.spec.lists:
             entries, rows = cut_rows(self.store, len(self._addresses), transpose=lists == "in")

@@ -80,7 +80,7 @@ class CoresSpec(SharesSpec):
 
     def open_share(self, store: CSRStore, budget: Budget, number: int, *, threads: int, sharers: int, is_first: bool) -> CoreShare:
         """See `SharesSpec`."""
-        n, itemsize, index_size = store.num_vertices, degree_dtype(store).itemsize, store.index_dtype.itemsize
+        n, itemsize, index_size = store.num_rows, degree_dtype(store).itemsize, store.index_dtype.itemsize
         sent_bytes = n * (itemsize + 2 * index_size)
         beside = {"what all shares have taken": self.num_partitions * sent_bytes} if is_first else {}
         beside |= {
@@ -108,7 +108,7 @@ class CoreShare(BlockShare):
 
     def layout(self) -> list[tuple[int, np.dtype[Any]]]:
         """Degrees, ranks, the level, vertices that are left, and how many are removed."""
-        n, kind = self.engine.store.num_vertices, degree_dtype(self.engine.store)
+        n, kind = self.engine.store.num_rows, degree_dtype(self.engine.store)
         return [(n, kind), (n, self.engine.store.index_dtype), (1, kind), (n // 64 + 1, np.dtype(np.uint64)), (1, np.dtype(np.int64))]
 
     def values_in(self, arrays: Sequence[Array]) -> Values:
@@ -146,7 +146,7 @@ class CoreShare(BlockShare):
 
     def begin(self, before: Sequence[CoreTable]) -> Found:
         """See `BlockShare`."""
-        n, index_dtype, kind = self.engine.store.num_vertices, self.engine.store.index_dtype, degree_dtype(self.engine.store)
+        n, index_dtype, kind = self.engine.store.num_rows, self.engine.store.index_dtype, degree_dtype(self.engine.store)
         self._leave()
         self._values = new_values(np.empty(n, kind), np.zeros(n, index_dtype), -1)
         self._known, self._rank = np.empty(n, kind), np.empty(n, index_dtype)

@@ -94,7 +94,7 @@ class HeldForest:
 
     def make_memory(self) -> tuple[Any, ...]:
         """Make the memory of the trees, for all; returns its address."""
-        self.memory = SharedMemory.for_arrays([(self.store.num_vertices, self.store.index_dtype)])
+        self.memory = SharedMemory.for_arrays([(self.store.num_rows, self.store.index_dtype)])
         return tuple(self.memory.address)
 
     def begin(self, share: tuple[int, int], said: Sequence[TreesSaid]) -> None:
@@ -114,7 +114,7 @@ class HeldForest:
         """
         if self.memory is None:
             raise StateLostError("the worker does not have the trees")
-        return carve(self.memory.data, [(self.store.num_vertices, self.store.index_dtype)])[0]
+        return carve(self.memory.data, [(self.store.num_rows, self.store.index_dtype)])[0]
 
     def forget(self, search: str) -> None:
         """Do nothing: no search has a state here."""

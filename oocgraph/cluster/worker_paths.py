@@ -91,7 +91,7 @@ class PathsSpec(SharesSpec):
     def open_share(self, store: CSRStore, budget: Budget, number: int, *, threads: int, sharers: int, is_first: bool) -> PathsShare:
         """See `SharesSpec`."""
         _, unreached = relax.SHORTEST[self.kind]
-        n, most = store.num_vertices, most_sent(store.num_vertices, self.num_partitions)
+        n, most = store.num_rows, most_sent(store.num_rows, self.num_partitions)
         itemsize, index_size = unreached.dtype.itemsize, store.index_dtype.itemsize
         sent_bytes = min(n, most) * (8 + itemsize + index_size)
         beside = {"distances of all shares": self.num_partitions * sent_bytes} if is_first else {}
@@ -125,7 +125,7 @@ class PathsShare(BlockShare):
 
     def layout(self) -> list[tuple[int, np.dtype[Any]]]:
         """Distances, parents, and the bound."""
-        n, kind = self.engine.store.num_vertices, self._unreached.dtype
+        n, kind = self.engine.store.num_rows, self._unreached.dtype
         return [(n, kind), (n, self.engine.store.index_dtype), (1, kind)]
 
     def values_in(self, arrays: Sequence[Array]) -> Values:
@@ -164,7 +164,7 @@ class PathsShare(BlockShare):
 
     def begin(self, before: Sequence[PathsTable]) -> Found:
         """Begin at the source, or with all that one share knows, and this one, of which anything may be pending."""
-        n, kind, is_new = self.engine.store.num_vertices, self._unreached.dtype, not self._published.size
+        n, kind, is_new = self.engine.store.num_rows, self._unreached.dtype, not self._published.size
         if is_new:
             self._leave()
             self._values = self.values_in([np.empty(n, kind), np.empty(n, self.engine.store.index_dtype), np.empty(1, kind)])

@@ -201,7 +201,7 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             budget.reserve("ranks", vector_bytes(store, spec.column, num_floats=NUM_FLOATS))
             budget.reserve(PIECES, max(sum(sizes), weights))
         budget.release(PIECES)
-        jumps = Jumps(store.num_vertices, spec.damping, personalization_of(store, spec.personalization), spec.precision)
+        jumps = Jumps(store.num_rows, spec.damping, personalization_of(store, spec.personalization), spec.precision)
         strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
         for i, p in enumerate(numbers):
             budget.reserve(LATER, sum(sizes[i + 1 :] if spec.kept_for is None else sizes))  # the next run is charged for all again
@@ -211,7 +211,7 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
             budget.release(LATER)
     longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
-    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_vertices), np.empty(longest))
+    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_rows), np.empty(longest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,7 +141,7 @@ def sweep(
         indices, pointers = (np.empty(0, getattr(part, name).dtype) for name in ("indices", "pointers"))
         values = None if part.values is None else as_numbers(np.empty(0, part.values.dtype))
         load_kernels([(compiled, (0, pointers, 0, indices, values, *read, *written, *scalars))])
-        if any(one.shape[0] != store.num_vertices for one in read) or any(one.shape[0] != part.num_lines for one in written):
+        if any(one.shape[0] != store.num_rows for one in read) or any(one.shape[0] != part.num_lines for one in written):
             raise StateLostError(f"worker {plugin.worker.address} was sent vectors of another graph")
         results = edges.pull(compiled, read, written, scalars, Way(mine_range.lists))
         plugin.at("transfer", number, mine_range.number)

@@ -13,5 +13,5 @@ LEVEL_BYTES = 4
 
 def allow_for_result(budget: Budget, store: CSRStore) -> None:
     """Let `budget` refuse a search whose result could not be written, in any form, or validated by one thread."""
-    held = store.num_vertices * (store.index_dtype.itemsize + LEVEL_BYTES) + SLACK_BYTES
+    held = store.num_rows * (store.index_dtype.itemsize + LEVEL_BYTES) + SLACK_BYTES
     budget.alternatively("the result, when it is written or validated,", held + max(writing_bytes(store), validation_bytes(store)))

@@ -41,7 +41,7 @@ class BlockRuntime(WholeGraph, Closing):
     def __init__(self, store: CSRStore, budget: Budget, *, threads: int) -> None:
         began = perf_counter()
         self.store, self.budget, self.lifetime = store, budget, Lifetime(store.url)
-        beside = {"levels and parents": store.num_vertices * (4 + store.index_dtype.itemsize)}
+        beside = {"levels and parents": store.num_rows * (4 + store.index_dtype.itemsize)}
         self._engine = BlockEngine(store, None, budget, threads=threads, beside=beside)
         self.load_seconds = perf_counter() - began
 
@@ -101,8 +101,8 @@ class BlockRuntime(WholeGraph, Closing):
 
     def _search(self, sources: Array, depth_limit: int | None, progress: Progress) -> Search:
         store, began, device = self.store, perf_counter(), device_bytes_read()
-        level = np.full(store.num_vertices, NOT_REACHED)
-        parent = np.full(store.num_vertices, no_parent(store.index_dtype), store.index_dtype)
+        level = np.full(store.num_rows, NOT_REACHED)
+        parent = np.full(store.num_rows, no_parent(store.index_dtype), store.index_dtype)
         level[sources], parent[sources] = 0, sources
         values, buckets = new_values(level, parent, NOT_REACHED if depth_limit is None else depth_limit), np.zeros(sources.size, np.int32)
         work = self._engine.run(

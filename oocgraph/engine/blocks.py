@@ -303,7 +303,7 @@ class BlockEngine(Closing):
 
     def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""
-        n, blocks, every = len(self._groups) * (self.store.num_vertices + 1) - 1, self.num_blocks, self._is_own.size
+        n, blocks, every = len(self._groups) * (self.store.num_rows + 1) - 1, self.num_blocks, self._is_own.size
         slot_bytes = sum(array.dtype.itemsize << self.shift for array in self._arrays) + 12
         least = min(blocks, self.threads + READERS + 1)
         decoded = sum(decoded_bytes(array, 1 << self.shift) for array in self._all_arrays())
@@ -327,16 +327,16 @@ class BlockEngine(Closing):
 
     def _list_words(self) -> int:
         num_packages = max(thread.package for thread in self.places) + 1
-        return words_needed(self.store.num_vertices, self._chunk_items, self.threads, num_packages, self._num_bags)
+        return words_needed(self.store.num_rows, self._chunk_items, self.threads, num_packages, self._num_bags)
 
     @property
     def _num_bags(self) -> int:
-        return min(MAX_BAGS, self.store.num_vertices + 64)
+        return min(MAX_BAGS, self.store.num_rows + 64)
 
     def _empty_list(self) -> int:
         """Return the address of a work list with nothing on it, and all the room there is."""
         packages = [thread.package for thread in self.places]
-        new_list(self.store.num_vertices, self._chunk_items, packages, num_bags=self._num_bags, room=self._list)
+        new_list(self.store.num_rows, self._chunk_items, packages, num_bags=self._num_bags, room=self._list)
         return int(self._list.ctypes.data)
 
     def _all_arrays(self) -> list[StoredArray]:
@@ -445,8 +445,8 @@ def clear(agenda: Agenda, last: int = int(NONE)) -> None:
 
 def has_many_edges(store: CSRStore) -> bool:
     """Whether a graph has hubs or many edges a vertex: whether most of it is near, as against roads."""
-    mean_degree = store.array("out/indices").length / max(1, store.num_vertices)
-    degree, _ = store.degrees if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
+    mean_degree = store.array("out/indices").length / max(1, store.num_rows)
+    degree, _ = store.degree_classes if store.attributes.vertex_order == "degree" else (np.zeros(1), None)
     return mean_degree > 16 or int(degree.max(initial=0)) > 8 * mean_degree
 
 
@@ -457,7 +457,7 @@ def degree_dtype(store: CSRStore) -> np.dtype[np.signedinteger]:
 
 def total_degrees(store: CSRStore) -> Array:
     """Return the out- and in-edges of each vertex, together: (num_vertices,)."""
-    degree = np.zeros(store.num_vertices, degree_dtype(store))
+    degree = np.zeros(store.num_rows, degree_dtype(store))
     for group in ("out", "in") if store.attributes.directed else ("out",):
         for start, counts in degree_blocks(store, group):
             degree[start : start + counts.size] += counts.astype(degree.dtype)
@@ -537,7 +537,7 @@ def block_shift(num_entries: int, num_shares: int) -> int:
 
 def _block_rows(store: CSRStore, groups: tuple[str, ...], lengths: list[int], first_blocks: list[int], shift: int) -> BlockRows:
     """Return where the lists are in blocks."""
-    n, num_blocks = store.num_vertices, first_blocks[-1]
+    n, num_blocks = store.num_rows, first_blocks[-1]
     num_rows = len(groups) * (n + 1) - 1
     num_entries = (first_blocks[-2] << shift) + lengths[-1]
     rows = BlockRows(
@@ -561,13 +561,13 @@ def _row_begins(store: CSRStore, group: str) -> Iterator[tuple[int, Array]]:
     """Iterate over where rows begin: the first row of a block, and (n,) int64; the last block has the end of all rows, too."""
     if store.attributes.vertex_order == "degree" and store.pull_group == group:  # known from the degrees
         lookup = sorted_lookup(store)
-        for first in range(0, store.num_vertices + 1, PLACED_ROWS):
-            rows = np.arange(first, min(store.num_vertices + 1, first + PLACED_ROWS))
+        for first in range(0, store.num_rows + 1, PLACED_ROWS):
+            rows = np.arange(first, min(store.num_rows + 1, first + PLACED_ROWS))
             c = np.searchsorted(lookup.first, rows, side="right") - 1
             yield first, lookup.edge[c] + (rows - lookup.first[c]) * lookup.value[c]
         return
     for first, begins in offset_blocks(store, group, PLACED_ROWS):
-        is_last = first + begins.size - 1 == store.num_vertices
+        is_last = first + begins.size - 1 == store.num_rows
         yield first, begins if is_last else begins[:-1]
-    if not store.num_vertices:
+    if not store.num_rows:
         yield 0, np.zeros(1, np.int64)

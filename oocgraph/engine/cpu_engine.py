@@ -214,11 +214,11 @@ class Engine(Closing):
 
     def facts(self, state: SearchState, *, with_costs: bool) -> Facts:
         """Measure what the direction rules compare."""
-        n, m, pages = self.store.num_vertices, self.store.attributes.num_stored_edges, 0
+        n, m, pages = self.store.num_rows, self.store.attributes.num_stored_edges, 0
         if not with_costs:
             return state.facts(n, m)
         if not self.graph.push.all_resident:
-            many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
+            many = state.frontier_size > COUNT_SHARE * self.store.num_rows
             pages = self.graph.push.disk_pages if many else self.frontier_pages(state)
         pull = self.graph.pull
         step = max(1, state.num_words // SAMPLE_WORDS)

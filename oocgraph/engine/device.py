@@ -105,7 +105,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         )  # fmt: skip
         try:
             runtime = cls(store, loaded, device, kernels, io_threads=io_threads, scratch_bytes=BUFFER_BYTES, knobs=knobs)
-            runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_vertices)
+            runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_rows)
         except BaseException:
             loaded.close()
             raise
@@ -131,7 +131,7 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
     def start(self, sources: Array) -> DeviceState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
         self.lifetime.check()
-        state = DeviceState(self.kernels, self.arrays, self.store.num_vertices, wide=self.road)
+        state = DeviceState(self.kernels, self.arrays, self.store.num_rows, wide=self.road)
         a = self.arrays
         with self.naming(state):
             state.clear()
@@ -168,5 +168,5 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
 
 def _check_width(store: CSRStore) -> None:
     """Refuse ids that kernels of the store's width cannot hold."""
-    if store.num_vertices > np.iinfo(store.index_dtype).max - 1:
-        raise OocGraphError(f"{store.url} has {store.num_vertices:,} vertices, which ids of {store.index_dtype} cannot number")
+    if store.num_rows > np.iinfo(store.index_dtype).max - 1:
+        raise OocGraphError(f"{store.url} has {store.num_rows:,} vertices, which ids of {store.index_dtype} cannot number")

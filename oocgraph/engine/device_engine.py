@@ -91,7 +91,7 @@ class DeviceEngine(Closing):
         scratch_bytes: int, knobs: Settings, partition: int = 0,
     ) -> None:  # fmt: skip
         self.store, self.graph, self.device, self.kernels, self.knobs, self.partition = store, graph, device, kernels, knobs, partition
-        self.subgraph = DependencySubgraph(device, kernels, num_words(store.num_vertices), graph.residency.row_capacity)
+        self.subgraph = DependencySubgraph(device, kernels, num_words(store.num_rows), graph.residency.row_capacity)
         self.tiny = TinyLevels(device, kernels)
         self.staged = StagedEdges(device, kernels, graph.residency, io_threads=io_threads, scratch_bytes=scratch_bytes)
         self.lifetime = Lifetime(store.url)
@@ -134,7 +134,7 @@ class DeviceEngine(Closing):
 
     def facts(self, state: DeviceState, *, with_costs: bool) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
-        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        n, m = self.store.num_rows, self.store.attributes.num_stored_edges
         if not with_costs:
             return state.facts(n, m)
         pages, disk_pages = self.push_pages(state), self.graph.pull.disk_pages
@@ -162,7 +162,7 @@ class DeviceEngine(Closing):
         push = self.graph.push
         if push.all_resident:
             return 0
-        many = state.frontier_size > COUNT_SHARE * self.store.num_vertices
+        many = state.frontier_size > COUNT_SHARE * self.store.num_rows
         return push.disk_pages if many else self.frontier_pages(state)
 
     def frontier_pages(self, state: OnDevice) -> int:

@@ -86,7 +86,7 @@ def load_device_graph(
     lookups = {group: host.sorted_lookup(host.for_loading(store)) for group in groups if group == store.pull_group and is_sorted}
     sizes = device_sizes(store, indices, lookups)
     windows = max(held_window_bytes(array) for array in indices)
-    fixed = host_fixed_bytes(store.num_vertices, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
+    fixed = host_fixed_bytes(store.num_rows, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)
     checksums = sum(checksum_bytes(array) for array in indices)
     at_least = "results, reading threads and page-locked staging"
     budget.reserve(at_least, fixed + checksums + host_least_bytes(sizes))  # so that the budget it names works
@@ -154,7 +154,7 @@ def _load(
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
-    return DeviceAdjacency(array, rows, heads, resident, files, store.num_vertices, host=pinned, mapped=mapped)
+    return DeviceAdjacency(array, rows, heads, resident, files, store.num_rows, host=pinned, mapped=mapped)
 
 
 def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: RowLookup | None) -> Lookup:
@@ -170,8 +170,8 @@ def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, loo
 def _load_planes(store: CSRStore, device: Device, uploader: Uploader, group: str, num_planes: int, lookup: RowLookup | None) -> Planes:
     dtype = store.index_dtype
     if lookup is None or not num_planes:
-        return upload_planes(device, uploader, np.full(1, store.num_vertices, np.int64), dtype, lambda _k, _target: None)
+        return upload_planes(device, uploader, np.full(1, store.num_rows, np.int64), dtype, lambda _k, _target: None)
     stored = store.array(f"{group}/planes/indices")
     starts = store.plane_offsets
-    lengths = plane_lengths(lookup.value, lookup.first, store.num_vertices, num_planes)
+    lengths = plane_lengths(lookup.value, lookup.first, store.num_rows, num_planes)
     return upload_planes(device, uploader, lengths, dtype, lambda k, target: uploader.stored(stored, int(starts[k]), target))

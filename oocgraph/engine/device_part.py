@@ -76,7 +76,7 @@ class DevicePartRuntime(PartRuntime):
         self.gpu = gpu
         self.outside_byte_cost, self.outside_page_bytes = gpu.outside_byte_cost, gpu.outside_page_bytes
         device, dtype = gpu.device, gpu.kernels.dtype
-        self._arrays = DeviceArrays(device, dtype, store.num_vertices, self.num_owned)
+        self._arrays = DeviceArrays(device, dtype, store.num_rows, self.num_owned)
         owned, rank = device.empty(self.owned.size, self.owned.dtype), device.empty(self.rank.size, dtype)
         gpu.staged.upload(self.owned, owned)
         gpu.staged.upload(self.rank.astype(dtype, copy=False), rank)
@@ -206,7 +206,7 @@ class DevicePartRuntime(PartRuntime):
 
     def facts(self, state: SearchState, *, with_costs: bool) -> Facts:
         """Measure what the direction rules compare."""
-        n, m = self.store.num_vertices, self.store.attributes.num_stored_edges
+        n, m = self.store.num_rows, self.store.attributes.num_stored_edges
         if not with_costs:
             return state.facts(n, m)
         pages, disk_pages = self.gpu.push_pages(self._on_device(state)), self.gpu.graph.pull.disk_pages

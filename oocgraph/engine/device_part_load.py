@@ -72,14 +72,14 @@ class DevicePartPlan(ShardPlan):
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know of the host's part."""
         sizes = super().sizes()
-        return replace(sizes, part_bytes=(sizes.part_bytes or 0) + host_bytes(self.store.num_vertices, self.num_owned))
+        return replace(sizes, part_bytes=(sizes.part_bytes or 0) + host_bytes(self.store.num_rows, self.num_owned))
 
     def device_sizes(self) -> DeviceSizes:
         """Return what it needs to know of the device's."""
-        sizes, n = super().sizes(), self.store.num_vertices
+        sizes, n = super().sizes(), self.store.num_rows
         own = 24 * self.lookup.first.size if self.lookup is not None else 8 * (self.num_owned + 1)
         explicit = self.store.attributes.directed or not self.sorted
-        every = 8 * (n + 1) if explicit else 24 * max(1, self.store.degrees[0].size)
+        every = 8 * (n + 1) if explicit else 24 * max(1, self.store.degree_classes[0].size)
         return DeviceSizes(
             num_vertices=n,
             itemsize=sizes.itemsize,
@@ -147,7 +147,7 @@ class DevicePartPlan(ShardPlan):
         with ThreadPoolExecutor(max(2, self.loading.threads), thread_name_prefix="oocgraph-load") as pool:
             uploader = Uploader(device, pool)
             out, into = graph.push, graph.pull
-            nothing = np.full(1, self.store.num_vertices, np.int64)
+            nothing = np.full(1, self.store.num_rows, np.int64)
             resident, edges = self._edges_on_device(uploader, out, num_resident[self.groups[0]])
             heads = upload_planes(device, uploader, nothing, dtype, _no_plane)
             push = DeviceAdjacency(out.stored, upload_lookup(uploader, out.lookup), heads, resident, out.files, out.num_rows, 1.0, **edges)

@@ -55,7 +55,7 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
 def charge_forest(store: CSRStore, budget: Budget, threads: int, *, num_vectors: int) -> None:
     """Reserve what a `Forest` holds, with so many vectors of vertex numbers in all."""
     indices = [store.array(f"{group}/indices") for group in _groups(store)]
-    budget.reserve("components", num_vectors * store.num_vertices * store.index_dtype.itemsize + store.num_vertices)
+    budget.reserve("components", num_vectors * store.num_rows * store.index_dtype.itemsize + store.num_rows)
     budget.reserve("pieces", 2 * threads * (PIECE_BYTES + max(decoded_bytes(array) for array in indices)))
     budget.reserve("row starts", 2 * threads * 8 * (BLOCK_ROWS + 1) + 16 * MAX_RANGES)
     budget.reserve("threads and compiled code", SLACK_BYTES)
@@ -94,9 +94,9 @@ class Forest(Closing):
     ) -> None:  # fmt: skip
         self.store, self.threads, self.progress, self.share, self._resident = store, threads, progress, share, resident or {}
         self._own, self._pool = threading.local(), ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-forest")
-        self.parent = np.empty(store.num_vertices, store.index_dtype) if parent is None else parent
+        self.parent = np.empty(store.num_rows, store.index_dtype) if parent is None else parent
         number, count = (0, 1) if parent is None else share
-        self._bounds = number * store.num_vertices // count, (number + 1) * store.num_vertices // count
+        self._bounds = number * store.num_rows // count, (number + 1) * store.num_rows // count
         self._in_parts(lambda start, stop: kernels.begin(self.parent, start, stop))
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
 
@@ -167,7 +167,7 @@ class Forest(Closing):
         """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""
         ranges, store = np.empty((MAX_RANGES, 2), np.int64), self.store
         has_planes = group == store.pull_group and store.attributes.vertex_order == "degree"
-        num_rows = self._num_longer(skip) if has_planes else store.num_vertices
+        num_rows = self._num_longer(skip) if has_planes else store.num_rows
         for first_row in range(self.share[0] * BLOCK_ROWS, num_rows, self.share[1] * BLOCK_ROWS):
             first, stop = first_row, min(num_rows, first_row + BLOCK_ROWS)
             if kernels.are_all_in(self.parent, self.giant, first, stop):
@@ -218,9 +218,9 @@ class Forest(Closing):
 
     def _num_longer(self, skip: int) -> int:
         """Vertices of the degree-ordered group that have more than `skip` neighbours: the first ones."""
-        value, first = self.store.degrees
+        value, first = self.store.degree_classes
         longer = int(np.count_nonzero(value > skip))
-        return int(first[longer]) if longer < first.size else self.store.num_vertices
+        return int(first[longer]) if longer < first.size else self.store.num_rows
 
     def _find_giant(self) -> None:
         """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
@@ -234,5 +234,5 @@ class Forest(Closing):
     def _entries_left(self) -> int:
         """Entries of the lists outside of the largest component that no plane had."""
         self._find_giant()
-        value, first = (array.astype(np.int64, copy=False) for array in self.store.degrees)
+        value, first = (array.astype(np.int64, copy=False) for array in self.store.degree_classes)
         return int(kernels.count_entries(self.parent, self.giant, first, value, self.num_planes))

@@ -148,9 +148,7 @@ class LocalRuntime(WholeGraph, Engine):
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
         self.lifetime.check()
         residency = self.graph.residency
-        state = SearchState(
-            self.store.num_vertices, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road
-        )
+        state = SearchState(self.store.num_rows, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road)
         state.unvisited_edges = self.graph.pull.num_edges
         cpu.mark_vertices(sources, sources.size, state.frontier)
         state.visited[:] = state.frontier

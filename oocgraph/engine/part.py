@@ -121,7 +121,7 @@ class PartState(SearchState):
 
     def __init__(self, part: PartRuntime, *, num_kept: int, wide: bool) -> None:
         super().__init__(part.num_owned, part.store.index_dtype, part.buffers, num_kept=num_kept, wide=wide)
-        words = max(1, -(-part.store.num_vertices // 64))
+        words = max(1, -(-part.store.num_rows // 64))
         self.frontier, self._reached, self._closed = (np.zeros(words, np.uint64) for _ in range(3))
         self.set_owners(part.owned, part.rank)
         lent = None if part.common is None else part.common.lend(self)
@@ -190,14 +190,14 @@ class PartRuntime(Engine):
         self.num_owned = int(vertex_partition.num_owned[partition])
         self.blocks = [vertex_partition.blocks_of(p) for p in range(vertex_partition.num_partitions)]
         self.own_blocks = self.blocks[partition]
-        words = max(1, -(-store.num_vertices // 64))
+        words = max(1, -(-store.num_rows // 64))
         self.owned = np.zeros(words, np.uint64)
-        self.rank = np.zeros(words, np.uint32 if store.num_vertices < 2**32 else np.int64)
+        self.rank = np.zeros(words, np.uint32 if store.num_rows < 2**32 else np.int64)
         bits.own_bits(*self.own_blocks[:2], self.owned)
         bits.rank_words(self.owned, self.rank)
         self.common: CommonPart | None = None
         if graph.planes is not None:
-            layout = StateLayout(self.num_owned, store.num_vertices, store.index_dtype, self.rank.dtype)
+            layout = StateLayout(self.num_owned, store.num_rows, store.index_dtype, self.rank.dtype)
             self.common = CommonPart(graph.planes, layout, self.owned, self.rank)
         self.channel: Channel | None = None
         self.take_over_share = 0.0
@@ -469,7 +469,7 @@ class PartRuntime(Engine):
         size = push.num_edges if facts.kind == PUSH else max(1, -(-plan.num_owned // 64))
         if not 0 <= piece[0] < piece[1] <= size:
             raise ClusterError(f"partition {plan.partition} offers a piece from {piece[0]} to {piece[1]} of {size}")
-        there = StateLayout(plan.num_owned, self.store.num_vertices, self.store.index_dtype, self.rank.dtype).arrays(owner.state)
+        there = StateLayout(plan.num_owned, self.store.num_rows, self.store.index_dtype, self.rank.dtype).arrays(owner.state)
         marks = Marks(there.parent, there.level8, there.level32, bool(facts.wide), facts.level)
         rows = pull if facts.kind != PUSH else push
         resident = rows.resident[: facts.num_pushed if facts.kind == PUSH else facts.num_pulled]
@@ -509,7 +509,7 @@ class PartRuntime(Engine):
         push, pull = self.graph.push, self.graph.pull
         size, rows = (facts.num_pushed, push) if facts.kind == PUSH else (facts.num_pulled, pull)
         on_disk = size < rows.num_edges and rows.files is None and facts.kind != PULL_HEADS
-        layout = StateLayout(plan.num_owned, self.store.num_vertices, self.store.index_dtype, self.rank.dtype)
+        layout = StateLayout(plan.num_owned, self.store.num_rows, self.store.index_dtype, self.rank.dtype)
         return (
             facts.kind in (PULL_HEADS, PULL_TAILS, PUSH)
             and not state.queued

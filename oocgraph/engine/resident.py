@@ -29,11 +29,11 @@ def for_loading(store: CSRStore) -> CSRStore:
 
 def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> GraphSizes:
     """Return what the residency plan needs to know of a graph; `lookups` names the group that has no explicit row starts."""
-    n = store.num_vertices
+    n = store.num_rows
     plane_edges: tuple[int, ...] = (0,)
     skew = 0.0
     if lookups:
-        degree, first = store.degrees
+        degree, first = store.degree_classes
         counts = np.diff(np.append(first, n)).astype(np.float64)
         mean = float((counts * degree).sum()) / max(1, n)
         skew = float((counts * degree.astype(np.float64) ** 2).sum()) / max(1, n) / mean**2 - 1 if mean else 0.0
@@ -52,10 +52,10 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
 
 def sorted_lookup(store: CSRStore) -> RowLookup:
     """Return the row lookup of the pull group of a degree-sorted store."""
-    degree, first = store.degrees
+    degree, first = store.degree_classes
     if not degree.size:
         degree, first = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    counts = np.diff(np.append(first, store.num_vertices))
+    counts = np.diff(np.append(first, store.num_rows))
     edge = np.concatenate([[0], np.cumsum(counts * degree)[:-1]]).astype(np.int64)
     return RowLookup(np.empty(0, np.int64), first.astype(np.int64), edge, degree.astype(np.int64))
 

@@ -29,7 +29,7 @@ MANY_SWEEPS = 30
 
 def whole_bytes(store: CSRStore) -> int:
     """Return what a rest takes that is all of a graph."""
-    return rest_bytes(store, store.num_vertices, store.attributes.num_stored_edges)
+    return rest_bytes(store, store.num_rows, store.attributes.num_stored_edges)
 
 
 def rest_bytes(store: CSRStore, num_slots: int, num_entries: int) -> int:

@@ -56,7 +56,7 @@ class ShardPlan:
         self.groups = ["out", "in"] if store.attributes.directed else ["out"]
         self.indices = [store.array(f"{group}/indices") for group in self.groups]
         self.sorted = store.attributes.vertex_order == "degree"
-        self.num_owned = store.num_vertices if vertex_partition is None else int(vertex_partition.num_owned[partition])
+        self.num_owned = store.num_rows if vertex_partition is None else int(vertex_partition.num_owned[partition])
         self.lookup: RowLookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
@@ -70,7 +70,7 @@ class ShardPlan:
         of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
         if self.vertex_partition is None:
             return of_graph
-        n, words = self.store.num_vertices, self.store.num_vertices // 8 + 8
+        n, words = self.store.num_rows, self.store.num_rows // 8 + 8
         lookup_bytes = 24 * self.lookup.first.size if self.lookup is not None else 0
         explicit = (n + 1 if not self.sorted or self.store.attributes.directed else 0) + (0 if self.sorted else self.num_owned + 1)
         return GraphSizes(
@@ -154,7 +154,7 @@ class ShardPlan:
         self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor
     ) -> Adjacency:  # fmt: skip
         """Take all rows of a group; its first planes and edges resident."""
-        store, n = self.store, self.store.num_vertices
+        store, n = self.store, self.store.num_rows
         if group == self.groups[-1] and self.sorted:
             lookup = self.lookup if self.vertex_partition is None and self.lookup is not None else whole.sorted_lookup(self.verified)
         elif group == "out" or self.vertex_partition is None:

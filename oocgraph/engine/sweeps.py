@@ -365,7 +365,7 @@ class Sweeps:
 
     def vertices(self, call: Callable[[int, int], Any], seconds: float) -> list[Any]:
         """Return what ``call(start, stop)`` makes of ranges of all vertices, always the same; all take so long in one thread."""
-        n = self.store.num_vertices
+        n = self.store.num_rows
         ranges = [(start, min(n, start + RANGE_VERTICES)) for start in range(0, n, RANGE_VERTICES)]
         return self.team.run(lambda piece: call(*piece), ranges, seconds)
 
@@ -468,7 +468,7 @@ def longest_list(store: CSRStore, lists: Lists = "in") -> int:
     """Return the most neighbours that a vertex has."""
     group = lists if store.attributes.directed else "out"
     if group == store.pull_group and store.attributes.vertex_order == "degree":
-        return int(max(store.degrees[0][:1], default=0))
+        return int(max(store.degree_classes[0][:1], default=0))
     return longest_row(store, group)[1]
 
 

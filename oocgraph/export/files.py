@@ -187,7 +187,7 @@ def export_graph(
     isolated = path.suffix != ".parquet" and order == "input"
     return ExportReport(
         path=str(path),
-        num_vertices=store.attributes.num_input_vertices if isolated else store.num_vertices,
+        num_vertices=store.attributes.num_input_vertices if isolated else store.num_rows,
         num_edges=store.num_edges,
         file_bytes=path.stat().st_size,
         seconds=time.perf_counter() - begin,

@@ -89,7 +89,7 @@ class StoreRows:
     @property
     def num_rows(self) -> int:
         """Vertices that have an edge."""
-        return self.store.num_vertices
+        return self.store.num_rows
 
     def offsets(self) -> Iterator[Array]:
         """Blocks of ``indptr``."""
@@ -220,9 +220,7 @@ def charge_input_order(store: CSRStore, groups: Sequence[str], column: str | Non
     """
     payload = 2 * sum(dtype.itemsize for dtype in _dtypes(store, groups[0], column))
     degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
-    budget.reserve(
-        "vertex positions and degrees", (4 + degree_bytes) * store.num_vertices + 8 * store.attributes.num_input_vertices // _SAMPLE
-    )
+    budget.reserve("vertex positions and degrees", (4 + degree_bytes) * store.num_rows + 8 * store.attributes.num_input_vertices // _SAMPLE)
     names = [f"{groups[0]}/indptr", ORDER, *(f"{group}/indices" for group in groups)]
     budget.reserve(
         "streams", stream_bytes(store) + BLOCK_ROWS * 24 + (num_threads + 1) * max(decoded_bytes(store.array(one)) for one in names)

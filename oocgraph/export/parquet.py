@@ -107,7 +107,7 @@ def _string_bytes(store: CSRStore, name: str) -> int:
 
 def _id_bytes(store: CSRStore) -> int:
     if store.attributes.id_kind == "int64":
-        return 8 * store.num_vertices
+        return 8 * store.num_rows
     return 2 * _string_bytes(store, VERTEX_ID)
 
 

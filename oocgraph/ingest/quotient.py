@@ -40,7 +40,7 @@ def open_quotient(store: CSRStore, group: Array, description: str) -> Source:
 
     def make(block_rows: int) -> list[EdgeStream]:
         most = max(1, block_rows // 2)
-        ranges = split_rows(store.num_vertices, BLOCK_ROWS)
+        ranges = split_rows(store.num_rows, BLOCK_ROWS)
         return [partial(_names, store, group, most), *(partial(_edges, store, group, one, most) for one in ranges)]
 
     implied, attributes = store.attributes.implied_ids, store.attributes

@@ -103,7 +103,7 @@ def cut_blocks(
     -----
     Streams ``indptr``; 4 MiB, and 32 bytes a block, are held.
     """
-    n, indptr = store.num_vertices, StoredSlice(store.array(f"{group}/indptr"))
+    n, indptr = store.num_rows, StoredSlice(store.array(f"{group}/indptr"))
 
     def weight(v: int) -> float:
         return edge_weight * int(indptr[v]) + vertex_weight * v

@@ -97,18 +97,18 @@ def check_partitions(
 
 def most_check_bytes(store: CSRStore, num_partitions: int, read: str) -> int:
     """Return what checking any `num_partitions` partitions takes at the most: if all vertices, or all ends of edges, are proxies."""
-    n, m = store.num_vertices, store.attributes.num_stored_edges
+    n, m = store.num_rows, store.attributes.num_stored_edges
     return _held_bytes(store, read, 2 * min(num_partitions * n, n + 2 * m))
 
 
 def _check(partitions: Partitions, store: CSRStore, block_entries: int, progress: Progress) -> PartitionCheck:
     """Check vertices, then edges."""
     num_masters, num_mirrors = 0, 0
-    mastered = np.zeros(store.num_vertices, np.bool_)
+    mastered = np.zeros(store.num_rows, np.bool_)
     for part in partitions:
         num_mirrors += _check_vertices(partitions, part, mastered)
         num_masters += part.num_masters + part.num_isolated
-    if num_masters != store.num_vertices or not mastered.all():
+    if num_masters != store.num_rows or not mastered.all():
         v = int(np.flatnonzero(~mastered)[0]) if not mastered.all() else -1
         raise CorruptStoreError(f"{partitions.url}: vertex {v} has no master; partition the graph again")
     num_edges = _check_edges(partitions, store, block_entries, progress)
@@ -121,7 +121,7 @@ def _held_bytes(store: CSRStore, read: str, num_local: int) -> int:
     longest = longest_row(store, group)[1]
     decoded = decoded_bytes(store.array(f"{group}/indices"))
     edges = EDGE_BYTES * max(MIN_BLOCK_ENTRIES, longest) + decoded
-    return SLACK_BYTES + 8 * num_local + 18 * store.num_vertices + edges + 2 * 8 * PIECE_VERTICES
+    return SLACK_BYTES + 8 * num_local + 18 * store.num_rows + edges + 2 * 8 * PIECE_VERTICES
 
 
 def _check_vertices(partitions: Partitions, part: Part, mastered: Array) -> int:

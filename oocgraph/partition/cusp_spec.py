@@ -121,7 +121,7 @@ class CuspSpec(PartitionOptions):
 
 def stage_bytes(store: CSRStore, spec: CuspSpec, compiled: CompiledPolicy, threads: int) -> dict[str, int]:
     """Return what a worker holds while it partitions, by name."""
-    n, parts, blocks = store.num_vertices, spec.num_partitions, spec.blocks
+    n, parts, blocks = store.num_rows, spec.num_partitions, spec.blocks
     words = -(-n // 64)
     owner_bytes = master_dtype(parts).itemsize
     chunks = sum(decoded_bytes(store.array(f"{spec.group}/{name}")) for name in ("indices", "indptr", *spec.columns))
@@ -170,4 +170,4 @@ def _column_bytes(store: CSRStore, spec: CuspSpec) -> int:
 
 
 def _lookup_bytes(store: CSRStore, group: str) -> int:
-    return 24 * store.array(f"{group}/degrees/value").length if by_class(store, group) else 8 * (store.num_vertices + 1)
+    return 24 * store.array(f"{group}/degrees/value").length if by_class(store, group) else 8 * (store.num_rows + 1)

@@ -155,7 +155,7 @@ def read_ranked(stage: Stage) -> Array:
 
 def _num_mastered(stage: Stage, p: int) -> int:
     """Vertices whose master is in a partition, counted by pieces."""
-    n = stage.store.num_vertices
+    n = stage.store.num_rows
     return sum(int(np.count_nonzero(stage.masters[low : low + PIECE_ROWS] == p)) for low in range(0, n, PIECE_ROWS))
 
 

@@ -58,7 +58,7 @@ def partition_store(
             _Run(spec, executor, seconds).phases()
             attributes = PartitionsAttributes(
                 num_partitions=options.num_partitions,
-                num_vertices=store.num_vertices,
+                num_vertices=store.num_rows,
                 num_stored_edges=store.attributes.num_stored_edges,
                 policy=options.policy.name,
                 graph=spec.url,

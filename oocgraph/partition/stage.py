@@ -98,7 +98,7 @@ class Stage:
         self.spec, self.threads, self.store = spec, threads, open_graph(spec.url, check_pages=spec.check_pages)
         self.compiled: CompiledPolicy = compile_policy(spec.policy)
         self.master_dtype = master_dtype(spec.num_partitions)
-        self.num_words = -(-self.store.num_vertices // 64)
+        self.num_words = -(-self.store.num_rows // 64)
         charges = stage_bytes(self.store, spec, self.compiled, threads)
         compiler = {"compiling the policy": COMPILER_BYTES} if spec.policy.compiled else {}
         # before anything is read; once more when the compiler has taken what it needs
@@ -108,8 +108,8 @@ class Stage:
         load_cusp_kernels(self.store.index_dtype.name, self.master_dtype.name, columns)
         self.budget = Budget(limit_bytes, baseline_bytes=host_bytes() + untouched_bytes - charges.get(DEGREES, 0))
         _reserve(self.budget, charges)
-        self.masters: Array = np.full(self.store.num_vertices, -1, self.master_dtype)
-        self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_vertices)
+        self.masters: Array = np.full(self.store.num_rows, -1, self.master_dtype)
+        self.masters_file = PreallocatedArray(spec.root, MASTERS, self.master_dtype, self.store.num_rows)
         self.known = np.zeros(len(spec.blocks), np.bool_)
         self.lock, self.ended = threading.Lock(), False
         self.tell: Callable[[int, int], None] = lambda done, total: None
@@ -135,7 +135,7 @@ class Stage:
         """What the policy may ask, with no rows at hand."""
         attributes, needs = self.store.attributes, self.compiled
         return make_prop(
-            self.store.num_vertices, attributes.num_stored_edges, self.spec.num_partitions, directed=attributes.directed,
+            self.store.num_rows, attributes.num_stored_edges, self.spec.num_partitions, directed=attributes.directed,
             out_rows=_lookup(self.store, "out") if needs_lookup(needs, attributes.directed, "out") else NO_LOOKUP,
             in_rows=_lookup(self.store, "in") if needs_lookup(needs, attributes.directed, "in") else NO_LOOKUP,
             index_dtype=self.store.index_dtype,
@@ -178,6 +178,6 @@ def _lookup(store: CSRStore, group: str) -> RowLookup:
     none = np.empty(0, np.int64)
     if not by_class(store, group):
         return RowLookup(store.read(f"{group}/indptr").astype(np.int64, copy=False), none, none, none)
-    value, first = (array.astype(np.int64) for array in store.degrees)
-    edge = np.append(0, np.cumsum(np.diff(np.append(first, store.num_vertices)) * value))[:-1]
+    value, first = (array.astype(np.int64) for array in store.degree_classes)
+    edge = np.append(0, np.cumsum(np.diff(np.append(first, store.num_rows)) * value))[:-1]
     return RowLookup(none, first, edge, value)

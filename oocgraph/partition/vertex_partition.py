@@ -101,7 +101,7 @@ def partition_vertices(store: CSRStore, num_partitions: int, shares: Sequence[in
     ArgumentError
         `num_partitions` is out of this range, or there is not one of `shares` for each partition.
     """
-    n = store.num_vertices
+    n = store.num_rows
     if not 1 <= num_partitions <= max(1, n):
         raise ArgumentError(
             f"num_partitions is {num_partitions}, but this graph of {n:,} vertices (isolated ones not counted) can be divided among "
@@ -168,8 +168,8 @@ def local_lookup(
 
 def _deal_blocks(store: CSRStore, places: Array, num_partitions: int) -> VertexPartition:
     """Cut blocks of degree-sorted vertices and assign them turn by turn (`places`: partitions of a turn), in boustrophedon order."""
-    n, num_edges = store.num_vertices, store.attributes.num_stored_edges
-    value, degree_first = (array.astype(np.int64) for array in store.degrees)
+    n, num_edges = store.num_rows, store.attributes.num_stored_edges
+    value, degree_first = (array.astype(np.int64) for array in store.degree_classes)
     max_vertices = max(1, min(BLOCK_VERTICES, n // (MIN_BLOCKS * num_partitions)))
     max_edges = max(1, min(BLOCK_BYTES // store.index_dtype.itemsize, num_edges // (MIN_BLOCKS * num_partitions)))
     out = np.empty(n // max_vertices + 2 * (num_edges // max_edges) + 2, np.int64)
@@ -187,7 +187,7 @@ def _deal_blocks(store: CSRStore, places: Array, num_partitions: int) -> VertexP
 def _deal_ranges(store: CSRStore, shares: Sequence[int]) -> VertexPartition:
     """Cut the vertices into ranges with about these shares of the edges."""
     indptr = StoredSlice(store.array(f"{store.pull_group}/indptr"))
-    n, num_partitions = store.num_vertices, len(shares)
+    n, num_partitions = store.num_rows, len(shares)
     num_edges, before = indptr[n], np.append(0, np.cumsum(shares)).tolist()
     part = np.arange(num_partitions + 1)
     cuts = np.array([_nearest(indptr, num_edges * share // before[-1]) for share in before[:-1]] + [n])

@@ -109,7 +109,7 @@ def most_search_bytes(store: CSRStore, num_partitions: int, *, threads: int, io_
 
     Every part has a proxy of every vertex, or of both ends of each of its edges; one may have all masters.
     """
-    n, m, itemsize = store.num_vertices, store.attributes.num_stored_edges, store.index_dtype.itemsize
+    n, m, itemsize = store.num_rows, store.attributes.num_stored_edges, store.index_dtype.itemsize
     share = -(-n // num_partitions)
     mirrors = min(n - share, -(-2 * m // num_partitions)) if num_partitions > 1 else 0
     each = np.full((num_partitions, num_partitions), -(-mirrors // max(1, num_partitions - 1)), np.int64)

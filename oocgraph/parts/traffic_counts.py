@@ -87,8 +87,8 @@ class TrafficCounter:
     def sets(self, num_sets: int) -> Array:
         """Return the set of each vertex, as the real partitions have it: (num_vertices,) int16 or int32."""
         store = self.store
-        found = np.full(store.num_vertices, -1, master_dtype(num_sets))
-        prop = make_prop(store.num_vertices, store.attributes.num_stored_edges, num_sets, directed=store.attributes.directed,
+        found = np.full(store.num_rows, -1, master_dtype(num_sets))
+        prop = make_prop(store.num_rows, store.attributes.num_stored_edges, num_sets, directed=store.attributes.directed,
                          index_dtype=store.index_dtype)  # fmt: skip
         policy, none, at = _one_dimension(store.attributes.vertex_order), np.empty(0, store.index_dtype), np.empty(3, np.int64)
         for first, offsets in offset_blocks(store, "out"):

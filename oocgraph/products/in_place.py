@@ -64,13 +64,13 @@ class InPlaceRanking:
         open_edges: Callable[..., EdgeStream] = EdgeStream,
     ) -> None:  # fmt: skip
         self._url, self._threads = store.url, threads
-        self.jumps = Jumps(store.num_vertices, damping, personalization, "double")
+        self.jumps = Jumps(store.num_rows, damping, personalization, "double")
         budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
         self._strength = strength_of(store, budget, column, threads)
         self.edges = open_edges(store, budget, transpose=True, column=column, threads=threads, keep_edges=True, whole_rows=True)
         self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
-        self._share, self._own_share = np.empty(store.num_vertices), np.empty(store.num_vertices)
-        parts, n = self.edges.parts, store.num_vertices
+        self._share, self._own_share = np.empty(store.num_rows), np.empty(store.num_rows)
+        parts, n = self.edges.parts, store.num_rows
         starts = [part.first_line for part in parts] + [n]
         bounds = [starts[i * len(parts) // NUM_BLOCKS] for i in range(NUM_BLOCKS + 1)]
         self._blocks = [(a, z) for a, z in pairwise(bounds) if a < z]

@@ -65,7 +65,7 @@ def charge_personalization(store: CSRStore, given: Any, budget: Budget) -> None:
     """Reserve what `personalization_of` makes."""
     budget.reserve("vertex ids", BLOCK_BYTES)
     if given is not None:
-        budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_vertices))
+        budget.reserve("personalization", 8 * (store.attributes.num_input_vertices + store.num_rows))
 
 
 def personalization_of(store: CSRStore, given: Any) -> Personalization:
@@ -97,7 +97,7 @@ def personalization_of(store: CSRStore, given: Any) -> Personalization:
             )
     _check_personalization(by_id)
     by_id /= by_id.sum()
-    by_vertex = np.empty(store.num_vertices)
+    by_vertex = np.empty(store.num_rows)
     to_store_order(store, by_id, by_vertex)
     return Personalization(num_ids, num_isolated, by_id, by_vertex)
 

@@ -244,7 +244,7 @@ class Ranking:
         self, store: CSRStore, budget: Budget, *, damping: float, column: str | None, personalization: Personalization, threads: int,
         precision: Precision, open_edges: Callable[..., EdgeStream] = EdgeStream,
     ) -> None:  # fmt: skip
-        self.jumps = Jumps(store.num_vertices, damping, personalization, precision)
+        self.jumps = Jumps(store.num_rows, damping, personalization, precision)
         budget.reserve("ranks", vector_bytes(store, column, num_floats=3))
         self._strength = strength_of(store, budget, column, threads)
         self._rows = RankRows(
@@ -252,7 +252,7 @@ class Ranking:
         )  # fmt: skip
         self.edges = self._rows.edges
         self.edges.read_directly(page_cache_bytes(budget.limit_bytes))
-        self._buffers = [np.empty(store.num_vertices), np.empty(store.num_vertices)]
+        self._buffers = [np.empty(store.num_rows), np.empty(store.num_rows)]
 
     def begin(self, state: RankState | None = None) -> None:
         """Start from a state, of a checkpoint; by default from the same rank for every vertex."""
@@ -344,13 +344,13 @@ def charge_ranking(store: CSRStore, budget: Budget, *, column: str | None, threa
 def vector_bytes(store: CSRStore, column: str | None, *, num_floats: int) -> int:
     """Bytes of some vectors of float64, and of each vertex the sum of its weights, or its degree (here: ranks, shares now and then)."""
     degree_bytes = 4 if store.attributes.num_stored_edges < 2**32 else 8
-    return store.num_vertices * (8 * num_floats + (8 if column else degree_bytes))
+    return store.num_rows * (8 * num_floats + (8 if column else degree_bytes))
 
 
 def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> Array:
     """Sum of the weights of each vertex's out-edges: (num_vertices,) float64."""
     edges = EdgeStream(store, budget, transpose=False, column=column, threads=threads)
-    strength = np.zeros(store.num_vertices)
+    strength = np.zeros(store.num_rows)
 
     def add(part: PartialCSR) -> tuple[int, float]:
         carry, values = np.zeros(1), as_numbers(part.values)
@@ -381,7 +381,7 @@ def load_kernels(store: CSRStore, column: str | None, *, personalized: bool, pre
     strength = np.zeros(1, np.float64 if column else degree)
     teleport, sums = number.copy() if personalized else None, np.zeros(NUM_SUMS)
     single, double = np.zeros(1, np.float32), np.zeros(1)
-    if precision == "auto" and store.num_vertices <= SINGLE_VERTICES:
+    if precision == "auto" and store.num_rows <= SINGLE_VERTICES:
         precision = "double"
     pairs: list[tuple[Array, Array]] = [(double, double)] if precision != "single" else []
     pairs += [(single, single)] if precision != "double" else []

@@ -35,7 +35,7 @@ class StoredMatrix:
     format = "csr"
 
     def __init__(self, store: CSRStore, group: str, column: str | None = None) -> None:
-        self.shape = (store.num_vertices, store.num_vertices)
+        self.shape = (store.num_rows, store.num_rows)
         self.indptr, self.indices = StoredSlice(store.array(f"{group}/indptr")), StoredSlice(store.array(f"{group}/indices"))
         self.data = None if column is None else StoredSlice(store.array(f"{group}/{column}"))
 

@@ -69,7 +69,7 @@ def structure_bytes(store: CSRStore, num_threads: int) -> int:
     group = groups_of(store)[0]
     decoded = decoded_bytes(store.array(f"{group}/indices"))
     vertices = PIECE_ROWS * (ROW_BYTES + ID_COPIES * id_bytes(store, layout.SORTED_ID))
-    return store.num_vertices // 8 + vertices + 3 * 8 * BLOCK_ROWS + (num_threads + 1) * (BLOCK_ENTRIES * ENTRY_BYTES + decoded)
+    return store.num_rows // 8 + vertices + 3 * 8 * BLOCK_ROWS + (num_threads + 1) * (BLOCK_ENTRIES * ENTRY_BYTES + decoded)
 
 
 def kernel_calls(store: CSRStore) -> list[tuple[Any, tuple[Any, ...]]]:
@@ -144,9 +144,7 @@ class _RowCheck:
                 num_reported += 1
                 value = int(self.store.array(name).read(entry, entry + 1)[0])
                 order = "strictly ascending" if self.strict else "ascending"
-                fault = (
-                    f"but there are {self.store.num_vertices} vertices" if rule == kernels.OUT_OF_RANGE else f"so the row is not {order}"
-                )
+                fault = f"but there are {self.store.num_rows} vertices" if rule == kernels.OUT_OF_RANGE else f"so the row is not {order}"
                 yield f"{self.store.url}: entry {entry} of {name} (row {row}) is {value}, {fault}"
         self.hashes = (forward, backward)
         if not num_reported and num_loops != self.store.attributes.num_self_loops:
@@ -156,7 +154,7 @@ class _RowCheck:
     def _check(self, block: RowBlock) -> tuple[RowBlock, Any]:
         lead = int(block.start > block.indptr[0])
         entries = self.store.array(f"{self.group}/indices").read(block.start - lead, block.stop)
-        found = kernels.check_rows(block.indptr, block.first_row, block.start - lead, lead, entries, self.store.num_vertices, self.strict)
+        found = kernels.check_rows(block.indptr, block.first_row, block.start - lead, lead, entries, self.store.num_rows, self.strict)
         return block, found
 
 
@@ -172,7 +170,7 @@ def check_degrees(store: CSRStore, group: str) -> Iterator[str]:
     """Whether the degree classes are those of ``indptr``."""
     if store.attributes.vertex_order != "degree":
         return
-    value, first = store.degrees
+    value, first = store.degree_classes
     for start, degree in degree_blocks(store, group, PIECE_ROWS):
         wanted = value[np.searchsorted(first, np.arange(start, start + degree.size), side="right") - 1]
         wrong = np.flatnonzero(degree != wanted)
@@ -242,7 +240,7 @@ def _check_sorted(store: CSRStore) -> Iterator[str]:
 
 
 def _check_order(store: CSRStore) -> Iterator[str]:
-    order, n = store.array(layout.ORDER), store.num_vertices
+    order, n = store.array(layout.ORDER), store.num_rows
     seen = np.zeros(-(-n // 64), np.uint64)
     for start, values in order.blocks(PIECE_ROWS):
         at = kernels.mark(values, seen, n)
@@ -254,8 +252,8 @@ def _check_order(store: CSRStore) -> Iterator[str]:
 def _check_vertex_ids(store: CSRStore) -> Iterator[str]:
     """Ids by vertex equal ids by position, and ascend within each degree, or as the order says."""
     by_vertex, ascending, order = id_column(store, layout.VERTEX_ID), id_column(store, layout.SORTED_ID), store.array(layout.ORDER)
-    n = store.num_vertices
-    first = store.degrees[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
+    n = store.num_rows
+    first = store.degree_classes[1] if store.attributes.vertex_order == "degree" else np.array([0, store.attributes.num_masters or 0])
     sums = [0, 0]
     for start in range(0, n, PIECE_ROWS):
         stop, lead = min(n, start + PIECE_ROWS), int(start > 0)

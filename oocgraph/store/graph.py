@@ -85,7 +85,12 @@ class CSRStore:
 
     @property
     def num_vertices(self) -> int:
-        """Vertices that have an edge: the length of every vertex array in store order."""
+        """Vertices of the input, isolated ones included."""
+        return self.attributes.num_input_vertices
+
+    @property
+    def num_rows(self) -> int:
+        """Vertices that have an edge: rows of the CSR arrays, and the length of every vertex array in store order."""
         return self.attributes.num_vertices
 
     @property
@@ -119,7 +124,7 @@ class CSRStore:
         Parameters
         ----------
         vertices : (n,) integers
-            From 0 to ``num_vertices - 1``.
+            From 0 to ``num_rows - 1``.
 
         Returns
         -------
@@ -217,7 +222,7 @@ class CSRStore:
         return array.read(0, array.length)
 
     @cached_property
-    def degrees(self) -> tuple[Array, Array]:
+    def degree_classes(self) -> tuple[Array, Array]:
         """Distinct degrees of the pull group, descending, and the first vertex of each: two (num_distinct,) int64 arrays.
 
         Raises
@@ -230,7 +235,7 @@ class CSRStore:
         problem = "are more than the edges allow, or not as many as each other"
         if arrays[0].length == arrays[1].length <= max_distinct_degrees(self.attributes.num_stored_edges):
             value, first = (array.read(0, array.length).astype(np.int64, copy=False) for array in arrays)
-            problem = degree_problem(value, first, self.num_vertices, self.attributes.num_stored_edges)
+            problem = degree_problem(value, first, self.num_rows, self.attributes.num_stored_edges)
             if not problem:
                 return value, first
         raise CorruptStoreError(f"{self.url}: {' and '.join(names)} {problem}; {REMEDY}")
@@ -245,7 +250,7 @@ class CSRStore:
             Others are stored.
         """
         name, num_planes = f"{self.pull_group}/planes/offsets", self.attributes.num_planes
-        lengths = plane_lengths(*self.degrees, self.num_vertices, num_planes)
+        lengths = plane_lengths(*self.degree_classes, self.num_rows, num_planes)
         offsets = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
         if num_planes and not np.array_equal(self.read(name), offsets):
             raise CorruptStoreError(f"{self.url}: {name} must be the numbers of vertices with degree above 0, 1, ..., added up; {REMEDY}")

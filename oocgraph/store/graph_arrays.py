@@ -23,7 +23,7 @@ class GraphArrays(Protocol):
     attributes: GraphAttributes
 
     @property
-    def num_vertices(self) -> int:
+    def num_rows(self) -> int:
         """Vertices that have an edge."""
         ...
 

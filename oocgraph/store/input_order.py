@@ -76,8 +76,8 @@ def input_positions(store: GraphArrays) -> Array:
         raise ArgumentError(
             f"{store.url}: input order is for up to 2**32 vertices, not {store.attributes.num_input_vertices}; use order='store'"
         )
-    position = np.empty(store.num_vertices, np.uint32)
-    is_known = np.zeros(store.num_vertices, np.bool_)
+    position = np.empty(store.num_rows, np.uint32)
+    is_known = np.zeros(store.num_rows, np.bool_)
     for positions, vertices in linked_positions(store):
         position[vertices] = positions
         is_known[vertices] = True

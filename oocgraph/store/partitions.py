@@ -128,7 +128,7 @@ class Part:
     @property
     def num_mirrors(self) -> int:
         """Mirrors: local ids from `num_masters`."""
-        return self.store.num_vertices - self.num_masters
+        return self.store.num_rows - self.num_masters
 
     @property
     def num_isolated(self) -> int:
@@ -138,7 +138,7 @@ class Part:
     @property
     def num_vertices(self) -> int:
         """Vertices with a local id."""
-        return self.store.num_vertices
+        return self.store.num_rows
 
     @property
     def num_edges(self) -> int:

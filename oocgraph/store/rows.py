@@ -59,7 +59,7 @@ class RowBlock:
 
 def offset_blocks(store: GraphArrays, group: str, block_rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
     """Iterate over consecutive rows: the first of each block, and its piece of ``indptr``, (num_rows + 1,) int64."""
-    indptr, num_rows = store.array(f"{group}/indptr"), store.num_vertices
+    indptr, num_rows = store.array(f"{group}/indptr"), store.num_rows
     for first in range(0, num_rows, block_rows):
         yield first, indptr.read(first, min(num_rows, first + block_rows) + 1)
 

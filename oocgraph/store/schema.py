@@ -112,7 +112,7 @@ def _rows(a: GraphAttributes, group: str, length: Callable[[str], int]) -> dict[
 
 
 def _degrees(a: GraphAttributes, group: str, length: Callable[[str], int]) -> dict[str, ArraySpec]:
-    """Degree classes, which `CSRStore.degrees` checks against each other, and planes, whose offsets follow from them."""
+    """Degree classes, which `CSRStore.degree_classes` checks against each other, and planes, whose offsets follow from them."""
     specs = {
         f"{group}/degrees/value": ArraySpec(_INT64, None, Below(a.num_stored_edges + 1)),
         f"{group}/degrees/first_vertex": ArraySpec(_INT64, None, Below(a.num_vertices)),

@@ -25,7 +25,7 @@ BLOCK_ENTRIES = 1 << 20
 
 def row_degrees(store: GraphArrays, group: str) -> Array:
     """Entries in each stored row: (num_vertices,) uint32, or int64 where 2**32 edges make that possible."""
-    degree = np.empty(store.num_vertices, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
+    degree = np.empty(store.num_rows, np.uint32 if store.attributes.num_stored_edges < 2**32 else np.int64)
     for start, counts in degree_blocks(store, group):
         degree[start : start + counts.size] = counts
     return degree

@@ -112,9 +112,9 @@ class VertexIds:
         if numbers.size and numbers.dtype.kind not in "iu":
             raise VertexNotFoundError(f"{self.store.url}: vertex numbers are integers, and {vertices!r} has others")
         unique = distinct(numbers).astype(np.int64)
-        if unique.size and not 0 <= unique[0] <= unique[-1] < self.store.num_vertices:
+        if unique.size and not 0 <= unique[0] <= unique[-1] < self.store.num_rows:
             raise VertexNotFoundError(
-                f"{self.store.url}: vertex numbers must be 0 to {self.store.num_vertices - 1}, not {unique[0]} to {unique[-1]}"
+                f"{self.store.url}: vertex numbers must be 0 to {self.store.num_rows - 1}, not {unique[0]} to {unique[-1]}"
             )
         return self._column(VERTEX_ID).read_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
 

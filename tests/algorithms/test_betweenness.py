@@ -177,5 +177,5 @@ def test_progress_counts_sources(tmp_path):
     graph = oocgraph.build_csr(hubs(6, 50, 300), tmp_path / "g.zarr", num_vertices=60)
     seen = []
     oocgraph.betweenness_centrality(graph, progress=lambda *one: seen.append(one))
-    n = graph.num_vertices
+    n = graph.num_rows
     assert [one[1:] for one in seen if one[0] == "sources"] == [*((done, n) for done in range(0, n, 8)), (n, n)]

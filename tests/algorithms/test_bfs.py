@@ -28,7 +28,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 def scipy_levels(store, source):
     """Levels from SciPy's tree, in store order."""
-    n = store.num_vertices
+    n = store.num_rows
     indptr, indices = store.read("out/indptr"), store.read("out/indices").astype(np.int64)
     graph = sp.csr_array((np.ones(indices.size, np.int8), indices, indptr), shape=(n, n))
     order, parent = breadth_first_order(graph, source, directed=True)

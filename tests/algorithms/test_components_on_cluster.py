@@ -88,7 +88,7 @@ def test_components_begin_again_in_memory_that_is_left(tmp_path, loses_first):
 def test_workers_without_shared_memory_for_the_trees(threads_client, tmp_path, monkeypatch):
     """The windows have room, the trees have none: one clear error, with the setting that does without."""
     store = oocgraph.generate_kronecker(8, tmp_path / "g.zarr", seed=1)
-    create, size = SharedMemory.create, 64 + 64 * -(-store.num_vertices * store.index_dtype.itemsize // 64)
+    create, size = SharedMemory.create, 64 + 64 * -(-store.num_rows * store.index_dtype.itemsize // 64)
 
     def full(num_bytes):
         if num_bytes == size:
@@ -128,7 +128,7 @@ def test_what_a_worker_holds_is_reserved(client, tmp_path, way, num_vectors):
     store = oocgraph.generate_kronecker(16, tmp_path / "g.zarr", seed=1)
     with setting("exchange", way), pytest.raises(BudgetError) as refused:
         connected_components(store, client=client, memory_budget=max(client.run(host_bytes).values()) + (1 << 16))
-    held = store.num_vertices * (num_vectors * store.index_dtype.itemsize + 1)
+    held = store.num_rows * (num_vectors * store.index_dtype.itemsize + 1)
     assert f"components {format_bytes(held)}, " in str(refused.value)
 
 

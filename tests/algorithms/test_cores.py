@@ -103,13 +103,13 @@ def test_results_are_drawn(tmp_path):
     result = core_numbers(store)
     panel = result.plot().axes[0]
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("core number", "vertices")
-    assert sum(panel.patches[0].get_data().values) == store.num_vertices
+    assert sum(panel.patches[0].get_data().values) == store.num_rows
     paths = oocgraph.sssp(store, int(store.ids_of(0)[0]))
     assert sum(paths.plot().axes[0].patches[0].get_data().values) == paths.num_reached
     assert paths.plot().axes[0].get_xlabel() == "distance"
     components, ranks = oocgraph.connected_components(store).plot().axes[0], oocgraph.pagerank(store).plot().axes[0]
     assert (components.get_xlabel(), ranks.get_xlabel()) == ("size of the component", "rank")
-    assert sum(ranks.patches[0].get_data().values) == sum(components.patches[0].get_data().values) == store.num_vertices
+    assert sum(ranks.patches[0].get_data().values) == sum(components.patches[0].get_data().values) == store.num_rows
 
 
 def test_levels_go_on_while_blocks_are_read_again(tmp_path, monkeypatch):

@@ -148,7 +148,7 @@ def test_selections_have_all_rows_that_are_needed(tmp_path, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 12)
     monkeypatch.setattr(edge_stream.EdgeStream, "_keep", lambda self, budget: 0)
     graph = oocgraph.build_csr(hubs(8, 20000, 60000), tmp_path / "g.zarr")
-    n, indptr = graph.num_vertices, graph.read("out/indptr")
+    n, indptr = graph.num_rows, graph.read("out/indptr")
     rng = np.random.default_rng(3)
     needs = source_words.words_needs(graph, {}, 0, [])
     open_edges = partial(sweeps.stream_edges, opened=Unopened(1 << 40), threads=2)

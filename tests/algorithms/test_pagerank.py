@@ -318,7 +318,7 @@ class TestEnd:
 
     def test_neighbour_that_is_no_vertex_is_found(self, store, tmp_path):
         wrong = store.read("in/indices")
-        wrong[-1] = store.num_vertices
+        wrong[-1] = store.num_rows
         damaged = rewrite(store.url, tmp_path / "d", arrays={"in/indices": wrong})
         with pytest.raises(CorruptStoreError, match=r"must be at least 0 and below 196.*oocgraph check"):
             pagerank(damaged)

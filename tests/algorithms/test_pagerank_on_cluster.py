@@ -87,7 +87,7 @@ def test_ranges_cover_every_vertex_and_edge_once(tmp_path, num_ranges):
     store = directed(tmp_path)
     entries, ranges = cut_rows(store, num_ranges)
     indptr = store.read("in/indptr")
-    for cuts, end in ((entries, indptr[-1]), (ranges, store.num_vertices)):
+    for cuts, end in ((entries, indptr[-1]), (ranges, store.num_rows)):
         assert [a for a, _ in cuts] + [end] == [0] + [z for _, z in cuts]
     assert [(indptr[a], indptr[z]) for a, z in ranges] == entries
 

@@ -172,7 +172,7 @@ class TestArguments:
 
     @pytest.mark.parametrize("number", [0, -1, 1000, 2.0, True, "2"])
     def test_number_of_partitions(self, store, tmp_path, number):
-        n = store.num_vertices
+        n = store.num_rows
         with pytest.raises(OocGraphError, match=rf"num_partitions is {number!r}, but .* has {n} vertices .* whole number from 1 to {n}"):
             every_knob.partition(store, number, "EEC", tmp_path / "p")
 

@@ -52,9 +52,9 @@ def test_levels_are_those_of_a_search_without_partitions(tmp_path_factory, case,
     folder = tmp_path_factory.mktemp("g")
     reference_build(src, dst, folder / "graph.zarr", implied=(0, n), **options)
     store = open_graph(folder / "graph.zarr")
-    num_parts = min(num_parts, max(1, store.num_vertices))
+    num_parts = min(num_parts, max(1, store.num_rows))
     source = rng.integers(n, size=2).tolist()
-    if name in ("1d", "2d") or not store.num_vertices:
+    if name in ("1d", "2d") or not store.num_rows:
         found = check(store, source, partition="1d", resources=Resources(num_partitions=num_parts), depth_limit=depth_limit)
     else:
         policy = SCATTERED if name == "scattered" else name

@@ -46,7 +46,7 @@ def test_memory_is_what_real_members_are_charged_with(kron, tmp_path, dimension,
     """Lengths of lists, edges and rows of every part; and the worker's bytes are above those that a real part reserves, a little."""
     parts = list(every_knob.partition(kron, number, dimension, tmp_path / "parts"))
     rows, columns = module._grid(number, dimension)
-    counts = TrafficCounter(kron, np.zeros(kron.num_vertices, np.int32), 1).count(rows, [columns] if columns > 1 else [])
+    counts = TrafficCounter(kron, np.zeros(kron.num_rows, np.int32), 1).count(rows, [columns] if columns > 1 else [])
     mirrors, real = mirror_counts(counts, columns), count_mirrors(parts, "out")
     np.testing.assert_array_equal(mirrors.mirrors, real.mirrors)
     np.testing.assert_array_equal(mirrors.broadcasts, real.broadcasts)

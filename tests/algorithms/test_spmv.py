@@ -262,7 +262,7 @@ class TestMemory:
     @pytest.mark.usefixtures("steady_memory")
     def test_pieces_stay_as_far_as_the_budget_goes(self, store):
         """The second product reads only those that were not kept; the result is the same."""
-        x = np.random.default_rng(1).random(store.num_vertices)
+        x = np.random.default_rng(1).random(store.num_rows)
         expected, ring = None, semiring_of("plus_times")
         for room in (0, 8 << 20, 1 << 30):
             budget = Budget(host_bytes() + (40 << 20) + room)

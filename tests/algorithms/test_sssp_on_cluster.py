@@ -107,7 +107,7 @@ def test_processes_of_a_runtime_and_compressed_chunks(client, tmp_path):
     here = sssp(store, source, resources=Resources(client=False))
     np.testing.assert_array_equal(found.distance, here.distance)
     np.testing.assert_array_equal(found.parent, here.parent)
-    alone = next(v for v in range(store.attributes.num_input_vertices) if v not in set(np.asarray(store.ids_of(range(store.num_vertices)))))
+    alone = next(v for v in range(store.attributes.num_input_vertices) if v not in set(np.asarray(store.ids_of(range(store.num_rows)))))
     assert sssp(store, alone, client=client).num_reached == 1
 
 

@@ -187,7 +187,7 @@ def test_the_condensation_is_networkxs(tmp_path, shape, shift):
     expected = nx.condensation(peer, groups)
     small = oocgraph.condensation(graph, tmp_path / "c.zarr", memory_budget="400M")
     pointers, indices = small.read("out/indptr"), small.read("out/indices")
-    ids = small.ids_of(np.arange(small.num_vertices))
+    ids = small.ids_of(np.arange(small.num_rows))
     edges = set(zip(np.repeat(ids, np.diff(pointers)).tolist(), ids[indices].tolist(), strict=True))
     assert edges == {(groups[u][0], groups[v][0]) for u, v in expected.edges}
     assert small.attributes.num_input_vertices == len(groups)

@@ -41,7 +41,7 @@ def test_sources_are_distinct_and_reproducible(kron):
     one, two, other = draw_sources(kron, 16, 1), draw_sources(kron, 16, 1), draw_sources(kron, 16, 2)
     assert one.tolist() == two.tolist() != other.tolist()
     assert len(set(one.tolist())) == 16
-    assert 0 <= one.min() <= one.max() < kron.num_vertices
+    assert 0 <= one.min() <= one.max() < kron.num_rows
 
 
 def test_sources_have_an_out_edge(star):

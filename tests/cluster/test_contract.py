@@ -103,7 +103,7 @@ class TestSearchesFromMany(TestSweeps):
 
     @contextmanager
     def opened(self, store, client, folder):
-        sources = store.ids_of(np.arange(0, store.num_vertices, 211)).tolist()
+        sources = store.ids_of(np.arange(0, store.num_rows, 211)).tolist()
         yield lambda: oocgraph.multi_source_bfs(store, sources, distances=True, client=client)
 
     def check(self, store, found):

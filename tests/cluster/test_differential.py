@@ -64,11 +64,11 @@ class Drawn:
 def searches(drawn, sources, policy, folder, client):
     """Search in every way; yields its name and what was found."""
     store, rng = drawn.store, drawn.rng
-    most = max(1, store.num_vertices)
+    most = max(1, store.num_rows)
     parts = int(rng.integers(1, min(5, most) + 1))
     yield "in process", oocgraph.bfs(store, sources, direction=str(rng.choice(["auto", "push", "pull", "alpha-beta"])))
     yield "on a cluster", oocgraph.bfs(store, sources, client=client, resources=Resources(num_partitions=parts))
-    if not store.num_vertices:
+    if not store.num_rows:
         return
     made = every_knob.partition(store, parts, policy, folder / policy)
     yield f"over partitions by {policy}", oocgraph.bfs(store, sources, partition=made)

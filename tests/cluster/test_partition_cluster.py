@@ -83,7 +83,7 @@ def test_compiled_policy_of_a_user(store, client, tmp_path):
     offset = 2
     policy = Policy("mine", lambda prop, v: (v + offset) % prop.num_partitions, lambda prop, src, dst, a, b: max(a, b))
     made = every_knob.partition(store, 3, policy, tmp_path / "p", client)
-    np.testing.assert_array_equal(made.masters.read(0, store.num_vertices), (np.arange(store.num_vertices) + 2) % 3)
+    np.testing.assert_array_equal(made.masters.read(0, store.num_rows), (np.arange(store.num_rows) + 2) % 3)
     assert_sound(made, store)
 
 

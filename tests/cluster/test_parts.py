@@ -31,7 +31,7 @@ QUIET = {"dashboard_address": None, "scheduler_kwargs": {"dashboard_address": ":
 def in_process(store, partitions, sources, depth_limit=None):
     """Search in process."""
     with PartitionedRuntime(
-        list(partitions), num_vertices=store.num_vertices, dtype=store.index_dtype, directed=store.attributes.directed,
+        list(partitions), num_vertices=store.num_rows, dtype=store.index_dtype, directed=store.attributes.directed,
         budget=Budget(1 << 40), threads=2, io_threads=2,
     ) as runtime:  # fmt: skip
         return runtime.search(sources, depth_limit=depth_limit)

@@ -59,7 +59,7 @@ def test_levels_are_those_of_one_process(graph, partitions, tmp_path, threads_cl
     sources = graph(tmp_path / "g.zarr")
     store = open_graph(tmp_path / "g.zarr")
     monkeypatch.setattr(ShardPlan, "residency", cramped(ShardPlan.residency, partitions))
-    partitions = min(partitions, max(1, store.num_vertices))
+    partitions = min(partitions, max(1, store.num_rows))
     with LocalRuntime.open(store) as local, ClusterRuntime.open(store, client=threads_client, num_partitions=partitions) as runtime:
         assert len(runtime.addresses) == partitions
         for options in searches(sources, DIRECTIONS if partitions == 4 and graph is not path_graph else ["pull"]):

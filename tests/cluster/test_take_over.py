@@ -109,7 +109,7 @@ def test_levels_are_the_same(kron, unequal, direction, share):
     result, outcome = search(store, unequal, direction, share)
     judge(store, result, levels)
     iterations = sum(part.worker is not None for one in result.iterations for part in one.parts)
-    most = share * (store.num_vertices // 2 + 1) * iterations
+    most = share * (store.num_rows // 2 + 1) * iterations
     assert 0 < outcome.exchanged["taken"] <= most or direction == "push"
     assert result.summary()["exchanged"] == outcome.exchanged
     assert max(part.idle_seconds for one in result.iterations for part in one.parts) > 0

@@ -39,7 +39,7 @@ def test_answer_says_how_good_they_are_and_what_a_search_sends(run, kron, tmp_pa
     assert said["valid"] is True
     assert said["edges_compared"] == store.attributes.num_stored_edges
     proxies = sum(part.num_vertices + part.num_isolated for part in made)
-    assert said["replication_factor"] == pytest.approx(proxies / store.num_vertices)
+    assert said["replication_factor"] == pytest.approx(proxies / store.num_rows)
     edges = np.array([part.num_edges for part in made])
     assert said["edge_balance"] == pytest.approx(edges.max() / edges.mean())
     assert [part["num_edges"] for part in said["parts"]] == edges.tolist()

@@ -17,7 +17,7 @@ FAR = 1 << 30
 
 def expected_levels(store, sources, ids, depth_limit):
     """Return levels of some ids by SciPy: -1 where unreached, 0 of an isolated source."""
-    level = np.full(store.num_vertices + 1, FAR)  # the last stands for isolated ids
+    level = np.full(store.num_rows + 1, FAR)  # the last stands for isolated ids
     for number in VertexIds(store).vertices_of(sources):
         if number >= 0:
             found = scipy_levels(store, number)

@@ -60,7 +60,7 @@ class TestOnCluster(RuntimeContract):
         monkeypatch.setattr(ShardPlan, "residency", cramped(ShardPlan.residency, 7))
 
         def opened(store):
-            return ClusterRuntime.open(store, client=threads_client, num_partitions=min(3, max(1, store.num_vertices)))
+            return ClusterRuntime.open(store, client=threads_client, num_partitions=min(3, max(1, store.num_rows)))
 
         return opened
 
@@ -81,8 +81,8 @@ class OverPartsContract(SearchContract):
         @contextmanager
         def opened(store):
             parts = self.policy
-            if store.num_vertices:
-                parts = every_knob.partition(store, min(4, store.num_vertices), self.policy, tmp_path / "parts", compiled=False)
+            if store.num_rows:
+                parts = every_knob.partition(store, min(4, store.num_rows), self.policy, tmp_path / "parts", compiled=False)
             yield lambda source, **more: oocgraph.bfs(store, source, partition=parts, **options, **more)
 
         return opened

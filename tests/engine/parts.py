@@ -67,7 +67,7 @@ def run_parts(parts, sources, *, direction="auto", last_level=2**31 - 2, logs=No
 
 def gather(parts, states):
     """Finish every partition and put levels and parents into store order."""
-    n, vertex_partition = parts[0].store.num_vertices, parts[0].vertex_partition
+    n, vertex_partition = parts[0].store.num_rows, parts[0].vertex_partition
     level, parent = np.full(n, -2, np.int64), np.zeros(n, parts[0].store.index_dtype)
     owner, local = vertex_partition.locate(np.arange(n))
     for p, (part, state) in enumerate(zip(parts, states, strict=True)):

@@ -91,6 +91,6 @@ def test_rows_are_where_they_are_in_the_store(graph, pages):
     """The range of every row is that of indptr, in stores of either order."""
     with BlockEngine(graph, "weight", Budget(1 << 30), threads=1, beside={}) as engine:
         indptr = graph.read("out/indptr").astype(np.int64)
-        found = np.array([kernels.row_range(engine.rows, v) for v in range(graph.num_vertices)])
+        found = np.array([kernels.row_range(engine.rows, v) for v in range(graph.num_rows)])
         np.testing.assert_array_equal(found[:, 0], indptr[:-1])
         np.testing.assert_array_equal(found[:, 1], indptr[1:])

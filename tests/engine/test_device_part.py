@@ -211,7 +211,7 @@ def test_tiny_graphs(tmp_path, edges):
     src, dst = np.array(edges).T
     reference_build(src, dst, tmp_path / "g.zarr")
     store = open_graph(tmp_path / "g.zarr")
-    for num_partitions in (1, 2, min(4, store.num_vertices)):
+    for num_partitions in (1, 2, min(4, store.num_rows)):
         for direction in ("push", "pull", "auto"):
             parts = open_device_parts(store, num_partitions, CpuDevice())
             states, _ = run_parts(parts, [1], direction=direction, few=NONE)

@@ -48,7 +48,7 @@ def test_partitions_find_what_one_process_finds(tmp_path_factory, seed, num_part
     """Whatever is resident and whichever direction is taken, levels are the same and the tree is valid."""
     path = tmp_path_factory.mktemp("store") / "g.zarr"
     store = make_store(path, seed, directed=directed, vertex_order=order)
-    sources = np.unique(np.random.default_rng(seed).integers(0, store.num_vertices, 1 + seed % 3))
+    sources = np.unique(np.random.default_rng(seed).integers(0, store.num_rows, 1 + seed % 3))
     shares = [1 + 7 * p for p in range(num_partitions)] if seed % 3 == 0 else None
     parts = open_parts(store, num_partitions, cramp=seed if cramp else None, shares=shares)
     last = 2**31 - 2 if depth_limit is None else depth_limit
@@ -74,7 +74,7 @@ def test_partitions_that_hold_more_than_others_take_the_same_levels_alone(tmp_pa
     rng = np.random.default_rng(1)
     reference_build(*rng.integers(0, 100_000, (2, 1_200_000)), tmp_path / "g.zarr", vertex_order="original")
     stores = [open_graph(tmp_path / "g.zarr"), rewrite(tmp_path / "g.zarr", tmp_path / "coded.zarr", codec="zstd")]
-    sources = np.linspace(0, stores[0].num_vertices - 1, 2400).astype(np.int64)
+    sources = np.linspace(0, stores[0].num_rows - 1, 2400).astype(np.int64)
     for store in stores:
         parts = open_parts(store, 3, cramp=7, whole=[1])
         states, _ = run_parts(parts, sources)

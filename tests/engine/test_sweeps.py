@@ -47,9 +47,9 @@ def sweeping(graph, needs, budget, threads):
 
 def dense(graph, lists):
     """Return the matrix of a graph in store order."""
-    matrix = np.zeros((graph.num_vertices, graph.num_vertices), np.int64)
+    matrix = np.zeros((graph.num_rows, graph.num_rows), np.int64)
     pointers, indices = graph.read(f"{lists}/indptr"), graph.read(f"{lists}/indices")
-    matrix[np.repeat(np.arange(graph.num_vertices), np.diff(pointers)), indices] = 1
+    matrix[np.repeat(np.arange(graph.num_rows), np.diff(pointers)), indices] = 1
     return matrix
 
 
@@ -58,7 +58,7 @@ def dense(graph, lists):
 def test_every_row_is_given_once_and_whole(graph, monkeypatch, piece, threads):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", piece)
     load_sweep_kernels(graph, NEEDS)
-    x, n = np.arange(graph.num_vertices) ** 2, graph.num_vertices
+    x, n = np.arange(graph.num_rows) ** 2, graph.num_rows
     budget = Budget(host_bytes() + (100 << 20))
     with sweeping(graph, NEEDS, budget, threads) as sweeps:
         for lists in ("in", "out"):
@@ -76,7 +76,7 @@ def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
     """They begin and end inside of pages."""
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 1 << 13)
     load_sweep_kernels(graph, NEEDS)
-    n, x = graph.num_vertices, np.arange(graph.num_vertices) ** 2
+    n, x = graph.num_rows, np.arange(graph.num_rows) ** 2
     before = host_bytes()
     budget = Budget(before + least_bytes(graph, NEEDS, 2) + 4096, before)
     with stream_edges(graph, NEEDS, budget, opened=Unopened(0), threads=2) as edges:
@@ -93,7 +93,7 @@ def test_pieces_that_are_read_around_the_page_cache(graph, monkeypatch):
 def test_pieces_without_work_are_not_read(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "PIECE_BYTES", 256)
     load_sweep_kernels(graph, NEEDS)
-    n, x = graph.num_vertices, np.ones(graph.num_vertices, np.int64)
+    n, x = graph.num_rows, np.ones(graph.num_rows, np.int64)
     with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 2) as sweeps:
         sums, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
         assert sweeps.pull(sum_rows, [x], [sums, counts], only=lambda first, stop: False) == []
@@ -118,7 +118,7 @@ def test_pieces_alternate_between_both_ends(graph, monkeypatch):
     monkeypatch.setattr(edge_stream, "READ_AHEAD", 0)
     visited, visit = [], edge_stream.EdgeStream._visit
     monkeypatch.setattr(edge_stream.EdgeStream, "_visit", lambda stream, i, *given: visited.append(i) or visit(stream, i, *given))
-    x, sums, counts = (np.zeros(graph.num_vertices, np.int64) for _ in range(3))
+    x, sums, counts = (np.zeros(graph.num_rows, np.int64) for _ in range(3))
     with sweeping(graph, NEEDS, Budget(host_bytes() + (100 << 20)), 1) as sweeps:
         firsts = [sweeps.pull(sum_rows, [x], [sums, counts], alternates=True) for _ in range(3)]
     assert firsts[0] == firsts[1] == firsts[2] == sorted(firsts[0])
@@ -138,8 +138,8 @@ def test_degrees_are_those_of_the_lists(tmp_path, monkeypatch, order):
         for lists in ("in", "out"):
             firsts, degrees = zip(*sweeps.degrees(lists), strict=True)
             np.testing.assert_array_equal(np.concatenate(degrees), np.diff(graph.read(f"{lists}/indptr")))
-            assert firsts == tuple(range(0, graph.num_vertices, 100))
-        assert sweeps.bytes_requested == 2 * 8 * graph.num_vertices
+            assert firsts == tuple(range(0, graph.num_rows, 100))
+        assert sweeps.bytes_requested == 2 * 8 * graph.num_rows
 
 
 @pytest.mark.parametrize(("wanted", "given"), [(1 << 20, 1 << 20), (1 << 40, None)])

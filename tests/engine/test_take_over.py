@@ -96,7 +96,7 @@ def test_a_piece_is_taken_over(pair):
         found = [step(part, state, found) for (_, part, _), state in zip(made, states, strict=True)]
     with LocalRuntime.open(store) as runtime:
         level = search(runtime, np.array([1])).level
-    owner, local = made[0][0].vertex_partition.locate(np.arange(store.num_vertices))
+    owner, local = made[0][0].vertex_partition.locate(np.arange(store.num_rows))
     for p, state in enumerate(states):
         made[p][1].finish(state)
         np.testing.assert_array_equal(state.levels[local[owner == p]], level[owner == p])

@@ -104,7 +104,7 @@ def test_sg_in_input_order(case, tmp_path):
 def test_sg_in_store_order(case, tmp_path):
     """The store's own arrays: by degree, isolated vertices left out."""
     store, _, _ = case
-    assert export_graph(store, tmp_path / "g.sg", order="store").num_vertices == store.num_vertices
+    assert export_graph(store, tmp_path / "g.sg", order="store").num_vertices == store.num_rows
     directed, groups = read_sg(tmp_path / "g.sg")
     for group, (offsets, neighbours) in zip(("out", "in") if directed else ("out",), groups, strict=True):
         np.testing.assert_array_equal(offsets, store.read(f"{group}/indptr"))
@@ -144,7 +144,7 @@ def weighted(tmp_path):
     src, dst = random_edges(12)
     reference_build(src, dst, tmp_path / "g.zarr", directed=True, implied=(0, 220))
     store = open_graph(tmp_path / "g.zarr")
-    ids = VertexIds(store).ids_of(np.arange(store.num_vertices))
+    ids = VertexIds(store).ids_of(np.arange(store.num_rows))
     u, v = ids[np.repeat(np.arange(ids.size), np.diff(store.read("out/indptr")))], ids[store.read("out/indices")]
     arrays = {"out/weight": u * 1000.0 + v, "out/kind": ((u + v) % 3).astype(np.int32), **strings("columns/kind", ["", "é", "long"])}
     columns = {"weight": "float64", "kind": "string"}

@@ -110,7 +110,7 @@ def test_string_ids_number_as_sorted_positions_do(tmp_path, monkeypatch, graph, 
 def stored_edges(graph, group="out", columns=("weight",)):
     """Edges of a group under the user's ids, each with its columns, in the store's order."""
     ids, indptr, indices = graph.read(layout.VERTEX_ID), graph.read(f"{group}/indptr"), graph.read(f"{group}/indices")
-    rows = np.repeat(np.arange(graph.num_vertices), np.diff(indptr))
+    rows = np.repeat(np.arange(graph.num_rows), np.diff(indptr))
     values = [graph.read(f"{group}/{name}").tolist() for name in columns]
     return list(zip(ids[rows].tolist(), ids[indices].tolist(), *values, strict=True))
 

@@ -116,7 +116,7 @@ def assert_is_reference(partitions, store, policy):
     read, group = partitions.attributes.read, partitions.attributes.read if store.attributes.directed else "out"
     reference = reference_partition(store.read("out/indptr"), store.read("out/indices"), partitions.num_partitions, policy, read=read)
     columns = {name: store.read(f"{group}/{name}") for name in store.attributes.columns}
-    np.testing.assert_array_equal(partitions.masters.read(0, store.num_vertices), reference.masters)
+    np.testing.assert_array_equal(partitions.masters.read(0, store.num_rows), reference.masters)
     for part, wanted in zip(partitions, reference.parts, strict=True):
         assert (part.num_masters, part.num_mirrors, part.num_edges) == (wanted.num_masters, wanted.num_mirrors, wanted.num_edges)
         assert part.num_isolated == wanted.isolated_masters.size
@@ -146,7 +146,7 @@ def assert_is_transpose(part, read):
 def assert_sound(partitions, store):
     """Assert that the checkers find nothing, in the whole and in each part."""
     seen = check_partitions(partitions, store)
-    assert (seen.num_edges, seen.num_masters) == (store.attributes.num_stored_edges, store.num_vertices)
+    assert (seen.num_edges, seen.num_masters) == (store.attributes.num_stored_edges, store.num_rows)
     assert seen.num_mirrors == sum(part.num_mirrors for part in partitions)
     for part in partitions:
         check_store(part.store, resources=Resources(threads=1))

@@ -40,8 +40,8 @@ PLANES = 16
 class Degrees:
     """What vertex_partition knows of a degree-sorted store: no more than its degrees."""
 
-    num_vertices: int
-    degrees: tuple[np.ndarray, np.ndarray]
+    num_rows: int
+    degree_classes: tuple[np.ndarray, np.ndarray]
     attributes: SimpleNamespace
     index_dtype: np.dtype
 

@@ -21,7 +21,7 @@ class Rows:
 
     def __init__(self, lengths):
         self.indptr = np.append(0, np.cumsum(np.asarray(lengths, np.int64)))
-        self.num_vertices = len(lengths)
+        self.num_rows = len(lengths)
 
     def array(self, name):
         return Stored(self.indptr if name == "out/indptr" else np.empty(int(self.indptr[-1]), np.uint32), name)

@@ -187,7 +187,7 @@ def test_vertex_that_is_listed_twice_by_its_own_part(copied):
 
 def test_master_elsewhere_than_the_index_says(copied):
     store, partitions = copied
-    masters = partitions.masters.read(0, store.num_vertices)
+    masters = partitions.masters.read(0, store.num_rows)
     v = int(np.flatnonzero(masters == 1)[0])
     masters[v] = 2
     write(partitions.url, "masters", masters)

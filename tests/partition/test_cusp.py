@@ -50,7 +50,7 @@ def test_named_policy(graphs, tmp_path, graph, name):
     policy = plain(policy_for(name, store))
     turn = POLICY_NAMES.index(name) + 3 * [*GRAPHS].index(graph)
     for k, read in enumerate(("out", "in") if graph in ("kronecker", "words") else ("out", "in")[turn % 2 :][:1]):
-        num_partitions = min(PARTS[(turn + 3 * k) % 5], store.num_vertices)
+        num_partitions = min(PARTS[(turn + 3 * k) % 5], store.num_rows)
         made = every_knob.partition(store, num_partitions, policy, tmp_path / read, read=read, transpose=(turn + k) % 3 == 0, threads=2)
         assert_is_reference(made, store, policy)
         assert_sound(made, store)
@@ -80,7 +80,7 @@ def test_any_graph(tmp_path_factory, edges, num_partitions, name, how):
     src, dst = zip(*edges, strict=True)
     reference_build(src, dst, folder / "g", directed=directed, keep_self_loops=keep, vertex_order=order, duplicates=duplicates)
     store = open_graph(folder / "g")
-    if store.num_vertices < num_partitions:
+    if store.num_rows < num_partitions:
         return
     policy = plain(policy_for(name, store))
     made = every_knob.partition(store, num_partitions, policy, folder / "p", read="in" if into else "out", transpose=transpose, threads=2)
@@ -189,7 +189,7 @@ def stateful(name, store):
 def in_rounds(store, policy, num_partitions, num_readers, round_vertices):
     """Masters as several readers assign them, in plain Python: each round all begin with what was known after the one before."""
     out = store.read("out/indptr"), store.read("out/indices")
-    prop, n = PlainProp(out, transpose(*out), num_partitions, "out"), store.num_vertices
+    prop, n = PlainProp(out, transpose(*out), num_partitions, "out"), store.num_rows
     bounds = [0, *(int(np.searchsorted(out[0], out[0][-1] * r / num_readers)) for r in range(1, num_readers)), n]
     masters, state = np.full(n, -1, np.int64), policy.initial_master_state(prop)
     for first in range(0, n, round_vertices):
@@ -229,7 +229,7 @@ def test_policy_with_a_state_by_several_readers(graphs, tmp_path, name, readers)
         assert_sound(made, store)
         assert_same_bytes(tmp_path / "each its own", tmp_path / how)
     expected = in_rounds(store, policy, 3, readers, 4)
-    np.testing.assert_array_equal(made.masters.read(0, store.num_vertices), expected)
+    np.testing.assert_array_equal(made.masters.read(0, store.num_rows), expected)
 
 
 def test_states_of_readers_are_merged_after_each_round(graphs, tmp_path):
@@ -263,7 +263,7 @@ def test_other_merges(graphs, tmp_path, merge):
     state = np.full(1, 50, np.int64)
     policy = Policy("range", look, lambda prop, s, d, a, b: a, master_state=state, merge=merge, compiled=False)
     made = partition_with(Readers(2), graphs["path"], 5, policy, tmp_path / "p", round_vertices=4)
-    assert made.masters.read(0, graphs["path"].num_vertices).tolist() == in_rounds(graphs["path"], policy, 5, 2, 4).tolist()
+    assert made.masters.read(0, graphs["path"].num_rows).tolist() == in_rounds(graphs["path"], policy, 5, 2, 4).tolist()
 
 
 def test_columns_may_be_left_out(graphs, tmp_path):
@@ -284,7 +284,7 @@ def test_weights_and_texts_are_those_of_their_edges(graphs, tmp_path):
     store = graphs["words"]
 
     def edges(one, number):
-        rows = np.repeat(np.arange(one.num_vertices), np.diff(one.read("out/indptr")))
+        rows = np.repeat(np.arange(one.num_rows), np.diff(one.read("out/indptr")))
         data, offsets = (one.read(f"columns/kind/{name}") for name in ("bytes", "offsets"))
         texts = [bytes(data[a:b]).decode() for a, b in pairwise(offsets)]
         ends = number[rows], number[one.read("out/indices")]
@@ -293,13 +293,13 @@ def test_weights_and_texts_are_those_of_their_edges(graphs, tmp_path):
 
     made = every_knob.partition(store, 3, "CVC", tmp_path / "p", compiled=False)
     found = sorted(edge for part in made for edge in edges(part.store, part.global_id()))
-    assert found == edges(store, np.arange(store.num_vertices))
+    assert found == edges(store, np.arange(store.num_rows))
 
 
 def test_as_many_partitions_as_vertices_and_empty_ones(graphs, tmp_path):
     """A partition may have nothing at all, or masters but no edges."""
     store = graphs["path"]
-    n = store.num_vertices
+    n = store.num_rows
     made = every_knob.partition(store, n, "1D-vertex", tmp_path / "all", compiled=False, transpose=True)
     assert_sound(made, store)
     last = Policy("last", lambda prop, v: prop.num_partitions - 1, lambda prop, s, d, a, b: 1, compiled=False)

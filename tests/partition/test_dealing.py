@@ -59,7 +59,7 @@ def test_every_vertex_has_one_owner_and_its_row(seed, num_partitions, directed, 
     """Random graphs: shares add up, each partition has a vertex, and a partition's lookup finds each of its rows."""
     path = tmp_path_factory.mktemp("g") / "g.zarr"
     store = store_of(path, *random_edges(seed, 20 + seed % 300, 30 + seed % 3000), directed=directed, vertex_order=vertex_order)
-    num_partitions = min(num_partitions, store.num_vertices)
+    num_partitions = min(num_partitions, store.num_rows)
     indptr = store.read(f"{store.pull_group}/indptr")
     vertex_partition = partition_vertices(store, num_partitions)
     check(vertex_partition, indptr)
@@ -67,7 +67,7 @@ def test_every_vertex_has_one_owner_and_its_row(seed, num_partitions, directed, 
     if vertex_order == "original":
         assert vertex_partition.owner.size == num_partitions
         return
-    value, first = store.degrees
+    value, first = store.degree_classes
     for p in range(num_partitions):
         piece_first, edge, piece_value = local_lookup(vertex_partition, p, first, indptr[first], value)
         assert piece_first.dtype == edge.dtype == piece_value.dtype == np.int64
@@ -84,7 +84,7 @@ def test_every_vertex_has_one_owner_and_its_row(seed, num_partitions, directed, 
 def test_one_partition_has_the_lookup_of_the_graph(tmp_path):
     """Adjacent blocks are one block, and their pieces in a degree class are one piece."""
     store = store_of(tmp_path / "g.zarr", *random_edges(3, 300, 3000))
-    value, first = store.degrees
+    value, first = store.degree_classes
     edge = store.read("out/indptr")[first]
     vertex_partition = partition_vertices(store, 1)
     assert vertex_partition.owner.size == 1
@@ -166,7 +166,7 @@ def test_unequal_shares_are_partitions(seed, shares, vertex_order, tmp_path_fact
     """Whatever the shares, also of graphs with fewer blocks than a turn has places: one owner for each vertex, and none without one."""
     store = store_of(tmp_path_factory.mktemp("g") / "g.zarr", *random_edges(seed, 20 + seed % 300, 30 + seed % 3000),
                      directed=bool(seed % 2), vertex_order=vertex_order)  # fmt: skip
-    shares = shares[: store.num_vertices]
+    shares = shares[: store.num_rows]
     vertex_partition = partition_vertices(store, len(shares), shares)
     check(vertex_partition, store.read(f"{store.pull_group}/indptr"))
     assert vertex_partition.num_owned.min() > 0

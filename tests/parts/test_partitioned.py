@@ -29,7 +29,7 @@ GRIDS = [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2), (4, 2), (3, 3), (4, 4)]
 def opened(store, parts, *, budget=PLENTY, threads=2):
     """Return a runtime of parts."""
     return PartitionedRuntime(
-        parts, num_vertices=store.num_vertices, dtype=store.index_dtype, directed=store.attributes.directed,
+        parts, num_vertices=store.num_rows, dtype=store.index_dtype, directed=store.attributes.directed,
         budget=Budget(budget, baseline_bytes=0), threads=threads, io_threads=2,
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ def opened(store, parts, *, budget=PLENTY, threads=2):
 def expected_levels(store, sources, depth_limit=None):
     """Levels by SciPy, -1 where unreached."""
     far = 1 << 30
-    level = np.full(store.num_vertices, far)
+    level = np.full(store.num_rows, far)
     for source in sources:
         one = scipy_levels(store, source)
         level = np.minimum(level, np.where(one < 0, far, one))
@@ -62,7 +62,7 @@ def random_cut(rng, store, num_parts, group="out"):
     """Cut a graph anyhow: masters and owners of edges are random, some parts perhaps empty, some masters without edges."""
     rows, columns = edges_of(store)
     used = rng.choice(num_parts, int(rng.integers(1, num_parts + 1)), replace=False)
-    masters, owners = rng.choice(used, store.num_vertices), rng.choice(rng.choice(num_parts, num_parts), rows.size)
+    masters, owners = rng.choice(used, store.num_rows), rng.choice(rng.choice(num_parts, num_parts), rows.size)
     return cut_in_memory(num_parts, rows, columns, masters, owners, group)
 
 
@@ -92,11 +92,11 @@ def test_any_cut_gives_the_levels(tmp_path_factory, cramped, case, seed, kind, n
     path = tmp_path_factory.mktemp("g") / "graph.zarr"
     reference_build(src, dst, path, implied=(0, n), **options)
     store = open_graph(path)
-    if not store.num_vertices:
+    if not store.num_rows:
         return
     if not held:
         cramped(seed)
-    edges = (store.num_vertices, *edges_of(store))
+    edges = (store.num_rows, *edges_of(store))
     if kind == "1d":
         parts = cut_1d(num_parts, *edges)
     elif kind == "2d":
@@ -105,7 +105,7 @@ def test_any_cut_gives_the_levels(tmp_path_factory, cramped, case, seed, kind, n
         parts = random_cut(rng, store, num_parts, "in" if not store.attributes.directed and rng.integers(2) else "out")
     with opened(store, parts) as runtime:
         for _ in range(2):
-            sources = rng.choice(store.num_vertices, int(rng.integers(1, 4)))
+            sources = rng.choice(store.num_rows, int(rng.integers(1, 4)))
             check(store, runtime, np.unique(sources), None if rng.integers(2) else int(rng.integers(0, 4)))
 
 
@@ -115,7 +115,7 @@ def test_one_dimension_is_all_to_all_and_two_are_rows_and_columns(tmp_path, grid
     rng = np.random.default_rng(5)
     reference_build(rng.integers(0, 500, 4000), rng.integers(0, 500, 4000), tmp_path / "g")
     store = open_graph(tmp_path / "g")
-    edges = (store.num_vertices, *edges_of(store))
+    edges = (store.num_rows, *edges_of(store))
     num_parts = grid[0] * grid[1]
     with opened(store, cut_1d(num_parts, *edges)) as runtime:
         found = check(store, runtime, [7])
@@ -139,7 +139,7 @@ def test_bytes_are_as_documented(tmp_path):
     """A star cut in two: the hub's part sends each leaf of the other part once, as a bitmap and parents, and nothing else is said."""
     reference_build(np.zeros(1000, int), np.arange(1, 1001), tmp_path / "g")
     store = open_graph(tmp_path / "g")
-    with opened(store, cut_1d(2, store.num_vertices, *edges_of(store))) as runtime:
+    with opened(store, cut_1d(2, store.num_rows, *edges_of(store))) as runtime:
         found = check(store, runtime, [0])
         theirs = int(runtime.loaded[0].addresses.length[1])
         first = found.iterations[0].exchanged[0]
@@ -153,7 +153,7 @@ def test_a_budget_that_is_too_small_is_refused_and_the_one_named_works(tmp_path)
     rng = np.random.default_rng(1)
     reference_build(rng.integers(0, 30000, 400000), rng.integers(0, 30000, 400000), tmp_path / "g")
     store = open_graph(tmp_path / "g")
-    parts = cut_2d(2, 2, store.num_vertices, *edges_of(store))
+    parts = cut_2d(2, 2, store.num_rows, *edges_of(store))
     with pytest.raises(BudgetError, match=r"a search over 4 parts .* needs .* set memory_budget") as refused:
         opened(store, parts, budget=1 << 20)
     needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20

@@ -31,7 +31,7 @@ def cut(store, counter, num_rows, columns):
 def searched(store, parts, sources):
     """Search for real: the levels, and bytes and messages of each kind in each iteration."""
     with PartitionedRuntime(
-        parts, num_vertices=store.num_vertices, dtype=store.index_dtype, directed=store.attributes.directed,
+        parts, num_vertices=store.num_rows, dtype=store.index_dtype, directed=store.attributes.directed,
         budget=Budget(1 << 40, baseline_bytes=0), threads=2, io_threads=2,
     ) as runtime:  # fmt: skip
         found = runtime.search(sources)
@@ -56,12 +56,12 @@ def test_a_forecast_is_exact(tmp_path_factory, case, num_parts, seed):
     path = tmp_path_factory.mktemp("g") / "graph.zarr"
     reference_build(src, dst, path, implied=(0, n), **options)
     store = open_graph(path)
-    if not store.num_vertices:
+    if not store.num_rows:
         return
-    sources = np.unique(np.random.default_rng(seed).choice(store.num_vertices, 2))
+    sources = np.unique(np.random.default_rng(seed).choice(store.num_rows, 2))
     for columns in {1, grid_columns(num_parts)}:
         num_rows = num_parts // columns
-        parts = cut(store, TrafficCounter(store, np.full(store.num_vertices, -1, np.int32), 1), num_rows, columns)
+        parts = cut(store, TrafficCounter(store, np.full(store.num_rows, -1, np.int32), 1), num_rows, columns)
         found, exchanged = searched(store, parts, sources)
         counter = TrafficCounter(store, found.level, found.depth + 1)
         counts, expected = forecast(counter, num_rows, columns, store.index_dtype.itemsize)
@@ -95,6 +95,6 @@ def test_a_neighbour_that_is_no_vertex_is_refused(tmp_path):
     damaged[3] = 10
     damaged.tofile(chunk)
     store = open_graph(tmp_path / "g")
-    counter = TrafficCounter(store, np.zeros(store.num_vertices, np.int32), 1)
+    counter = TrafficCounter(store, np.zeros(store.num_rows, np.int32), 1)
     with pytest.raises(CorruptStoreError, match="element 3 of out/indices is 10, but must be at least 0 and below 10"):
         counter.count(2)

@@ -254,7 +254,7 @@ def test_edges_stored_one_way_only_are_found(tmp_path):
     assert any("stored one way only" in one for one in problems)
     indices, indptr = store.read("in/indices"), store.read("in/indptr")
     row = int(np.flatnonzero(np.diff(indptr) == 1)[0])
-    indices[indptr[row]] = (indices[indptr[row]] + 1) % store.num_vertices
+    indices[indptr[row]] = (indices[indptr[row]] + 1) % store.num_rows
     bad = rewrite(store.url, tmp_path / "bad.zarr", arrays={"in/indices": indices})
     with pytest.raises(CorruptStoreError, match="in/indices does not hold the edges of out/indices"):
         check_store(bad)

@@ -46,11 +46,11 @@ def test_what_it_says(whole):
     store = open_graph(whole.attributes.graph)
     found = oocgraph.open_partitions(whole.url)
     assert (found.num_partitions, len(found), found.policy) == (3, 3, "CVC")
-    assert (found.num_vertices, found.num_stored_edges) == (store.num_vertices, store.attributes.num_stored_edges)
+    assert (found.num_vertices, found.num_stored_edges) == (store.num_rows, store.attributes.num_stored_edges)
     assert (found.attributes.read, found.attributes.transposed, found.attributes.directed) == ("out", False, False)
     assert found.attributes.library_version == oocgraph.__version__
     assert "3 by CVC" in repr(found)
-    assert found.masters.read(0, store.num_vertices).dtype == np.int16
+    assert found.masters.read(0, store.num_rows).dtype == np.int16
     assert [part.index for part in found] == [0, 1, 2]
     assert open_partitions(f"file://{whole.url}").attributes == found.attributes
     assert is_partitions(whole.url)

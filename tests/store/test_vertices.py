@@ -33,13 +33,13 @@ def named(tmp_path):
 def truth(store):
     """Store number of every input id, from whole arrays."""
     ids = VertexIds(store)
-    return dict(zip(ids.ids_of(np.arange(store.num_vertices)).tolist(), range(store.num_vertices), strict=True))
+    return dict(zip(ids.ids_of(np.arange(store.num_rows)).tolist(), range(store.num_rows), strict=True))
 
 
 def test_ids_there_and_back(sparse):
     """ids_of and vertices_of are inverse."""
     store, _ = sparse
-    numbers = np.random.default_rng(2).permutation(store.num_vertices)
+    numbers = np.random.default_rng(2).permutation(store.num_rows)
     ids = VertexIds(store).ids_of(numbers)
     assert ids.dtype == np.int64
     np.testing.assert_array_equal(ids, store.read(layout.VERTEX_ID)[numbers])
