@@ -118,8 +118,8 @@ def louvain(
     threads, to build graphs of communities; for each thread and two more 24 to 48 bytes for each neighbour of the longest list, and a piece
     of 2 MiB of edges (or as long as that list) and 4 MiB of weights; and what the budget has left for edges that stay. A sweep reads the
     others once.
-    Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them. Those of a graph in memory
-    are in memory, too: about 400 bytes for each of its edges instead of the 32 MiB.
+    Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them. Those of a graph in
+    memory are in memory, too: about 400 bytes for each of its edges, instead of what builds take.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Quotient graphs: groups of vertices become vertices, in a store of its own.
 
 In: the edges of a graph (`oocgraph.engine.sweeps`), and of each vertex the number of its group. Out: a store in a temporary folder, built
-as any other, from edges that are streamed; of a graph in memory one in memory. Edges between two groups become one, whose weight is their sum; those within a group are left
-out.
+as any other, from edges that are streamed; of a graph in memory one in memory. Edges between two groups become one, whose weight is their
+sum; those within a group are left out.
 """
 
 from __future__ import annotations

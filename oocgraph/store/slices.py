@@ -88,7 +88,7 @@ class StoredSlice:
         return value
 
     def read(self, out: Array | None = None, *, direct: bool = False) -> Array:
-        """Return the elements: where they are, if they are in memory; or in the first of `out`, if it is given, large enough and can be used.
+        """Return the elements: where they are in memory, or in the first of `out`, where it is given, is large enough and can be used.
 
         `direct`: into `out` around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`): whole pages are
         read then, and the elements begin in one of them, if `out` has room for two pages more.
