@@ -28,7 +28,7 @@ from oocgraph.store.records import CODE, DuplicateRows, Payload, canonical, key_
 from oocgraph.store.schema import ArraySpec
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import PAGE_BYTES, Array, Duplicates, VertexOrder, index_dtype
+from oocgraph.types import PAGE_BYTES, Array, AskedOrder, Duplicates, index_dtype
 
 EDGE_BYTES = 240
 """What a build holds for an edge at the most, beside its ids and columns as they were given."""
@@ -182,7 +182,7 @@ def build_in_memory(
     num_vertices: int | None = None,
     duplicates: Duplicates = "drop",
     keep_self_loops: bool = False,
-    vertex_order: VertexOrder = "degree",
+    vertex_order: AskedOrder = "degree",
     rows: Array | None = None,
     description: str = "arrays in memory",
 ) -> MemoryGraph:
@@ -239,7 +239,7 @@ def build_in_memory(
     attributes = GraphAttributes(
         num_vertices=num_vertices, num_edges=built.num_edges, num_stored_edges=arrays["out/indices"].size, num_input_vertices=num_input,
         num_isolated=num_input - num_vertices, num_self_loops=num_loops, directed=directed, weighted=payload.weight is not None,
-        duplicates=payload.duplicates, vertex_order=vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
+        duplicates=payload.duplicates, vertex_order=built.vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
         implied_ids=ids.implied, num_planes=built.num_planes, columns=payload.attributes, source=description,
         library_version=oocgraph.__version__, complete=True,
     )  # fmt: skip
