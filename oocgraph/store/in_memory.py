@@ -30,11 +30,11 @@ from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import PAGE_BYTES, Array, AskedOrder, Duplicates, index_dtype
 
-EDGE_BYTES = 240
-"""What a build holds for an edge at the most, beside its ids and columns as they were given."""
+EDGE_BYTES = 150
+"""What a build holds for an edge at the most, beside its ids and columns as they were given; measured 40 to 140, with few ids or many."""
 
-COLUMN_COPIES = 8
-"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted."""
+COLUMN_COPIES = 12
+"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted; and what sorting them takes."""
 
 TEXT_COPIES = 6
 """Copies of strings alive at once: of both ends, distinct, sorted, and of the graph's arrays."""
