@@ -269,15 +269,15 @@ def _columns(columns: Mapping[str, Any], weight: str | None, duplicates: Duplica
 
 
 def _categories(strings: Any) -> tuple[Array, tuple[Array, Array]]:
-    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these; -1 is null."""
+    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = strings.cast(pa.large_binary()).dictionary_encode()
     order = pc.array_sort_indices(coded.dictionary)
-    final = np.full(len(order) + 1, -1, CODE)
+    final = np.empty(len(order), CODE)
     final[order.to_numpy()] = np.arange(len(order), dtype=CODE)
-    return final[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], string_buffers(coded.dictionary.take(order))
+    return final[coded.indices.to_numpy()], string_buffers(coded.dictionary.take(order))
 
 
 def _vertex_arrays(built: Built, ids: NumberedIds) -> dict[str, Array]:
