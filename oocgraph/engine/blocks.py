@@ -370,14 +370,14 @@ class BlockEngine(Closing):
             self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1])
 
     def _read(self, block: int, slot: int) -> int:
-        """Read a block that kernels cannot read; returns its bytes."""
+        """Read a block that kernels cannot read; returns the bytes that were not in memory."""
         is_second = block >= self._first_blocks[1]
         arrays = [self.store.array("in/indices")] if is_second else self._arrays
         begin, num_bytes = (block - self._first_blocks[int(is_second)]) << self.shift, 0
         for array, room in zip(arrays, self._held, strict=False):
             part = room[slot << self.shift : (slot << self.shift) + min(1 << self.shift, array.length - begin)]
             array.read_into(begin, part)
-            num_bytes += part.nbytes
+            num_bytes += 0 if array.is_held else part.nbytes
         return num_bytes
 
     def pending_rows(self) -> Array:
