@@ -21,6 +21,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
+from oocgraph.results import tables
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
 from oocgraph.results.writer import ID, write_result
@@ -168,9 +169,14 @@ class VertexResult(VertexMapping):
         ArgumentError
             There is none of this name.
         """
-        if column is not None and column not in self.columns:
-            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
-        return column or next(iter(self.columns))
+        if column is not None and column not in self.table_columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.table_columns)}")
+        return column or next(iter(self.table_columns))
+
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """`columns`, of which tables and mappings are made."""
+        return self.columns
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
@@ -206,6 +212,17 @@ class VertexResult(VertexMapping):
         """
         write_result(self, path, overwrite=overwrite)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream of `to_arrow`, as ``pyarrow.table(result)`` and DuckDB ask for it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.RecordBatchReader: batches with the column vertex and one for each of `columns`, made as they are read.
+
+        Polars takes it, too: ``polars.DataFrame(result.to_arrow())``.
+        """
+        return tables.to_arrow(self)
+
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the column vertex and one for each of `columns`.
 
@@ -214,16 +231,17 @@ class VertexResult(VertexMapping):
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            *others, last = (f"result.{name}" for name in ("vertices", *self.columns))
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                f"{', '.join(others)} and {last} are arrays"
-            ) from error
-        arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
-        return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+        return tables.to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset with the coordinate vertex and a variable for each of `columns`; of a cluster's result, Dask arrays.
+
+        Raises
+        ------
+        MissingDependencyError
+            xarray is not installed.
+        """
+        return tables.to_xarray(self)
 
     def plot(self, figure: Figure | None = None) -> Figure:
         """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
