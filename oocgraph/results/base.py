@@ -21,7 +21,9 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
+from oocgraph.listing import html_listing, is_single
 from oocgraph.results import tables
+from oocgraph.results.histogram import Histogram, finite, make_histogram
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
 from oocgraph.results.writer import ID, write_result
@@ -29,10 +31,14 @@ from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from oocgraph.results.search import Iteration
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
@@ -81,6 +87,8 @@ class VertexResult(VertexMapping):
         Columns beside ``vertices``: the dtype of each, or `oocgraph.results.writer.ID` where its values are ids.
     metrics : tuple of str
         Attributes that `summary` returns.
+    answers : tuple of str
+        Attributes that notebooks show first.
 
     Notes
     -----
@@ -90,6 +98,8 @@ class VertexResult(VertexMapping):
     algorithm: ClassVar[str]
     columns: ClassVar[Mapping[str, str]]
     metrics: ClassVar[tuple[str, ...]] = ("edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
+
+    answers: ClassVar[tuple[str, ...]] = ()
 
     ids: VertexIds
     edge_bytes: int = 0
@@ -243,44 +253,76 @@ class VertexResult(VertexMapping):
         """
         return tables.to_xarray(self)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
+    def histogram(self, max_bins: int = 20) -> Histogram:
+        """Count how many vertices have which value in the first column, or how large groups are, in at most `max_bins` bins.
+
+        Raises
+        ------
+        ArgumentError
+            `max_bins` is no whole number of at least 2.
+        """
+        return self._histogram(_whole("max_bins", max_bins, least=2))
+
+    def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Figure | Axes:
+        """Draw how many vertices have which value; of a search also the time and the bytes of each level, by worker.
 
         Parameters
         ----------
+        ax
+            Draw only how many vertices have which value, here.
         figure
             Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.figure.Figure, or `ax`
 
         Raises
         ------
+        ArgumentError
+            `ax` and `figure` are both given.
         MissingDependencyError
             matplotlib is not installed.
         """
+        if ax is not None and figure is not None:
+            raise ArgumentError("ax and figure exclude each other: axes are on a figure already; give one of them")
         try:
-            return self._draw(repr(self).strip("<>"), figure)
+            from oocgraph.results.plot import plot_histogram
         except ImportError as error:
             raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                f"{self._unplotted()}"
+                "plot needs matplotlib, which is not installed: `pip install oocgraph[plot]`; result.histogram() has the counts"
             ) from error
+        title = f"{self._kind().removesuffix('Result')}{self._answer()}"
+        return plot_histogram(self._histogram, self._iterations(), title=title, ax=ax, figure=figure)
 
-    def _draw(self, title: str, figure: Figure | None) -> Figure:
-        from oocgraph.results.plot import plot_counts
+    def _histogram(self, max_bins: int) -> Histogram:
+        name = self._chosen(None)
+        parts = lambda: (finite(as_numpy(values)) for _, values in self._parts())  # noqa: E731 - asked for twice
+        return make_histogram(parts, name=name.replace("_", " "), things="vertices", max_bins=max_bins)
 
-        values, name = self._counted()
-        return plot_counts(values, name=name, title=title, figure=figure)
+    def _iterations(self) -> Sequence[Iteration]:
+        """Return what a plot shows of the run: metrics of levels, if there are any."""
+        return ()
 
-    def _counted(self) -> tuple[Array, str]:
-        """Return values of the vertices that have edges, of which a plot shows how many there are, and what they are called."""
-        raise NotImplementedError
+    def _kind(self) -> str:
+        """Return the name of the class, which is the same wherever the result was computed."""
+        return type(self).__name__.removeprefix("Dask")
 
-    def _unplotted(self) -> str:
-        """Say where the values are that a plot would show."""
-        return f"result.{next(iter(self.columns))} is an array"
+    def _answer(self) -> str:
+        """Return what the result says, as it follows the name of the class."""
+        return f" of {counted(self.ids.num_ids, 'vertices')}"
+
+    def _run(self) -> str:
+        """Return what the run took."""
+        return f"{format_number(getattr(self, 'seconds', self.load_seconds))} s"
+
+    def __repr__(self) -> str:
+        return f"<{self._kind()}{self._answer()}; {self._run()}>"
+
+    def _repr_html_(self) -> str:
+        first = {name: getattr(self, name) for name in self.answers}
+        rest = {name: value for name, value in self.summary().items() if is_single(value) and name not in first}
+        return html_listing(self._kind(), {"num_vertices": self.ids.num_ids, **first}, rest)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
@@ -348,8 +390,7 @@ class VertexResult(VertexMapping):
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
+        _whole("count", count, least=0)
         best: list[tuple[Any, float]] = []
         for block in self.blocks(TOP_VERTICES) if count else ():
             values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
@@ -372,3 +413,9 @@ class VertexResult(VertexMapping):
             out[start : start + numbers.size] = as_numpy(values)
             start += numbers.size
         return out
+
+
+def _whole(name: str, value: Any, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ArgumentError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+    return int(value)

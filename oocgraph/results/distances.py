@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.listing import Listed
+from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy
-from oocgraph.text import format_number
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 
@@ -40,9 +42,8 @@ class MultiSourceResult(ValuesResult):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", {name: str(values.dtype) for name, values in self.stored.items()})
 
-    def __repr__(self) -> str:
-        sources, vertices = len(self.details["sources"]), self.ids.num_ids
-        return f"<MultiSourceResult: {sources:,} sources, {vertices:,} vertices, {format_number(self.seconds)} s>"
+    def _answer(self) -> str:
+        return f": {counted(len(self.details['sources']), 'sources')}, {counted(self.ids.num_ids, 'vertices')}"
 
     @cached_property
     def levels(self) -> Array:
@@ -123,8 +124,9 @@ class MultiSourceResult(ValuesResult):
         self._check_levels()
         return self.columns
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.details["depth"], "depth"
+    def _histogram(self, max_bins: int) -> Histogram:
+        depths = np.asarray(self.details["depth"])
+        return make_histogram(lambda: in_parts(depths), name="depth", things="sources", max_bins=max_bins)
 
     def _check_levels(self) -> None:
         if not self.columns:
@@ -134,9 +136,8 @@ class MultiSourceResult(ValuesResult):
 class _OfSome(ValuesResult):
     """Values of all vertices, or of those that were asked for; no value is negative."""
 
-    def _counted(self) -> tuple[Array, str]:
-        values, name = super()._counted()
-        return values[values >= 0], name
+    def _known(self, values: Array) -> Array:
+        return values[values >= 0]
 
 
 class ClosenessResult(_OfSome):
@@ -161,7 +162,7 @@ class EccentricityResult(_OfSome):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiameterResult:
+class DiameterResult(Listed):
     """Diameter of a graph, or bounds of it.
 
     Attributes
@@ -190,7 +191,7 @@ class DiameterResult:
 
     def __repr__(self) -> str:
         what = f"{self.lower:,}" if self.is_exact else f"from {self.lower:,} to {self.upper:,}"
-        return f"<DiameterResult: {what}, {self.num_searches:,} searches, {format_number(self.seconds)} s>"
+        return f"<DiameterResult: {what}; {counted(self.num_searches, 'searches')}, {format_number(self.seconds)} s>"
 
     @property
     def is_exact(self) -> bool:
