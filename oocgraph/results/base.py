@@ -20,16 +20,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, MissingDependencyError
+from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
+from oocgraph.listing import html_listing, is_single
+from oocgraph.results import tables
+from oocgraph.results.histogram import Histogram, finite, make_histogram
+from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
+from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from oocgraph.results.search import Iteration
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
@@ -52,8 +61,10 @@ class ResultBlock(SimpleNamespace):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VertexResult:
+class VertexResult(VertexMapping):
     """Values of every vertex under the user's vertex ids: the base class of results.
+
+    A result is a mapping from every id to the value of its first column: ``result[vertex]``, ``dict(result)``, ``result == other``.
 
     Parameters
     ----------
@@ -76,15 +87,19 @@ class VertexResult:
         Columns beside ``vertices``: the dtype of each, or `oocgraph.results.writer.ID` where its values are ids.
     metrics : tuple of str
         Attributes that `summary` returns.
+    answers : tuple of str
+        Attributes that notebooks show first.
 
     Notes
     -----
-    Arrays are made when first asked for and kept; `blocks` and `write` make none of them.
+    Arrays are made when first asked for and kept; `blocks`, `write` and all that mappings do make none of them.
     """
 
     algorithm: ClassVar[str]
     columns: ClassVar[Mapping[str, str]]
     metrics: ClassVar[tuple[str, ...]] = ("edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
+
+    answers: ClassVar[tuple[str, ...]] = ()
 
     ids: VertexIds
     edge_bytes: int = 0
@@ -113,12 +128,65 @@ class VertexResult:
         """
         raise NotImplementedError
 
-    def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
-        """Iterate over the whole result in blocks, without keeping it."""
-        start = 0
+    def blocks(self, block_size: int | None = None, *, columns: Sequence[str] | None = None) -> Iterator[ResultBlock]:
+        """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all."""
+        start, names = 0, tuple(self.columns if columns is None else columns)
         for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
-            yield ResultBlock(vertices=vertices, **self.values_of(tuple(self.columns), vertices, numbers, start))
+            yield ResultBlock(vertices=vertices, **self.values_of(names, vertices, numbers, start))
             start += numbers.size
+
+    def column(self, name: str | None = None) -> ColumnMapping:
+        """Return a column as a mapping from every id to its value, by default the first; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        return ColumnMapping(self, self._chosen(name), None, self.ids.num_ids)
+
+    def __getitem__(self, vertex: Any) -> Any:
+        """Return the value of a vertex in the first column."""
+        first = self._chosen(None)
+        return self._values_of_key((first,), vertex)[first]
+
+    def __len__(self) -> int:
+        return self.ids.num_ids
+
+    def __contains__(self, vertex: Any) -> bool:
+        try:
+            self.ids.vertices_of(one_key(vertex, self.ids.kind))
+        except VertexNotFoundError:
+            return False
+        return True
+
+    def _parts(self) -> Iterator[tuple[Ids, Ids]]:
+        return self.column()._parts()
+
+    def _key_parts(self) -> Iterator[Ids]:
+        for vertices, _ in self.ids.stored_blocks(self.block_vertices(MAPPED_VERTICES)):
+            yield vertices
+
+    @property
+    def _value_dtype(self) -> np.dtype[Any]:
+        return self.dtype_of(self._chosen(None))
+
+    def _chosen(self, column: str | None) -> str:
+        """Return a column, by default the first.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        if column is not None and column not in self.table_columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.table_columns)}")
+        return column or next(iter(self.table_columns))
+
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """`columns`, of which tables and mappings are made."""
+        return self.columns
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
@@ -154,6 +222,17 @@ class VertexResult:
         """
         write_result(self, path, overwrite=overwrite)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream of `to_arrow`, as ``pyarrow.table(result)`` and DuckDB ask for it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.RecordBatchReader: batches with the column vertex and one for each of `columns`, made as they are read.
+
+        Polars takes it, too: ``polars.DataFrame(result.to_arrow())``.
+        """
+        return tables.to_arrow(self)
+
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the column vertex and one for each of `columns`.
 
@@ -162,55 +241,88 @@ class VertexResult:
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            *others, last = (f"result.{name}" for name in ("vertices", *self.columns))
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                f"{', '.join(others)} and {last} are arrays"
-            ) from error
-        arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
-        return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+        return tables.to_pandas(self)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset with the coordinate vertex and a variable for each of `columns`; of a cluster's result, Dask arrays.
+
+        Raises
+        ------
+        MissingDependencyError
+            xarray is not installed.
+        """
+        return tables.to_xarray(self)
+
+    def histogram(self, max_bins: int = 20) -> Histogram:
+        """Count how many vertices have which value in the first column, or how large groups are, in at most `max_bins` bins.
+
+        Raises
+        ------
+        ArgumentError
+            `max_bins` is no whole number of at least 2.
+        """
+        return self._histogram(_whole("max_bins", max_bins, least=2))
+
+    def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Figure | Axes:
+        """Draw how many vertices have which value; of a search also the time and the bytes of each level, by worker.
 
         Parameters
         ----------
+        ax
+            Draw only how many vertices have which value, here.
         figure
             Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.figure.Figure, or `ax`
 
         Raises
         ------
+        ArgumentError
+            `ax` and `figure` are both given.
         MissingDependencyError
             matplotlib is not installed.
         """
+        if ax is not None and figure is not None:
+            raise ArgumentError("ax and figure exclude each other: axes are on a figure already; give one of them")
         try:
-            return self._draw(repr(self).strip("<>"), figure)
+            from oocgraph.results.plot import plot_histogram
         except ImportError as error:
             raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                f"{self._unplotted()}"
+                "plot needs matplotlib, which is not installed: `pip install oocgraph[plot]`; result.histogram() has the counts"
             ) from error
+        title = f"{self._kind().removesuffix('Result')}{self._answer()}"
+        return plot_histogram(self._histogram, self._iterations(), title=title, ax=ax, figure=figure)
 
-    def _draw(self, title: str, figure: Figure | None) -> Figure:
-        from oocgraph.results.plot import plot_counts
+    def _histogram(self, max_bins: int) -> Histogram:
+        name = self._chosen(None)
+        parts = lambda: (finite(as_numpy(values)) for _, values in self._parts())  # noqa: E731 - asked for twice
+        return make_histogram(parts, name=name.replace("_", " "), things="vertices", max_bins=max_bins)
 
-        values, name = self._counted()
-        return plot_counts(values, name=name, title=title, figure=figure)
+    def _iterations(self) -> Sequence[Iteration]:
+        """Return what a plot shows of the run: metrics of levels, if there are any."""
+        return ()
 
-    def _counted(self) -> tuple[Array, str]:
-        """Return values of the vertices that have edges, of which a plot shows how many there are, and what they are called."""
-        raise NotImplementedError
+    def _kind(self) -> str:
+        """Return the name of the class, which is the same wherever the result was computed."""
+        return type(self).__name__.removeprefix("Dask")
 
-    def _unplotted(self) -> str:
-        """Say where the values are that a plot would show."""
-        return f"result.{next(iter(self.columns))} is an array"
+    def _answer(self) -> str:
+        """Return what the result says, as it follows the name of the class."""
+        return f" of {counted(self.ids.num_ids, 'vertices')}"
+
+    def _run(self) -> str:
+        """Return what the run took."""
+        return f"{format_number(getattr(self, 'seconds', self.load_seconds))} s"
+
+    def __repr__(self) -> str:
+        return f"<{self._kind()}{self._answer()}; {self._run()}>"
+
+    def _repr_html_(self) -> str:
+        first = {name: getattr(self, name) for name in self.answers}
+        rest = {name: value for name, value in self.summary().items() if is_single(value) and name not in first}
+        return html_listing(self._kind(), {"num_vertices": self.ids.num_ids, **first}, rest)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
@@ -229,9 +341,33 @@ class VertexResult:
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        vertices, numbers = self.ids.look_up(given)
-        values = as_numpy(self.values_of((column,), vertices, numbers, 0)[column])
+        values = self._values_at((column,), given)[column]
         return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        """Return columns of some vertices, given by user ids.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        vertices, numbers = self.ids.look_up(given)
+        found = self.values_of(columns, vertices, numbers, 0)
+        return {name: as_numpy(found[name]) for name in columns}
+
+    def _values_of_key(self, columns: Sequence[str], vertex: Any) -> dict[str, Any]:
+        """Return columns of one vertex, as mappings are indexed.
+
+        Raises
+        ------
+        VertexNotFoundError
+            It does not occur in the graph's input.
+        ArgumentTypeError
+            It is several.
+        """
+        found = self._values_at(columns, one_key(vertex, self.ids.kind))
+        return {name: values.tolist()[0] for name, values in found.items()}
 
     def _named(self, stored: Array, vertices: Ids, numbers: Array) -> Ids:
         """Return the ids of the vertices that some are named after: `stored` has store numbers; one that is isolated has its own id."""
@@ -254,8 +390,7 @@ class VertexResult:
         ArgumentError
             `count` is no whole number, or negative.
         """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
+        _whole("count", count, least=0)
         best: list[tuple[Any, float]] = []
         for block in self.blocks(TOP_VERTICES) if count else ():
             values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
@@ -278,3 +413,9 @@ class VertexResult:
             out[start : start + numbers.size] = as_numpy(values)
             start += numbers.size
         return out
+
+
+def _whole(name: str, value: Any, *, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ArgumentError(f"{name} is {value!r}; it must be a whole number, {least} or more")
+    return int(value)

@@ -126,7 +126,7 @@ def test_bfs_reports_what_the_issue_lists(run, kron):
 def test_bfs_text_shows_the_levels(run, kron):
     """A person sees the figures and a table of levels."""
     text = run("bfs", kron, "--source", 3).stdout
-    assert "num reached" in text
+    assert "reached  " in text
     assert "direction" in text
 
 
