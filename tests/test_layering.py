@@ -47,7 +47,7 @@ ALLOWED = {
     "matplotlib": {"results.plot"},
     "zarr": {"store"},
     "dask": {"config", "results.dask", "cluster.ledger", "cluster.start", "cluster.scheduler", "exchange.dask"},
-    "distributed": {"cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
+    "distributed": {"ingest.sources.dask_collections", "cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
     "dask_cuda": {"cluster.start"},
 }
 """Where a library may be imported: a module, or a package with all that is in it."""

@@ -89,7 +89,8 @@ def build_csr(
     Parameters
     ----------
     edges
-        A path, an object in memory (see `open_source`), or an `EdgeSource`.
+        A path, a table, arrays, a matrix, a NetworkX graph, a Dask DataFrame or array, any stream of Arrow batches (Polars, DuckDB, ...),
+        or an `EdgeSource`; see `open_source`.
     path
         Folder to create, on a local file system.
     columns
@@ -135,6 +136,9 @@ def build_csr(
     Notes
     -----
     Peak host bytes: `memory_budget`. Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    Streams and Dask collections are read once, into a temporary file of 16 bytes an edge and its columns. The workers of the current Dask
+    client compute the partitions, without one this process does; it holds one at a time, of the budget. What is costly to compute or
+    random should be persisted before.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References

@@ -53,7 +53,7 @@ def _column_dtype(value_type: Any, description: str, column: str, *, weight: boo
 def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
     """Return the ids of a pyarrow.Array: int64, or a LargeStringArray."""
     _refuse_null(values, place, "the id is missing (null)")
-    return large_strings(values, place) if kind == "string" else int_ids(_numpy(values), place, num_vertices)
+    return large_strings(values, place) if kind == "string" else int_ids(as_numpy(values), place, num_vertices)
 
 
 class ArrowLayout(Layout):
@@ -70,7 +70,7 @@ class ArrowLayout(Layout):
         values = _decoded(values)
         if dtype == "string" or weight or not kinds.is_floating(values.type):
             _refuse_null(values, place, "the value is missing (null)")
-        return large_strings(values, place) if dtype == "string" else numbers(_numpy(values), place, weight=weight)
+        return large_strings(values, place) if dtype == "string" else numbers(as_numpy(values), place, weight=weight)
 
 
 def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], Any], request: Request) -> ArrowLayout:
@@ -87,6 +87,11 @@ def large_strings(values: Any, place: Place) -> Any:
         values = values.cast(pa.large_string())
     except pa.ArrowInvalid as error:
         raise InputError(f"{place.description}, {place.locate(0)} or after, column {place.column!r}: not UTF-8 text; convert it") from error
+    return whole_strings(values)
+
+
+def whole_strings(values: Any) -> Any:
+    """Return a LargeStringArray, or a copy of it if it does not begin at offset 0 of its buffers."""
     return values if values.offset == 0 else pa.concat_arrays([values, values.slice(0, 0)])
 
 
@@ -96,7 +101,8 @@ def _refuse_null(values: Any, place: Place, what: str) -> None:
         place.refuse(position, what, "fill it in or drop the row")
 
 
-def _numpy(values: Any) -> Array:
+def as_numpy(values: Any) -> Array:
+    """Return an Arrow array of numbers without nulls as a NumPy array, without a copy where both have the same layout."""
     values = _decoded(values)
     if kinds.is_null(values.type):
         return np.empty(0, np.int64)  # a null would have been refused, so the column is empty
