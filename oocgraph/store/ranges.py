@@ -1,6 +1,6 @@
 """Byte ranges of a Zarr store that is not a folder of this machine.
 
-In: the URL of a store. Out: a Zarr group, whose store (`RangeStore`) fetches bytes for callers that are not asynchronous.
+In: the URL of a store, or a store. Out: a Zarr group, whose store (`RangeStore`) fetches bytes for callers that are not asynchronous.
 
 Zarr's stores are asynchronous, and what they hold (connections above all) belongs to the event loop of Zarr's own thread. That loop, and
 the kind of buffer that Zarr asks for, are not public; `RangeStore` learns both from the requests that Zarr makes when it opens the group.
@@ -38,4 +38,9 @@ class RangeStore(WrapperStore[Store]):  # type: ignore[misc]
 def open_url(url: str, storage_options: Mapping[str, Any] | None) -> Any:
     """Open the Zarr group at a URL, read only; its `store` is a `RangeStore`."""
     store = FsspecStore.from_url(url, storage_options=dict(storage_options) if storage_options else None, read_only=True)
-    return zarr.open_group(RangeStore(store), mode="r")
+    return open_store(store)
+
+
+def open_store(store: Store, path: str = "") -> Any:
+    """Open a Zarr group of a store, read only; its `store` is a `RangeStore`."""
+    return zarr.open_group(RangeStore(store), path=path, mode="r")
