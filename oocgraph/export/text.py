@@ -1,6 +1,6 @@
 """Edges as text: CSV and TSV under the user's ids, and Matrix Market.
 
-Threads turn blocks of edges into text, one thread writes it. In a ``.gz`` each block is a member of its own; readers take them for one.
+Threads turn blocks of edges into text, one thread writes it. A ``.gz`` has many members; readers take them for one.
 
 Matrix Market (https://math.nist.gov/MatrixMarket/formats.html): ``coordinate``; ``symmetric`` with the lower triangle of an undirected
 graph, else ``general``; ``pattern``, ``integer`` or ``real``; rows and columns count from 1.
@@ -26,6 +26,9 @@ from oocgraph.store.input_order import input_positions
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
 
 GZIP_LEVEL = 4
+
+PIECE_BYTES = 1 << 18
+"""Text of one member of a compressed file."""
 
 BLOCK_ENTRIES = 1 << 18
 """Entries of a matrix that become text at once: about 5 MiB."""
@@ -112,13 +115,32 @@ def _text(table: Any, delimiter: str, *, header: bool = False) -> bytes:
 
 
 def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> None:
-    packed: Callable[[bytes], bytes] = _packed if job.form.endswith(".gz") else bytes
-    done = job.counter()
+    parts = _texts(job, header, blocks, text)
+    if job.form.endswith(".gz"):
+        parts = job.workers.ordered(_packed, _pieces(parts))
     with file.open("wb") as stream:
-        stream.write(packed(header))
-        for num_entries, part in job.workers.ordered(lambda block: (block.num_entries, packed(text(block))), blocks):
+        for part in parts:
             stream.write(part)
-            done(num_entries)
+
+
+def _texts(job: Job, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> Iterator[bytes]:
+    """Iterate over the text of the file, however the blocks are cut."""
+    yield header
+    done = job.counter()
+    for num_entries, part in job.workers.ordered(lambda block: (block.num_entries, text(block)), blocks):
+        yield part
+        done(num_entries)
+
+
+def _pieces(texts: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut text into pieces of one size, so that a compressed file has the same bytes whatever the blocks are."""
+    held = bytearray()
+    for part in texts:
+        held += part
+        for start in range(0, len(held) - PIECE_BYTES + 1, PIECE_BYTES):
+            yield bytes(held[start : start + PIECE_BYTES])
+        del held[: len(held) // PIECE_BYTES * PIECE_BYTES]
+    yield bytes(held)
 
 
 def _packed(text: bytes) -> bytes:

@@ -147,6 +147,16 @@ def test_a_declared_number_of_vertices_and_self_loops(tmp_path):
     refused(pa.table({"source": [0, 7], "target": [1, 1]}).to_reader(), "7 is not below the declared", "row 1", num_vertices=6)
 
 
+@pytest.mark.parametrize("kind", IDS)
+def test_a_graph_in_memory_from_streams_and_partitions(tmp_path, kind):
+    frame = edge_frame(kind)
+    build_csr(frame, tmp_path / "expected", **OPTIONS)
+    forms = {"reader": pa.Table.from_pandas(frame).to_reader(max_chunksize=77), "dask": dd.from_pandas(frame, npartitions=3)}
+    for name, edges in forms.items():
+        build_csr(edges, **OPTIONS).save(tmp_path / name)
+        assert_same_store(tmp_path / "expected", tmp_path / name)
+
+
 def test_a_stream_is_read_once():
     source = open_source(pa.table({"source": [1, 2], "target": [3, 4]}).to_reader())
     assert read(source) == ([1, 2], [3, 4], {})

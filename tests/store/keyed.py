@@ -25,6 +25,11 @@ class KeyedFileSystem(LocalFileSystem):
             raise MissingKeyError("unable to locate credentials")
         return super().cat_file(path, start, end, **options)
 
+    def _open(self, path, mode="rb", **options):
+        if self.key != KeyedFileSystem.right_key:
+            raise MissingKeyError("unable to locate credentials")
+        return super()._open(path, mode, **options)
+
     @classmethod
     def _strip_protocol(cls, path):
         return LocalFileSystem._strip_protocol(path.removeprefix("keyed://") if isinstance(path, str) else path)

@@ -33,9 +33,9 @@ def open_source(
     Parameters
     ----------
     source
-        A path (one file; for Parquet also a folder or a glob), or an object: a pair (source, target) of arrays, an array (num_edges, 2),
-        each of NumPy or Dask; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars table; a pyarrow
-        dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
+        A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair (source, target) of arrays, an array
+        (num_edges, 2), each of NumPy or Dask; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars
+        table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -81,9 +81,10 @@ def _opener(name: str) -> Callable[..., Source]:
 
 
 def _open_path(text: str, request: Request) -> Source:
-    path = Path(text)
+    text = text.removeprefix("file://")
     if "://" in text:
-        raise InputError(f"{text}: edge lists are read from local files only; copy it here first")
+        return _open_url(text, request)
+    path = Path(text)
     with reading(path):
         is_folder, exists = path.is_dir(), path.exists()
         if exists:
@@ -98,6 +99,13 @@ def _open_path(text: str, request: Request) -> Source:
             raise InputNotFoundError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
     return _with_files([path], lambda: _opener(_FORMATS[extension])(path, request))
+
+
+def _open_url(url: str, request: Request) -> Source:
+    extension = _extension(Path(url))
+    if extension not in {".parquet", ".pq", None}:
+        raise InputError(f"{url}: of URLs, only Parquet (a file or a folder) is read, not {extension}; copy it here first")
+    return _opener("remote_parquet.open_remote_parquet")(url, request)
 
 
 def _with_files(paths: Sequence[Path], opened: Callable[[], Source]) -> Source:

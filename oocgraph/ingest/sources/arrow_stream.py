@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from oocgraph.errors import InputError
-from oocgraph.ingest.sources.arrow_values import arrow_layout
+from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
 from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.source import Request, reason
@@ -36,7 +36,7 @@ def open_stream(source: Any, request: Request) -> StreamedSource:
     return _opened(description, reader.schema, lambda _: reader, request)
 
 
-def open_dataset(dataset: Any, request: Request) -> StreamedSource:
+def open_dataset(dataset: Any, request: Request, description: str = "pyarrow Dataset") -> StreamedSource:
     """Open a ``pyarrow.dataset.Dataset``, of any format and file system that Arrow reads."""
     import pyarrow.dataset as ds
 
@@ -45,7 +45,7 @@ def open_dataset(dataset: Any, request: Request) -> StreamedSource:
         options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(
             pre_buffer=False, use_buffered_stream=True, buffer_size=READ_BUFFER_BYTES
         )
-    return _opened("pyarrow Dataset", dataset.schema, lambda names: dataset.to_batches(columns=names, **options), request)
+    return _opened(description, dataset.schema, lambda names: dataset.to_batches(columns=names, **options), request)
 
 
 def open_lazy_frame(frame: Any, request: Request) -> StreamedSource:
@@ -63,7 +63,7 @@ def open_lazy_frame(frame: Any, request: Request) -> StreamedSource:
 
 def _opened(description: str, schema: Any, batches: Callable[[list[str]], Iterator[Any]], request: Request) -> StreamedSource:
     columns = choose_columns(description, schema.names, request)
-    layout = arrow_layout(description, columns, lambda name: schema.field(name).type, request)
+    layout = with_declared_vertices(arrow_layout(description, columns, lambda name: schema.field(name).type, request), schema, request)
     return StreamedSource(layout, lambda: _parts(layout, batches(columns.read)))
 
 
@@ -74,7 +74,7 @@ def _parts(layout: Layout, batches: Iterator[Any]) -> Iterator[Part]:
         row, number = row + batch.num_rows, number + 1
         held = min(batch.nbytes, max(0, host_bytes() - before))  # it may be a view of what its owner holds anyway
         del batch
-        yield Part(f"batch {number} of the {layout.description}", held, blocks)
+        yield Part(f"batch {number} of {layout.description}", held, blocks)
         del blocks
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from oocgraph.arrow import NUM_VERTICES_KEY
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import IdKind
 from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype
-from oocgraph.ingest.sources.source import Request, agreed_num_vertices
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, agreed_num_vertices
 from oocgraph.types import Array
 
 
@@ -78,6 +80,19 @@ def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], An
     kind = _common_id_kind(description, *((name, type_of(name)) for name in (columns.source, columns.target)))
     dtypes = {name: _column_dtype(type_of(name), description, name, weight=name == columns.weight) for name in columns.edge}
     return ArrowLayout(description, columns, kind, dtypes, agreed_num_vertices(description, None, request))
+
+
+def with_declared_vertices(layout: ArrowLayout, schema: Any, request: Request) -> ArrowLayout:
+    """Return the layout with the number of vertices that the metadata of its schema declares, where they do."""
+    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if layout.kind == "int64" else None
+    if declared is None:
+        return layout
+    if not (declared.isdigit() and len(declared) < MAX_DIGITS):
+        raise InputError(
+            f"{layout.description}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r:.60}, not a decimal number of vertices; "
+            "correct it"
+        )
+    return replace(layout, num_vertices=agreed_num_vertices(layout.description, int(declared), request))
 
 
 def large_strings(values: Any, place: Place) -> Any:
