@@ -89,7 +89,8 @@ def build_csr(
     Parameters
     ----------
     edges
-        A path, an object in memory (see `open_source`), or an `EdgeSource`.
+        A path, a table, arrays, a matrix, a NetworkX graph, a Dask DataFrame or array, any stream of Arrow batches (Polars, DuckDB, ...),
+        or an `EdgeSource`; see `open_source`.
     path
         Folder to create, on a local file system. By default none: the graph is held in memory, and its ``save(path)`` writes the
         same store.
@@ -138,6 +139,9 @@ def build_csr(
     -----
     Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. The workers of the
+    current Dask client compute the partitions, without one this process does; it holds one at a time, of the budget. What is costly to
+    compute or random should be persisted before.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
