@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -128,6 +129,13 @@ def test_heavy_libraries_stay_where_they_belong(module):
     """Each library with a home is imported only there."""
     for library in {top(name) for name in imports(MODULES[module])} & set(ALLOWED):
         assert is_in(module, ALLOWED[library]), f"{module} imports {library}; only {sorted(ALLOWED[library])} may"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_private_module_of_zarr(module):
+    """`zarr.core`, and modules whose names begin with an underscore, change with any release."""
+    private = {name for name in imports(MODULES[module]) if re.match(r"zarr\.(core\b|.*\b_)", name)}
+    assert not private, f"{module} imports {sorted(private)}"
 
 
 @pytest.mark.parametrize("module", sorted(name for name in MODULES if top(name) == "plan"))

@@ -208,7 +208,8 @@ class CSRStore:
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return bytes ``start .. stop - 1`` of a file of the store, or fewer where it ends before; None where there is no such file."""
         if self._folder is None:
-            return _fetch(self._group.store_path / key, start, stop)
+            fetched: bytes | None = self._group.store.fetch(key, start, stop)
+            return fetched
         try:
             with open_file(self._folder / key) as file:
                 file.seek(start)
@@ -336,10 +337,10 @@ def open_graph(
 
 
 def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStore:
-    import zarr
-
     try:
-        group = zarr.open_group(url, mode="r", storage_options=dict(storage_options) if storage_options else None)
+        from oocgraph.store.ranges import open_url
+
+        group = open_url(url, storage_options)
         stored: Any = group.attrs[ATTRIBUTES_KEY]
     except ImportError as error:
         package = "`pip install oocgraph[s3]`" if url.startswith("s3:") else "install it with pip"
@@ -347,14 +348,3 @@ def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStor
     except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
         raise StoreError(f"{url}: not a graph store, or out of reach ({error})") from error
     return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group, storage_options=storage_options)
-
-
-def _fetch(path: Any, start: int, stop: int | None) -> bytes | None:
-    """Get bytes of a file through Zarr's store interface."""
-    from zarr.abc.store import OffsetByteRequest, RangeByteRequest
-    from zarr.core.buffer import default_buffer_prototype
-    from zarr.core.sync import sync
-
-    wanted = RangeByteRequest(start, stop) if stop is not None else OffsetByteRequest(start) if start else None
-    found = sync(path.get(default_buffer_prototype(), wanted))
-    return None if found is None else bytes(found.to_bytes())
