@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ def components(
     place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store) if validate else 0
         result = find_components(store, replace(resources, client=client), progress=progress, following_bytes=following)
