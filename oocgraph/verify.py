@@ -32,7 +32,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
-from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
@@ -225,6 +225,17 @@ def verify_bfs(
     return validation
 
 
+def verify_calls(index_dtype: Any, parent: Array, level: Array, unreached: Any, limit: int, *, directed: bool) -> list[Call]:
+    """Return the kernels that judge a result with such arrays, with arguments of the types that they are called with."""
+    rows, none = np.zeros(2, np.int64), no_parent(parent.dtype)
+    entries, bits = np.empty(0, index_dtype), np.zeros(1, np.uint64)
+    return [
+        (rules.check_vertices, (parent, level, 0, 0, unreached, none, limit)),
+        (rules.check_directed if directed else rules.check_undirected, (rows, 0, 0, entries, parent, level, unreached, limit, bits)),
+        (rules.find_unlinked, (bits, level, unreached)),
+    ]
+
+
 class _Tree:
     def __init__(self, store: CSRStore, parent: Array, level: Array, depth_limit: int | None) -> None:
         n = store.num_rows
@@ -237,16 +248,10 @@ class _Tree:
         self.unreached = LEVEL_UNREACHED if level.dtype == np.uint8 else 2**32 - 1
         self.limit = _NO_LIMIT if depth_limit is None else depth_limit
 
-    def kernel_calls(self) -> list[tuple[Any, tuple[Any, ...]]]:
+    def kernel_calls(self) -> list[Call]:
         """Return what is called, with arguments of the types that it is called with."""
-        rows, none, directed = np.zeros(2, np.int64), no_parent(self.parent.dtype), self.store.attributes.directed
-        entries, bits = np.empty(0, self.store.array("out/indices").dtype.newbyteorder("=")), np.zeros(1, np.uint64)
-        held = self.parent, self.level, self.unreached, self.limit
-        return [
-            (rules.check_vertices, (self.parent, self.level, 0, 0, self.unreached, none, self.limit)),
-            (rules.check_directed if directed else rules.check_undirected, (rows, 0, 0, entries, *held, bits)),
-            (rules.find_unlinked, (bits, self.level, self.unreached)),
-        ]
+        dtype = self.store.array("out/indices").dtype.newbyteorder("=")
+        return verify_calls(dtype, self.parent, self.level, self.unreached, self.limit, directed=self.store.attributes.directed)
 
     def check_vertices(self, sources: Array, num_threads: int) -> tuple[int, int]:
         """Rules 1 to 3; returns the number of reached vertices and the depth."""

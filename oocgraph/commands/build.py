@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, note, output_options, progress_bars, tell_cold_kernels, vertex_order_option
+from oocgraph.commands.common import emit, note, output_options, progress_bars, vertex_order_option
 
 
 @click.command()
@@ -36,7 +36,6 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     """
     from oocgraph.ingest.payload import MEANT
 
-    tell_cold_kernels("build")
     fields = build_store(source, out, memory_budget=memory, **options)
     if (asked := options["duplicates"]) not in (None, fields["duplicates"]):
         note(f"--duplicates {asked} {MEANT[fields['duplicates']]}")

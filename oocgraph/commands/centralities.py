@@ -62,5 +62,4 @@ betweenness = values_command(
         "--normalized/--absolute", default=True, show_default=True, help="Divide by the number of pairs of other vertices, or do not."
     ),
     click.option("--endpoints", is_flag=True, help="Count the ends of paths, too."),
-    kernels="betweenness",
 )  # fmt: skip

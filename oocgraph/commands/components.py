@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
@@ -58,7 +57,6 @@ def components(
     place.check()
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
         result = find_components(store, replace(resources, client=client), progress=progress, following_bytes=following)

@@ -13,7 +13,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 
 
@@ -38,7 +37,6 @@ def export(graph: str, out: str, *, check_pages: bool, as_json: bool, **options:
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph, check_pages=check_pages)
-    tell_cold_kernels("export")
     with progress_bars() as progress:
         report = export_graph(store, out, progress=progress, **options)
     emit(asdict(report), as_json=as_json, title=f"{out}: exported from {graph}")

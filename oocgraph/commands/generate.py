@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import Command, emit, output_options, progress_bars, tell_cold_kernels, vertex_order_option
+from oocgraph.commands.common import Command, emit, output_options, progress_bars, vertex_order_option
 
 if TYPE_CHECKING:
     from oocgraph.ingest.generators.generated import GeneratedEdges
@@ -83,7 +83,6 @@ def _write(
         return
     from oocgraph.commands.build import build_store
 
-    tell_cold_kernels("generate", "build")
     fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite, vertex_order=vertex_order)
     emit(fields, as_json=as_json, title=f"{out}: {source.description}")
 

@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import print_table
 
@@ -91,7 +90,6 @@ def pagerank(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     personalization = _personalization(VertexIds(store), personalized) if personalized else None
-    tell_cold_kernels("pagerank")
     options |= {"weight": False if unweighted else weight, "personalization": personalization}
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress, setting("precision", precision):
         result = rank(store, resources=replace(resources, client=client), progress=progress, **options)

@@ -24,5 +24,5 @@ personalized_pagerank = values_command(
     ),
     click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error, unless --tol is 0."),
     weight_options,
-    kernels="personalized", on_cluster=True,
+    on_cluster=True,
 )  # fmt: skip

@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
@@ -70,7 +69,6 @@ def sssp(
     check_result_path(out, overwrite=overwrite)
     task = Task(source, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
-    tell_cold_kernels("blocks")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store, column) if validate else 0
         result = find_paths(store, task, replace(resources, client=client), progress=progress, following_bytes=following)

@@ -107,6 +107,10 @@ class InProcess(Steps, Protocol):
         """Push tiny frontiers, many levels in one call; returns whether a larger frontier is left."""
         ...
 
+    def load_large_levels(self) -> None:
+        """Bring into memory what iterations need that are not tiny, where opening has left that out."""
+        ...
+
     def finish(self, state: Any) -> None:
         """Set parent and level of what was not reached; both exist in store order when it returns."""
         ...

@@ -27,7 +27,9 @@ from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.sources import open_requested
-from oocgraph.kernels.build import compile_kernels
+from oocgraph.kernels.build import build_calls
+from oocgraph.kernels.crc32c import checksum_calls
+from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -35,7 +37,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, ProgressOption
+from oocgraph.types import Codec, Duplicates, Progress, ProgressOption, ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +190,7 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
     edges = source if hasattr(source, "streams") else open_requested(source, options)
     with watched(progress) as shown:
-        compile_kernels()
+        load_kernels(build_calls(), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
 
@@ -208,9 +210,9 @@ def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     return names
 
 
-def load_build(codec: Codec) -> None:
+def load_build(codec: Codec, progress: Progress = ignore_progress) -> None:
     """Bring what a build uses into memory, before memory is counted."""
-    compile_kernels()
+    load_kernels([*build_calls(), *checksum_calls()], progress)
     load_sorts()
     load_strings()
     load_codecs(codec)
@@ -227,7 +229,7 @@ def build_with_report(
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
-        load_build(options.codec)
+        load_build(options.codec, shown)
         budget = Budget(limit)
         threads = options.threads or configured.threads
         num_workers = workers_for(threads, budget.available_bytes)
