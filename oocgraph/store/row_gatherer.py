@@ -15,7 +15,7 @@ from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
 
 PARTS_PER_THREAD = 4
