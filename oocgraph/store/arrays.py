@@ -66,6 +66,11 @@ class StoredArray:
         """Number of chunks."""
         return -(-self.length // self.chunk_length)
 
+    @property
+    def held(self) -> Array:
+        """Elements that are in memory already, from the first: nobody changes or copies them. None of an array on disk."""
+        return np.empty(0, self.dtype)
+
     def read(self, start: int, stop: int) -> Array:
         """Return elements ``start .. stop - 1``: a new array, in host memory.
 
