@@ -351,7 +351,7 @@ BLOSC_BYTES = 9 << 20
 
 def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
     """Bytes that one read of up to a chunk, or of `num_elements`, holds beside its result where chunks are decoded as a whole."""
-    if isinstance(array, PlainArray):
+    if array.unit == 1:
         return 0
     chunk = DECODED_COPIES * max(num_elements, array.chunk_length) * array.dtype.itemsize
     return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)
