@@ -1,7 +1,7 @@
 """Draws of positions in rows, by counters: what is drawn of a vertex depends on the seed and the vertex, on nothing drawn before.
 
-In: where rows begin and how long they are. Out: positions in ``indices``, ascending within a row. The j-th random number of a vertex is a hash
-of (seed, vertex, j); scaled to a range of n it is uniform but for n / 2**53.
+In: where rows begin and how long they are. Out: positions in ``indices``, ascending within a row. The j-th random number of a vertex is a
+hash of (seed, vertex, j); scaled to a range of n it is uniform but for n / 2**53.
 
 References
 ----------
@@ -89,6 +89,6 @@ def draw_positions(seed: Any, vertex: Any, begin: Any, length: Any, offset: Any,
 
 @nb.njit(nogil=True, cache=True)
 def draw_steps(seed: Any, first: Any, step: Any, length: Any, out: Any) -> None:
-    """Draw one entry of each of some rows, ``0 .. length - 1``, for step `step` of the walks ``first, first + 1, ...``; 0 of an empty row."""
+    """Draw an entry of each row, ``0 .. length - 1``, for step `step` of the walks ``first, first + 1, ...``; 0 of an empty row."""
     for i in range(length.size):
         out[i] = below(key_of(seed, first + i), step, length[i])

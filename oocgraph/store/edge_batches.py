@@ -1,7 +1,7 @@
 """All edges of a graph as a stream of Arrow batches, under the user's ids.
 
-In: a store. Out: a ``pyarrow.RecordBatchReader``; an undirected edge comes once. Entries are read in order, a block for each batch; the ids of
-all vertices with edges are held.
+In: a store. Out: a ``pyarrow.RecordBatchReader``; an undirected edge comes once. Entries are read in order, a block for each batch; the ids
+of all vertices with edges are held.
 """
 
 from __future__ import annotations

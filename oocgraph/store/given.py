@@ -54,7 +54,7 @@ def ids_bytes(store: GraphArrays, num_ids: int) -> int:
 
 
 def ids_of(store: GraphArrays, numbers: Array, budget: Budget) -> Ids:
-    """Return the user ids of store numbers, as stored; in blocks as large as the budget leaves, each of which reads the pages that it needs.
+    """Return the user ids of store numbers, as stored: in blocks as large as the budget leaves, of which each reads what it needs.
 
     Notes
     -----

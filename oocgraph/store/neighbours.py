@@ -1,7 +1,7 @@
 """Neighbours of some vertices: their rows, read by the pages that hold them.
 
-In: user ids. Out: the neighbours' ids, as a NumPy array (of one vertex), an Arrow list for each (of several), or a table of edges with their
-columns. How much there is of it is known before any edge is read, from the degrees.
+In: user ids. Out: the neighbours' ids, as a NumPy array (of one vertex), an Arrow list for each (of several), or a table of edges with
+their columns. How much there is of it is known before any edge is read, from the degrees.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
-from oocgraph.memory import Budget
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of, is_single

@@ -159,7 +159,7 @@ class RowGatherer:
             num_bytes += window.nbytes
 
     def _run_end(self, row: int, e: int, end: int, gap: int) -> int:
-        """Return the end of what one read from edge `e` of `row` serves: rows that follow each other with at most `gap` edges between them."""
+        """Return the end of what one read from edge `e` of `row` serves: rows with at most `gap` edges between one and the next."""
         last = min(row + RUN_ROWS, int(np.searchsorted(self.offset, end)))
         starts = self.start[row:last] + np.maximum(self.offset[row:last], e) - self.offset[row:last]
         ends = self.start[row:last] + np.minimum(self.offset[row + 1 : last + 1], end) - self.offset[row:last]

@@ -1,7 +1,7 @@
 """Where some rows of a stored CSR begin and end, without reading the others.
 
-In: store numbers. Out: the first entry of each row and the one behind its last. Where vertices are sorted by degree, rows of equal degree are
-evenly spaced, and the degree classes tell without reading ``indptr``; otherwise its elements at those vertices are read.
+In: store numbers. Out: the first entry of each row and the one behind its last. Where vertices are sorted by degree, rows of equal degree
+are evenly spaced, and the degree classes tell without reading ``indptr``; otherwise its elements at those vertices are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Samples of neighbours, and random walks: only the pages that hold the drawn positions are read.
 
-In: user ids and a seed. Out: drawn edges, hop by hop, or the vertices of walks. Which neighbours are drawn of a vertex depends on the seed and
-the vertex only, so that it is the same for any threads, budget and company. Planes hold the hubs among the neighbours and
+In: user ids and a seed. Out: drawn edges, hop by hop, or the vertices of walks. Which neighbours are drawn of a vertex depends on the seed
+and the vertex only, so that it is the same for any threads, budget and company. Planes hold the hubs among the neighbours and
 would answer with these too often: positions are drawn from whole rows.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.sampling import draw_positions, draw_steps
-from oocgraph.memory import Budget
 from oocgraph.store.columns import as_numpy, distinct
 from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of
 from oocgraph.store.graph_arrays import GraphArrays
@@ -68,7 +67,7 @@ def sample_neighbors(
         hops = list(draw_hops(reader, group, distinct(numbers[numbers >= 0]), fanouts, seed, replace=replace))
     ends = [np.concatenate([np.empty(0, np.int64), *(one[side] for one in hops)]) for side in (0, 1)]
     budget.reserve("ids of the edges", 2 * ids_bytes(store, ends[0].size))
-    named = [as_numpy(ids_of(store, end, budget)) for end in (ends if group == direction else ends)]
+    named = [as_numpy(ids_of(store, end, budget)) for end in ends]
     source, target = named if direction == "out" else reversed(named)
     return SampledEdges(source, target, np.repeat(np.arange(len(hops)), [one.vertex.size for one in hops]))
 
