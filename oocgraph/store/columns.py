@@ -43,6 +43,8 @@ def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[t
 
 def read_at(array: StoredArray, positions: Array) -> Array:
     """Return the elements at `positions` (ascending), by coalesced range reads."""
+    if array.held.size == array.length:
+        return array.held[positions]
     out = np.empty(positions.size, array.dtype)
     for lo, hi in coalesced(array, positions, array.dtype.itemsize):
         first = int(positions[lo])

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrow import load_strings
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
+from oocgraph.store.scattered import load_gathering
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -42,8 +44,13 @@ def as_collection(ids: Any) -> Any:
     return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)
 
 
-def budget_of(memory_budget: str | int | None) -> Budget:
-    """Return the budget of one call; what the call imports and compiles is loaded before."""
+def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bool = False) -> Budget:
+    """Return the budget of one call, which counts what it imports and compiles as the process's own; Arrow for `tables` and strings."""
+    load_gathering(np.dtype(f"u{np.dtype(store.attributes.index_dtype).itemsize}"))
+    if store.attributes.id_kind == "string":
+        load_strings()
+    elif tables:
+        import pyarrow  # noqa: F401 - loaded for what follows
     return Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
 
 

@@ -37,7 +37,7 @@ EDGE_BYTES = 24
 
 def subgraph(store: GraphArrays, ids: Any, *, memory_budget: str | int | None) -> MemoryGraph:
     """Return the subgraph of some vertices; see `oocgraph.store.access.GraphAccess.subgraph`."""
-    budget, given = budget_of(memory_budget), as_collection(ids)
+    budget, given = budget_of(store, memory_budget, tables=True), as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
     own_ids, numbers = VertexIds(store).look_up(given)
     with RangeReader(store, budget) as reader:
@@ -50,7 +50,7 @@ def ego(store: GraphArrays, vertex: Any, k: int, *, direction: str, memory_budge
         raise ArgumentError(f"vertex is {vertex!r}; give one id")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
         raise ArgumentError(f"k is {k!r}; it must be a whole number of edges, 0 or more")
-    group, budget = group_of(store, direction), budget_of(memory_budget)
+    group, budget = group_of(store, direction), budget_of(store, memory_budget, tables=True)
     own_id, numbers = VertexIds(store).look_up([vertex])
     with RangeReader(store, budget) as reader:
         near = within(reader, group, numbers[numbers >= 0], int(k), budget)

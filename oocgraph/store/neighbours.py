@@ -76,7 +76,7 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     for name in names:
         if group != store.attributes.stored_groups[0] and not store.has_array(f"{group}/{name}"):
             raise ArgumentError(f"{store.url} holds the edge column {name!r} of out-lists only; leave direction= out")
-    budget = budget_of(memory_budget)
+    budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids))
     given = as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
     rows = Rows.of(store, group, VertexIds(store).vertices_of(given))
@@ -91,7 +91,8 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
         near = ids_of(store, reader.read(f"{group}/indices", rows.begin, rows.end)[order], budget)
         values = [reader.read(f"{group}/{name}", rows.begin, rows.end)[order] for name in names]
     if names:
-        return _table(store, given, rows, near, EdgeColumns(store, names), values)
+        ends = _givens(store, given, rows), near
+        return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names), values)
     return as_numpy(near) if is_single(ids) else _lists(rows.lengths, near)
 
 
@@ -102,14 +103,15 @@ def _lists(lengths: Array, near: Ids) -> Any:
     return pa.LargeListArray.from_arrays(from_numbers(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])), ids)
 
 
-def _table(store: GraphArrays, given: Any, rows: Rows, near: Ids, columns: EdgeColumns, values: list[Array]) -> Any:
-    """Return the edges as a table, each under the direction that it has in the graph."""
+def _givens(store: GraphArrays, given: Any, rows: Rows) -> Ids:
+    """Return the given id of each entry."""
+    return VertexIds(store).look_up(given)[0].take(np.repeat(np.arange(rows.at.size), rows.lengths))
+
+
+def _table(ends: tuple[Ids, Ids], columns: EdgeColumns, values: list[Array]) -> Any:
     import pyarrow as pa
 
-    mine = np.repeat(np.arange(rows.at.size), rows.lengths)
-    parsed = VertexIds(store).look_up(given)[0]
-    ends = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in (parsed.take(mine), near)]
-    source, target = ends if rows.group == "out" else reversed(ends)
+    source, target = (from_numbers(one) if isinstance(one, np.ndarray) else one for one in ends)
     arrays = [source, target, *(columns.arrow(name, found) for name, found in zip(columns.names, values, strict=True))]
     schema = pa.schema([pa.field("source", source.type), pa.field("target", target.type), *columns.fields()])
     return pa.Table.from_arrays(arrays, schema=schema)

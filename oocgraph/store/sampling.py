@@ -20,7 +20,7 @@ from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.row_places import group_of, row_ends
-from oocgraph.store.scattered import RangeReader, load_gathering
+from oocgraph.store.scattered import RangeReader
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -59,8 +59,8 @@ def sample_neighbors(
 ) -> SampledEdges:
     """Return drawn edges; see `oocgraph.store.access.GraphAccess.sample_neighbors`."""
     fanouts, group = _fanouts(fanout), group_of(store, direction)
-    load_sampling(store)
-    budget, given = budget_of(memory_budget), as_collection(ids)
+    load_sampling()
+    budget, given = budget_of(store, memory_budget), as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
     numbers = VertexIds(store).vertices_of(given)
     with RangeReader(store, budget) as reader:
@@ -108,8 +108,8 @@ def random_walk(
     if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 0:
         raise ArgumentError(f"length is {length!r}; it must be a whole number of steps, 0 or more")
     group = group_of(store, direction)
-    load_sampling(store)
-    budget, given = budget_of(memory_budget), as_collection(starts)
+    load_sampling()
+    budget, given = budget_of(store, memory_budget), as_collection(starts)
     num_visits = len(given) * (int(length) + 1)
     budget.reserve_all(
         {
@@ -165,10 +165,9 @@ def _fanouts(fanout: Any) -> tuple[int, ...]:
     return tuple(int(one) for one in given)
 
 
-def load_sampling(store: GraphArrays) -> None:
+def load_sampling() -> None:
     """Bring the kernels into memory, before memory is counted."""
     one, none = np.zeros(1, np.int64), np.empty(0, np.int64)
-    load_gathering(np.dtype(f"u{np.dtype(store.attributes.index_dtype).itemsize}"))
     load_kernels(
         [
             (draw_positions, (np.uint64(0), none, none, none, one, False, none)),

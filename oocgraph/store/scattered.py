@@ -21,11 +21,14 @@ from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph_arrays import GraphArrays
-from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
+from oocgraph.store.row_gatherer import PARTS_PER_THREAD, EdgeSource, Part, RowGatherer, held_window_bytes
 from oocgraph.types import PAGE_BYTES, Array
 
 BUFFER_BYTES = 64 << 10
 """Pages that a thread reads at once."""
+
+PART_PAGES = 32
+"""Pages below which a part is not worth a task of a thread."""
 
 FEW_RANGES = 8
 """Ranges up to which each is read by itself: no threads begin, and only the files that hold them are opened."""
@@ -100,7 +103,11 @@ class RangeReader:
         load_gathering(raw.dtype)
         gatherer = self._start(array)
         rows = RowGatherer(gatherer, self._source(array, raw.dtype), begin, offset, gap_pages=0, stream=False)
-        self.bytes_read += rows(0, out.size, raw)
+        if rows.source.files is None:
+            self.bytes_read += rows(0, out.size, raw)
+        else:
+            per_page, num_parts = PAGE_BYTES // out.itemsize, gatherer.num_threads * PARTS_PER_THREAD
+            self.bytes_read += rows.gather(page_parts(begin, end, offset, per_page, num_parts), 0, raw)
         return out
 
     def _source(self, array: StoredArray, dtype: np.dtype[Any]) -> EdgeSource:
@@ -120,6 +127,40 @@ class RangeReader:
             self.budget.reserve("buffers of reading threads", num_threads * (BUFFER_BYTES + held_window_bytes(array)))
             self._gatherer = Gatherer(num_threads, BUFFER_BYTES)
         return self._gatherer
+
+
+def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int) -> list[Part]:
+    """Cut ascending ranges into parts of about as many pages each, where pages begin, so that no page is in two parts.
+
+    Parameters
+    ----------
+    begin, end : (num_ranges,) int64
+        Ranges, none of them empty.
+    offset : (num_ranges + 1,) int64
+        Sums of their lengths.
+    per_page
+        Elements of a page.
+    most
+        Number of parts at the most; none has fewer than `PART_PAGES` pages, but the last.
+
+    Examples
+    --------
+    >>> begin = np.arange(0, 64 * 8, 8)  # of each page a half
+    >>> page_parts(begin, begin + 4, np.arange(0, 257, 4), 8, 2)
+    [(0, 0, 31, 128), (32, 128, 63, 256)]
+    """
+    first, last = begin // per_page, (end - 1) // per_page
+    new = last - np.maximum(first, np.concatenate([[-1], last[:-1]]) + 1) + 1  # pages that no range before has
+    pages = np.cumsum(new)
+    wanted = np.arange(0, pages[-1], max(PART_PAGES, -(-int(pages[-1]) // most)))[1:]
+    row = np.searchsorted(pages, wanted, side="right")
+    place = (last[row] + 1 - (pages[row] - wanted)) * per_page  # where the page that comes next begins
+    row = np.searchsorted(end, place, side="right")
+    edge = offset[row] + np.maximum(place - begin[row], 0)
+    edges = [0, *edge.tolist(), int(offset[-1])]
+    rows = [0, *row.tolist()]
+    ends = [*(np.searchsorted(offset, edge) - 1).tolist(), begin.size - 1]
+    return list(zip(rows, edges[:-1], ends, edges[1:], strict=True))
 
 
 def load_gathering(dtype: np.dtype[Any]) -> None:

@@ -28,7 +28,7 @@ LOOP_BLOCK = 1 << 16
 
 def degree(store: GraphArrays, ids: Any, *, direction: str, memory_budget: str | int | None) -> Any:
     """Return degrees; see `oocgraph.store.access.GraphAccess.degree`."""
-    groups, budget = _groups(store, direction), budget_of(memory_budget)
+    groups, budget = _groups(store, direction), budget_of(store, memory_budget)
     if ids is None:
         return _all(store, groups, budget)
     given = as_collection(ids)
