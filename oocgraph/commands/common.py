@@ -18,8 +18,7 @@ import click
 
 from oocgraph import progress
 from oocgraph.config import parse_bytes
-from oocgraph.memory import format_bytes
-from oocgraph.text import format_number
+from oocgraph.listing import human, is_single, label
 from oocgraph.types import DeviceKind, Progress, ignore_progress
 
 _QUIET = "oocgraph.quiet"
@@ -133,38 +132,15 @@ def emit(fields: Mapping[str, Any], *, as_json: bool, title: str) -> None:
         click.echo(json.dumps(fields, default=_plain, allow_nan=False))
         return
     click.echo(title)
-    width = max((len(name) for name in fields), default=0)
-    for name, value in fields.items():
-        if not isinstance(value, list | dict):
-            click.echo(f"  {name.replace('_', ' '):<{width}}  {human(name, value)}")
+    shown = [(label(name), human(name, value)) for name, value in fields.items() if is_single(value)]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        click.echo(f"  {name:<{width}}  {text}")
 
 
 def _plain(value: Any) -> Any:
     """Turn what JSON does not know (NumPy scalars and arrays, paths) into what it knows."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
-
-
-def human(name: str, value: Any) -> str:
-    """Text of a value; the unit is in its name.
-
-    Examples
-    --------
-    >>> human("edge_bytes", 4096), human("load_seconds", 0.25), human("num_reached", 8022), human("read_fraction", 0.007)
-    ('4.0 KiB', '0.25 s', '8,022', '0.70 %')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, bool | str):
-        return str(value)
-    if name.endswith(("_bytes", "bytes_read", "bytes_requested", "memory_budget")):
-        return format_bytes(value)
-    if name.endswith("seconds"):
-        return f"{format_number(value)} s"
-    if name.endswith("teps"):
-        return f"{value / 1e6:,.1f} M"
-    if "fraction" in name:
-        return f"{100 * value:,.2f} %"
-    return f"{value:,}" if isinstance(value, int) else format_number(value) if isinstance(value, float) else str(value)
 
 
 def progress_bars() -> AbstractContextManager[Progress]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import human
+from oocgraph.listing import human, label
 from oocgraph.memory import format_bytes
 from oocgraph.results.search import by_worker, imbalance
 
@@ -38,7 +38,7 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
         console.width = FILE_WIDTH
     values = list(rows)
     texts = [[human(name, value) for name, value in row.items()] for row in values]
-    heads = [name.replace("_", " ") for name in values[0]] if values else []
+    heads = [label(name) for name in values[0]] if values else []
     room = console.width - sum(max(map(len, column)) + COLUMN_GAP for column in zip(heads[:-1], *(row[:-1] for row in texts), strict=True))
     table = Table(box=SIMPLE_HEAD)
     for head, value in zip(heads, values[0].values() if values else (), strict=True):

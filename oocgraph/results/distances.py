@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,27 +111,17 @@ class MultiSourceResult(ValuesResult):
             found[name][as_numpy(vertices) == self.isolated_sources[name]] = 0
         return found
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write vertices and levels; see `VertexResult.write`.
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """See `VertexResult.table_columns`.
 
         Raises
         ------
         ArgumentError
             It has no levels.
-        OutputError
-            As there.
         """
         self._check_levels()
-        super().write(path, overwrite=overwrite)
-
-    def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame of vertices and levels; see `VertexResult.to_pandas`."""
-        self._check_levels()
-        return super().to_pandas()
-
-    def _chosen(self, column: str | None) -> str:
-        self._check_levels()
-        return super()._chosen(column)
+        return self.columns
 
     def _counted(self) -> tuple[Array, str]:
         return self.details["depth"], "depth"

@@ -141,7 +141,7 @@ def test_pandas_frame(names, monkeypatch):
     assert frame.set_index("vertex").level["é"] == 1
     assert pd.isna(frame.parent[1])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependencyError, match=r"oocgraph\[notebooks\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install pandas`; result\.vertices, result\.level and result\.parent are arrays"):
         result_of(names, "b").to_pandas()
 
 
