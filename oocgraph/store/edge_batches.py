@@ -13,9 +13,9 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
+from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
-from oocgraph.store.given import budget_of
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import id_column
 from oocgraph.store.layout import VERTEX_ID

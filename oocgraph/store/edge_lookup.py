@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import distinct
-from oocgraph.store.given import as_collection, budget_of, is_single
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.row_places import group_of, row_ends
@@ -85,5 +86,6 @@ def _in_pages(reader: RangeReader, name: str, low: Array, high: Array, wanted: A
         middle = (low[open_] + high[open_]) // 2
         below = values[middle] < wanted[open_]
         low[open_], high[open_] = np.where(below, middle + 1, low[open_]), np.where(below, high[open_], middle)
-    inside = low < stop
-    return inside & (np.append(values, -1)[np.where(inside, low, -1)] == wanted)
+    inside: Array = low < stop
+    inside &= np.append(values, -1)[np.where(inside, low, -1)] == wanted
+    return inside

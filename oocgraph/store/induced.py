@@ -13,9 +13,10 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
+from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, distinct
 from oocgraph.store.edge_columns import EdgeColumns, column_bytes
-from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of, is_single
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.store.layout import WEIGHT

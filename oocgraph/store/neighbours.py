@@ -14,9 +14,10 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
+from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
-from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of, is_single
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
@@ -67,7 +68,8 @@ class Rows:
             return slice(None)
         lengths = self.lengths
         first = np.append(np.cumsum(self.end - self.begin) - (self.end - self.begin), 0)[self.at]
-        return np.arange(int(lengths.sum())) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        order: Array = np.arange(int(lengths.sum())) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return order
 
 
 def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence[str], memory_budget: str | int | None) -> Any:

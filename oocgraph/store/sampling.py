@@ -15,8 +15,9 @@ import numpy as np
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.sampling import draw_positions, draw_steps
+from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import as_numpy, distinct
-from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of
+from oocgraph.store.given import as_collection
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
 from oocgraph.store.row_places import group_of, row_ends

@@ -33,11 +33,6 @@ class Asked:
     vertices: list
     directed: bool
 
-    @property
-    def weight(self):
-        """Weight of each pair, by what `weigh` gives."""
-        return {pair: weigh(*pair) for pair in self.pairs}
-
     def lists(self, direction="out"):
         """Return the neighbours of each vertex, with repetitions, in no order."""
         found = {v: [] for v in self.vertices}
@@ -55,6 +50,7 @@ def weigh(u, v):
 
 
 def hash_of(one):
+    """Return a small number for an id."""
     return one % 1009 if isinstance(one, int) else sum(one.encode())
 
 
@@ -101,69 +97,69 @@ def make(
 
 
 def undirected(path):
-    """Dense ids, some of them isolated."""
+    """Use dense ids, some of them isolated."""
     u, v = (one.tolist() for one in hubs(1))
     return make(path, u, v, num_vertices=900)
 
 
 def directed(path):
-    """The in-lists are in the order of degree, the out-lists are not."""
+    """Make a graph whose in-lists are in the order of degree, and whose out-lists are not."""
     u, v = (one.tolist() for one in hubs(2))
     return make(path, u, v, directed=True, num_vertices=900)
 
 
 def strings(path):
-    """Ids are strings; what is joined to itself only is isolated."""
+    """Use strings as ids; one that is joined to itself only is isolated."""
     u, v = ([f"{'ä' * (i % 4)}{i}" for i in one.tolist()] for one in hubs(3))
     return make(path, [*u, "alone"], [*v, "alone"])
 
 
 def sparse(path):
-    """Ids are spread over 64 bits."""
+    """Spread ids over 64 bits."""
     ids = np.unique(np.random.default_rng(4).integers(0, 2**62, 700))
     u, v = (ids[one % ids.size].tolist() for one in hubs(4))
     return make(path, [*u, 2**62], [*v, 2**62], directed=True)
 
 
 def loops(path):
-    """Self-loops and parallel edges are kept."""
+    """Keep self-loops and parallel edges."""
     u, v = (one.tolist() for one in hubs(5))
     return make(path, [*u, 3, 3, 699], [*v, 3, 3, 699], loops=True, duplicates="keep")
 
 
 def directed_loops(path):
-    """Self-loops and parallel edges of a directed graph are kept."""
+    """Keep self-loops and parallel edges of a directed graph."""
     u, v = (one.tolist() for one in hubs(6))
     return make(path, [*u, 3, 3], [*v, 3, 3], directed=True, loops=True, duplicates="keep")
 
 
 def original(path):
-    """Rows are looked up by indptr."""
+    """Sort vertices by id: rows are looked up by indptr."""
     u, v = (one.tolist() for one in hubs(7))
     return make(path, u, v, num_vertices=900, config={"oocgraph.vertex-order": "original"})
 
 
 def compressed(path):
-    """Chunks are decoded."""
+    """Compress chunks."""
     u, v = (one.tolist() for one in hubs(8))
     return make(path, u, v, num_vertices=900, config={"oocgraph.codec": "zstd"})
 
 
 def in_memory(path):
-    """The arrays are in memory."""
+    """Hold the arrays in memory."""
     u, v = (one.tolist() for one in hubs(9))
     return make(None, u, v, directed=True, num_vertices=900)
 
 
 def checked(path):
-    """Pages are compared with their checksums."""
+    """Compare pages with their checksums."""
     asked = undirected(path)
     asked.graph = open_graph(path, check_pages=True)
     return asked
 
 
 def remote(path):
-    """The store is behind a file system that is not local."""
+    """Put the store behind a file system that is not local."""
     asked = undirected(path)
     name = f"asked-{next(_numbers)}"
     fsspec.filesystem("memory").put(str(path), f"/{name}", recursive=True)
@@ -172,12 +168,12 @@ def remote(path):
 
 
 def disconnected(path):
-    """Two parts of which none reaches the other."""
+    """Make two parts of which none reaches the other."""
     return make(path, [0, 1, 2, 10, 11], [1, 2, 0, 11, 12], num_vertices=14, weighted=False)
 
 
 def empty(path):
-    """Vertices without edges."""
+    """Make vertices without edges."""
     return make(path, [0, 1], [0, 1], num_vertices=3, weighted=False)
 
 

@@ -7,9 +7,7 @@ import pytest
 from oocgraph import build_csr
 from tests.store.asked_graphs import directed, strings, undirected
 
-INTERNAL = {
-    "array", "array_names", "count_self_loops", "degree_classes", "get", "has_array", "is_plain", "plane_offsets", "pull_group", "read", "specs",
-}  # fmt: skip
+INTERNAL = {"array", "array_names", "degree_classes", "get", "has_array", "is_plain", "plane_offsets", "pull_group", "read", "specs"}
 
 
 def test_a_graph_contains_its_vertices(asked):
@@ -33,19 +31,20 @@ def test_dir_shows_what_users_ask(tmp_path):
         assert all(hasattr(one, name) for name in names | INTERNAL)
 
 
-@pytest.mark.parametrize(
-    ("make", "begins"),
-    [
-        (undirected, "900 vertices (250 isolated), 2,8"),
-        (directed, "900 vertices ("),
-        (strings, ""),
-    ],
-)
-def test_repr_begins_with_what_users_ask(tmp_path, make, begins):
+@pytest.mark.parametrize("make", [undirected, directed, strings])
+def test_repr_begins_with_what_users_ask(tmp_path, make):
     graph = make(tmp_path / "g.zarr").graph
     text = repr(graph).split(": ", 1)[1]
-    words = ["vertices", "isolated", "edges", "directed" if graph.attributes.directed else "undirected", "weighted", "columns kind", "KiB"]
-    places = [text.index(word) for word in [*words, "ids", "order", "planes"]]
+    words = [
+        "vertices",
+        "isolated",
+        "edges",
+        "edges, directed" if graph.attributes.directed else "edges, undirected",
+        "weighted",
+        "columns kind",
+        "iB",
+    ]
+    places = [text.index(word) for word in [*words, "ids", "order", "plane"]]
     assert places == sorted(places)
     assert f"{graph.num_vertices:,} vertices" in text
     assert f"{graph.num_edges:,} edges" in text
@@ -55,6 +54,6 @@ def test_a_table_of_html_escapes_names(tmp_path):
     html = build_csr(([0], [1]), tmp_path / "<g>.zarr")._repr_html_()
     assert "&lt;g&gt;" in html
     assert "<g>" not in html
-    assert html.index("num vertices") < html.index("num edges") < html.index("num planes")
+    assert html.index(">vertices<") < html.index(">edges<") < html.index(">planes<")
     assert html.startswith("<div>")
     assert html.endswith("</div>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import dask
 import numpy as np
@@ -110,7 +110,10 @@ def test_sets_of_positions_are_equally_likely():
 def test_neighbours_of_a_hub_are_equally_likely(tmp_path):
     """Over seeds: planes hold hubs first, and would not be."""
     rng = np.random.default_rng(5)
-    edges = np.concatenate([np.zeros(300, np.int64), rng.integers(1, 301, 2000)]), np.concatenate([np.arange(1, 301), rng.integers(1, 301, 2000)])
+    edges = (
+        np.concatenate([np.zeros(300, np.int64), rng.integers(1, 301, 2000)]),
+        np.concatenate([np.arange(1, 301), rng.integers(1, 301, 2000)]),
+    )
     graph = build_csr(edges, tmp_path / "g.zarr")
     counts = Counter()
     for seed in range(300):
@@ -140,7 +143,7 @@ def test_walks_follow_edges_and_stay_where_there_is_none(asked, direction):
     assert walks.shape == (len(starts), 7)
     assert walks[:, 0].tolist() == starts
     for walk in walks.tolist():
-        assert all(b in lists[a] or (a == b and not lists[a]) for a, b in zip(walk[:-1], walk[1:], strict=True))
+        assert all(b in lists[a] or (a == b and not lists[a]) for a, b in pairwise(walk))
 
 
 def test_walks_are_the_same_for_any_threads_and_budget(asked):
