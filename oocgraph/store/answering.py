@@ -10,8 +10,8 @@ from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
-from oocgraph.store.scattered import load_gathering
-from oocgraph.store.vertices import VertexIds
+from oocgraph.store.paged_ids import PagedIds
+from oocgraph.store.scattered import RangeReader, load_gathering
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 16
@@ -37,15 +37,15 @@ def ids_bytes(store: GraphArrays, num_ids: int) -> int:
     return copies * num_ids * id_bytes(store, VERTEX_ID) + min(num_ids, BLOCK_ENTRIES) * _block_entry_bytes(store)
 
 
-def ids_of(store: GraphArrays, numbers: Array, budget: Budget) -> Ids:
+def ids_of(reader: RangeReader, numbers: Array) -> Ids:
     """Return the user ids of store numbers, as stored: in blocks as large as the budget leaves, of which each reads what it needs.
 
     Notes
     -----
     The caller has charged `ids_bytes`.
     """
-    known = VertexIds(store)
-    size = BLOCK_ENTRIES + max(0, budget.available_bytes) // _block_entry_bytes(store)
+    known, store = PagedIds(reader), reader.store
+    size = BLOCK_ENTRIES + max(0, reader.budget.available_bytes) // _block_entry_bytes(store)
     parts = [known.stored_ids_of(numbers[start : start + size]) for start in range(0, max(1, numbers.size), size)]
     if len(parts) == 1:
         return parts[0]

@@ -135,6 +135,22 @@ def distinct(values: Array) -> Array:
     return np.compress(keep, ascending)
 
 
+def lower_bounds(values: Array, low: Array, high: Array, wanted: Array) -> Array:
+    """Return the first position of each range ``low .. high - 1`` of `values`, which ascend there, whose value is not below a wanted one.
+
+    Examples
+    --------
+    >>> lower_bounds(np.array([3, 5, 9, 1, 2]), np.array([0, 3]), np.array([3, 5]), np.array([6, 7])).tolist()
+    [2, 5]
+    """
+    low, high = low.copy(), high.copy()
+    while (wide := np.flatnonzero(low < high)).size:
+        middle = (low[wide] + high[wide]) // 2
+        below = values[middle] < wanted[wide]
+        low[wide], high[wide] = np.where(below, middle + 1, low[wide]), np.where(below, high[wide], middle)
+    return low
+
+
 def as_numpy(ids: Ids) -> Array:
     """Return ids as NumPy sees them: int64, or an object array of str (None where null)."""
     array: Array = ids if isinstance(ids, np.ndarray) else ids.to_numpy(zero_copy_only=False)

@@ -21,9 +21,9 @@ from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
 from oocgraph.store.layout import WEIGHT
 from oocgraph.store.neighbours import VERTEX_BYTES
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 PIECE_ENTRIES = 1 << 20
@@ -40,8 +40,8 @@ def subgraph(store: GraphArrays, ids: Any, *, memory_budget: str | int | None) -
     """Return the subgraph of some vertices; see `oocgraph.store.access.GraphAccess.subgraph`."""
     budget, given = budget_of(store, memory_budget, tables=True), as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
-    own_ids, numbers = VertexIds(store).look_up(given)
     with RangeReader(store, budget) as reader:
+        own_ids, numbers = PagedIds(reader).look_up(given)
         return _induced(reader, distinct(numbers[numbers >= 0]), own_ids, budget)
 
 
@@ -52,11 +52,11 @@ def ego(store: GraphArrays, vertex: Any, k: int, *, direction: str, memory_budge
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
         raise ArgumentError(f"k is {k!r}; it must be a whole number of edges, 0 or more")
     group, budget = group_of(store, direction), budget_of(store, memory_budget, tables=True)
-    own_id, numbers = VertexIds(store).look_up([vertex])
     with RangeReader(store, budget) as reader:
+        own_id, numbers = PagedIds(reader).look_up([vertex])
         near = within(reader, group, numbers[numbers >= 0], int(k), budget)
         budget.reserve("ids", 2 * ids_bytes(store, near.size))
-        return _induced(reader, near, ids_of(store, near, budget) if near.size else own_id, budget)
+        return _induced(reader, near, ids_of(reader, near) if near.size else own_id, budget)
 
 
 def within(reader: RangeReader, group: str, start: Array, k: int, budget: Budget) -> Array:
@@ -92,7 +92,7 @@ def _induced(reader: RangeReader, chosen: Array, own_ids: Ids, budget: Budget) -
         }
     )
     values = {name: columns.decoded(name, reader.read(f"{group}/{name}", places, places + 1)) for name in columns.names}
-    source, target = (ids_of(store, end, budget) for end in ends)
+    source, target = (ids_of(reader, end) for end in ends)
     return build_in_memory(
         source, target, directed=a.directed, columns=values, weight=WEIGHT if a.weighted else None, vertices=own_ids,
         duplicates=a.duplicates, keep_self_loops=True, description=f"a subgraph of {store.url}",

@@ -14,14 +14,15 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
+from oocgraph.memory import Budget
 from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
 from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 VERTEX_BYTES = 96
@@ -81,19 +82,15 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids))
     given = as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
-    rows = Rows.of(store, group, VertexIds(store).vertices_of(given))
-    num_entries = int(rows.lengths.sum())
-    each = ENTRY_BYTES + sum(3 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
-    charges = {"neighbours": num_entries * each, "their ids": ids_bytes(store, num_entries)}
-    if names:
-        charges |= {"strings of columns": column_bytes(store, names), "ids of the vertices": ids_bytes(store, num_entries)}
-    budget.reserve_all(charges)
     with RangeReader(store, budget) as reader:
+        own_ids, numbers = PagedIds(reader).look_up(given)
+        rows = Rows.of(store, group, numbers)
+        _charge(store, rows, names, budget)
         order = rows.order()
-        near = ids_of(store, reader.read(f"{group}/indices", rows.begin, rows.end)[order], budget)
+        near = ids_of(reader, reader.read(f"{group}/indices", rows.begin, rows.end)[order])
         values = [reader.read(f"{group}/{name}", rows.begin, rows.end)[order] for name in names]
     if names:
-        ends = _givens(store, given, rows), near
+        ends = own_ids.take(np.repeat(np.arange(rows.at.size), rows.lengths)), near
         return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names), values)
     return as_numpy(near) if is_single(ids) else _lists(rows.lengths, near)
 
@@ -105,9 +102,14 @@ def _lists(lengths: Array, near: Ids) -> Any:
     return pa.LargeListArray.from_arrays(from_numbers(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])), ids)
 
 
-def _givens(store: GraphArrays, given: Any, rows: Rows) -> Ids:
-    """Return the given id of each entry."""
-    return VertexIds(store).look_up(given)[0].take(np.repeat(np.arange(rows.at.size), rows.lengths))
+def _charge(store: GraphArrays, rows: Rows, names: Sequence[str], budget: Budget) -> None:
+    """Reserve what the answer takes, before any edge is read."""
+    num_entries = int(rows.lengths.sum())
+    each = ENTRY_BYTES + sum(3 * store.array(f"{rows.group}/{name}").dtype.itemsize for name in names)
+    charges = {"neighbours": num_entries * each, "their ids": ids_bytes(store, num_entries)}
+    if names:
+        charges |= {"strings of columns": column_bytes(store, names), "ids of the vertices": ids_bytes(store, num_entries)}
+    budget.reserve_all(charges)
 
 
 def _table(ends: tuple[Ids, Ids], columns: EdgeColumns, values: list[Array]) -> Any:

@@ -20,9 +20,9 @@ from oocgraph.store.columns import as_numpy, distinct
 from oocgraph.store.given import as_collection
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 DRAW_BYTES = 96
@@ -63,12 +63,12 @@ def sample_neighbors(
     load_sampling()
     budget, given = budget_of(store, memory_budget), as_collection(ids)
     budget.reserve("given vertices", VERTEX_BYTES * len(given))
-    numbers = VertexIds(store).vertices_of(given)
     with RangeReader(store, budget) as reader:
+        numbers = PagedIds(reader).vertices_of(given)
         hops = list(draw_hops(reader, group, distinct(numbers[numbers >= 0]), fanouts, seed, replace=replace))
-    ends = [np.concatenate([np.empty(0, np.int64), *(one[side] for one in hops)]) for side in (0, 1)]
-    budget.reserve("ids of the edges", 2 * ids_bytes(store, ends[0].size))
-    named = [as_numpy(ids_of(store, end, budget)) for end in ends]
+        ends = [np.concatenate([np.empty(0, np.int64), *(one[side] for one in hops)]) for side in (0, 1)]
+        budget.reserve("ids of the edges", 2 * ids_bytes(store, ends[0].size))
+        named = [as_numpy(ids_of(reader, end)) for end in ends]
     source, target = named if direction == "out" else reversed(named)
     return SampledEdges(source, target, np.repeat(np.arange(len(hops)), [one.vertex.size for one in hops]))
 
@@ -120,18 +120,18 @@ def random_walk(
             "ids of the walks": ids_bytes(store, num_visits) + 8 * num_visits,
         }
     )
-    known = VertexIds(store)
-    own_ids, numbers = known.parse(given), known.vertices_of(given)
     walks = np.empty((len(given), int(length) + 1), np.int64)
-    walks[:, 0] = np.maximum(numbers, 0)
     with RangeReader(store, budget) as reader:
+        known = PagedIds(reader)
+        own_ids, numbers = known.parse(given), known.vertices_of(given)
+        walks[:, 0] = np.maximum(numbers, 0)
         for step in range(int(length)):
             for first in range(0, len(given), WALK_BLOCK):
                 here = slice(first, first + WALK_BLOCK)
                 walks[here, step + 1] = _step(reader, group, walks[here, step], first, step, seed)
-    if not store.num_rows:
-        return np.repeat(own_ids[:, None], walks.shape[1], axis=1)
-    found = as_numpy(ids_of(store, walks.reshape(-1), budget)).reshape(walks.shape)
+        if not store.num_rows:
+            return np.repeat(own_ids[:, None], walks.shape[1], axis=1)
+        found = as_numpy(ids_of(reader, walks.reshape(-1))).reshape(walks.shape)
     found[numbers < 0] = own_ids[numbers < 0, None]
     return found
 

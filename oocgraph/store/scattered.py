@@ -7,6 +7,7 @@ where they are near each other; arrays in memory are copied from.
 
 from __future__ import annotations
 
+from collections import Counter
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +23,7 @@ from oocgraph.store.fetched import ZarrArray
 from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.row_gatherer import PARTS_PER_THREAD, EdgeSource, Part, RowGatherer, held_window_bytes
+from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
 
 BUFFER_BYTES = 64 << 10
@@ -46,12 +48,12 @@ class RangeReader:
 
     Attributes
     ----------
-    bytes_read : int
-        Bytes asked from the arrays so far, whole pages where pages are read.
+    bytes_read : Counter of str
+        Bytes asked from each array so far, whole pages where pages are read.
     """
 
     def __init__(self, store: GraphArrays, budget: Budget) -> None:
-        self.store, self.budget, self.bytes_read = store, budget, 0
+        self.store, self.budget, self.bytes_read = store, budget, Counter[str]()
         self._arrays: dict[str, StoredArray] = {}
         self._files: dict[str, EdgeFiles] = {}
         self._gatherer: Gatherer | None = None
@@ -65,13 +67,17 @@ class RangeReader:
         if self._gatherer is not None:
             self._gatherer.close()
 
-    def read(self, name: str, begin: Array, end: Array) -> Array:
+    def read(self, name: str, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
         """Return the elements of some ranges of the array `name`.
+
+        What no kernel can check as it reads, which is all but numbers below a bound, is not checked where there are many ranges.
 
         Parameters
         ----------
         begin, end : (num_ranges,) int64
             Ascending; ranges do not overlap.
+        gap_pages
+            Pages between two ranges that are read with them, to join reads of a plain file.
 
         Returns
         -------
@@ -85,29 +91,30 @@ class RangeReader:
             The buffers do not fit.
         """
         if name not in self._arrays:
-            self._arrays[name] = self.store.array(name)
+            array = self.store.array(name)
+            self._arrays[name] = array if isinstance(array.rule, Below | None) else array.without_rule()
         array = self._arrays[name]
         filled = np.flatnonzero(end > begin)
         if filled.size <= FEW_RANGES:
             parts = [array.read(a, z) for a, z in zip(begin[filled].tolist(), end[filled].tolist(), strict=True)]
             found = np.concatenate([np.empty(0, array.dtype), *parts])
-            self.bytes_read += found.nbytes
+            self.bytes_read[name] += found.nbytes
             return found.astype(array.dtype.newbyteorder("="), copy=False)
-        return self._gather(array, begin[filled], end[filled])
+        return self._gather(array, begin[filled], end[filled], gap_pages)
 
-    def _gather(self, array: StoredArray, begin: Array, end: Array) -> Array:
+    def _gather(self, array: StoredArray, begin: Array, end: Array, gap_pages: int) -> Array:
         """Read many ranges with the threads; kernels take elements of any kind as unsigned integers of their size."""
         offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
         out = np.empty(int(offset[-1]), array.dtype.newbyteorder("="))
         raw = out.view(f"u{out.itemsize}")
         load_gathering(raw.dtype)
         gatherer = self._start(array)
-        rows = RowGatherer(gatherer, self._source(array, raw.dtype), begin, offset, gap_pages=0, stream=False)
+        rows = RowGatherer(gatherer, self._source(array, raw.dtype), begin, offset, gap_pages=gap_pages, stream=False)
         if rows.source.files is None:
-            self.bytes_read += rows(0, out.size, raw)
+            self.bytes_read[array.name] += rows(0, out.size, raw)
         else:
             per_page, num_parts = PAGE_BYTES // out.itemsize, gatherer.num_threads * PARTS_PER_THREAD
-            self.bytes_read += rows.gather(page_parts(begin, end, offset, per_page, num_parts), 0, raw)
+            self.bytes_read[array.name] += rows.gather(page_parts(begin, end, offset, per_page, num_parts), 0, raw)
         return out
 
     def _source(self, array: StoredArray, dtype: np.dtype[Any]) -> EdgeSource:

@@ -7,9 +7,9 @@ import pytest
 
 from oocgraph import build_csr, open_graph
 from oocgraph.errors import ArgumentError, CorruptStoreError, VertexNotFoundError
-from oocgraph.store.scattered import RangeReader
 from oocgraph.types import PAGE_BYTES
 from tests.store.asked_graphs import undirected
+from tests.store.reading import note_reads
 from tests.stores import rewrite
 
 
@@ -41,9 +41,7 @@ def test_long_rows_are_searched_through(hub):
 
 def test_a_few_pages_of_a_long_row_are_read(hub, monkeypatch):
     """Of 49 pages: those in the middle of the middle, and one to the end."""
-    asked = []
-    read = RangeReader.read
-    monkeypatch.setattr(RangeReader, "read", lambda self, name, a, z: asked.append(int((z - a).sum())) or read(self, name, a, z))
+    asked = note_reads(monkeypatch)
     assert hub.has_edge(0, 77_778)
     assert len(asked) <= 7
     assert sum(asked) * 4 <= 2 * PAGE_BYTES

@@ -10,6 +10,7 @@ from oocgraph import build_csr, open_graph
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, VertexNotFoundError
 from oocgraph.store import induced
 from tests.store.asked_graphs import same, undirected, weigh
+from tests.store.reading import note_reads
 
 
 def edges_of(graph, directed):
@@ -76,8 +77,7 @@ def test_parallel_edges_that_differ_in_a_column_are_kept(tmp_path):
 def test_a_hub_is_read_up_to_its_own_number(tmp_path, monkeypatch):
     """Its edges to chosen vertices are in their rows, too."""
     graph = build_csr(([0] * 5000, range(1, 5001)), tmp_path / "g.zarr")
-    read, asked = induced.RangeReader.read, []
-    monkeypatch.setattr(induced.RangeReader, "read", lambda self, name, a, z: asked.append(int((z - a).sum())) or read(self, name, a, z))
+    asked = note_reads(monkeypatch)
     assert graph.subgraph([0, 7, 4000]).num_edges == 2
     assert max(asked) <= 3
 

@@ -14,6 +14,7 @@ from oocgraph.store.row_places import row_ends
 from oocgraph.store.scattered import RangeReader
 from oocgraph.types import PAGE_BYTES
 from tests.store.asked_graphs import same, strings, undirected, weigh
+from tests.store.reading import note_reads
 from tests.stores import rewrite
 
 DIRECTIONS = ["out", "in"]
@@ -91,7 +92,7 @@ def test_bad_questions_are_refused(tmp_path, ask, error, message):
 
 def test_what_does_not_fit_is_refused_before_an_edge_is_read(tmp_path, monkeypatch):
     graph = build_csr(([0] * 60_000, range(1, 60_001)), tmp_path / "g.zarr")
-    monkeypatch.setattr(RangeReader, "read", lambda *_: pytest.fail("edges were read"))
+    note_reads(monkeypatch, fail=True)
     graph.degree(0)  # what is loaded at first is counted as the process's own
     with pytest.raises(BudgetError, match=r"neighbours 1\.4 MiB.* need .*set memory_budget to at least \d+M"):
         graph.neighbors(0, memory_budget=host_bytes() + (1 << 20))
@@ -106,7 +107,7 @@ def test_only_the_pages_of_the_rows_are_read(tmp_path):
         pages = np.unique(np.concatenate([np.arange(a, z + 1) for a, z in zip(begin // 1024, (end - 1) // 1024, strict=True)]))
         with RangeReader(graph, Budget(1 << 40)) as reader:
             reader.read("out/indices", begin, end)
-            assert 0 < reader.bytes_read <= 1.2 * PAGE_BYTES * pages.size
+            assert 0 < reader.bytes_read["out/indices"] <= 1.2 * PAGE_BYTES * pages.size
 
 
 def test_a_damaged_page_is_told(tmp_path):

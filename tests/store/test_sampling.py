@@ -17,6 +17,7 @@ from oocgraph.memory import host_bytes
 from oocgraph.store.scattered import RangeReader
 from oocgraph.types import PAGE_BYTES
 from tests.store.asked_graphs import undirected
+from tests.store.reading import note_reads
 from tests.stores import rewrite
 
 LEAST_P = 0.01
@@ -131,9 +132,9 @@ def test_of_a_hub_only_drawn_pages_are_read(star, monkeypatch):
     readers, leave = [], RangeReader.__exit__
     monkeypatch.setattr(RangeReader, "__exit__", lambda self, *error: readers.append(self) or leave(self, *error))
     assert star.sample_neighbors([0], 25).hop.size == 25
-    assert 0 < readers[-1].bytes_read <= 25 * PAGE_BYTES
+    assert 0 < readers[-1].bytes_read["out/indices"] <= 25 * PAGE_BYTES
     star.random_walk([0] * 30, 1)
-    assert 0 < readers[-1].bytes_read <= 30 * PAGE_BYTES
+    assert 0 < readers[-1].bytes_read["out/indices"] <= 30 * PAGE_BYTES
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
@@ -185,7 +186,7 @@ def test_bad_questions_are_refused(tmp_path, ask, error, message):
 
 def test_a_sample_that_does_not_fit_is_refused_before_edges_are_read(star, monkeypatch):
     star.sample_neighbors([0], 1)
-    monkeypatch.setattr(RangeReader, "read", lambda *_: pytest.fail("edges were read"))
+    note_reads(monkeypatch, fail=True)
     with pytest.raises(BudgetError, match=r"drawn edges needs .*set memory_budget to at least"):
         star.sample_neighbors([0], 300_000, memory_budget=host_bytes() + (10 << 20))
 
