@@ -1,0 +1,28 @@
+"""Ids as a caller gives them: one, or any collection of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def is_single(ids: Any) -> bool:
+    """Whether `ids` is one id, not a collection of them.
+
+    Examples
+    --------
+    >>> is_single("a"), is_single(np.int64(3)), is_single([3]), is_single({3})
+    (True, True, False, False)
+    """
+    if isinstance(ids, str | bytes):
+        return True
+    return np.ndim(ids) == 0 if isinstance(ids, np.ndarray) else not isinstance(ids, Iterable)
+
+
+def as_collection(ids: Any) -> Any:
+    """Return ids as a sequence; one id as a sequence of one."""
+    if is_single(ids):
+        return [ids]
+    return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)
