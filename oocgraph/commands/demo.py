@@ -71,7 +71,7 @@ def _kernel_calls() -> list[Call]:
         *strings.string_calls(),
         *crc32c.checksum_calls(),
         *sound.sound_calls(),
-        *verify_calls("uint32", parent, level, LEVEL_UNREACHED, 0, directed=True),
+        *verify_calls("uint32", parent, level, LEVEL_UNREACHED, 0, ascending=False),
         *deques.team_calls(),
     ]
 

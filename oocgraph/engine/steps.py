@@ -111,6 +111,10 @@ class InProcess(Steps, Protocol):
         """Bring into memory what iterations need that are not tiny, where opening has left that out."""
         ...
 
+    def has_found_targets(self, state: Any) -> bool:
+        """Whether all vertices at which a search stops are visited; a search on a GPU stops at none."""
+        ...
+
     def finish(self, state: Any) -> None:
         """Set parent and level of what was not reached; both exist in store order when it returns."""
         ...

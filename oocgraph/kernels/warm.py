@@ -85,7 +85,7 @@ def _calls_of_tiny_levels(x: _Example, dtype: np.dtype[Any], owners: tuple[Any, 
     return [
         (cpu.push_levels, (
             queues, x.numbers, x.numbers, x.rows, x.planes, x.resident, x.files, x.none, x.buffer, x.buffer.view(dtype), x.none, x.bits,
-            *owners, x.marks, queues,
+            *owners, x.marks, x.none, queues,
         )),
         (cpu.count_edges, (0, 1, x.rows, x.bits)),
         (cpu.list_vertices, (x.bits, queues[0])),

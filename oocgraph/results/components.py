@@ -36,6 +36,8 @@ class ComponentsResult(VertexResult):
         Bytes of the planes that were read.
     exchange
         What workers of a cluster had trees in, or sent them through, and why; empty: there were none.
+    where
+        Condition that edges met.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
@@ -48,6 +50,8 @@ class ComponentsResult(VertexResult):
     )  # fmt: skip
     answers = ("num_components",)
 
+    options = ("where",)
+
     stored_component: Array
     num_linked: int
     seconds: float
@@ -55,6 +59,7 @@ class ComponentsResult(VertexResult):
     bytes_read: int
     plane_bytes: int
     exchange: str = ""
+    where: str | None = None
 
     def _answer(self) -> str:
         return f": {counted(self.num_components, 'components')} of {counted(self.ids.num_ids, 'vertices')}"

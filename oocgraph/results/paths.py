@@ -184,7 +184,7 @@ class SSSPResult(PathsResult):
         The source, as the user gave it.
     delta
         Width of a bucket.
-    target, distance_limit
+    target, distance_limit, where, reverse
         As they were given.
     **others
         As of `PathsResult`: the values are distances.
@@ -198,11 +198,15 @@ class SSSPResult(PathsResult):
     )  # fmt: skip
     answers = ("source", "num_reached", "eccentricity")
 
+    options = ("target", "where", "reverse")
+
     weight: str
     source: Any
     delta: float
     target: Any = None
     distance_limit: Any = None
+    where: str | None = None
+    reverse: bool = False
 
     @property
     def no_value(self) -> Any:
