@@ -1,0 +1,2 @@
+def get_info():
+    return {"backend_name": "oocgraph", "functions": {}}

@@ -1,0 +1,97 @@
+"""What degrees and self-loops tell: density, isolated nodes, regular and Eulerian graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.networkx_backend.components import is_connected, is_strongly_connected
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.types import Array
+
+
+@algorithm()
+def density(nodes: Nodes) -> float:
+    """See `networkx.density`."""
+    n, num_edges = len(nodes), nodes.store.num_edges
+    if num_edges == 0 or n <= 1:
+        return 0
+    found = num_edges / (n * (n - 1))
+    return found if nodes.is_directed else 2 * found
+
+
+@algorithm()
+def is_empty(nodes: Nodes) -> bool:
+    """See `networkx.is_empty`."""
+    return nodes.store.num_edges == 0
+
+
+@algorithm()
+def isolates(nodes: Nodes) -> Iterator[Any]:
+    """See `networkx.isolates`."""
+    return nodes.isolated()
+
+
+@algorithm()
+def number_of_isolates(nodes: Nodes) -> int:
+    """See `networkx.number_of_isolates`."""
+    return nodes.store.attributes.num_isolated
+
+
+@algorithm()
+def is_isolate(nodes: Nodes, n: Any) -> bool:
+    """See `networkx.is_isolate`."""
+    return n in nodes and bool(nodes.numbers_of([nodes.id_of(n)])[0] < 0)
+
+
+@algorithm()
+def number_of_selfloops(nodes: Nodes) -> int:
+    """See `networkx.number_of_selfloops`."""
+    return nodes.store.attributes.num_self_loops
+
+
+@algorithm()
+def nodes_with_selfloops(nodes: Nodes) -> Iterator[Any]:
+    """See `networkx.nodes_with_selfloops`."""
+    return iter(nodes.stored_labels(nodes.store.read(SELF_LOOPS))) if nodes.store.attributes.num_self_loops else iter(())
+
+
+@algorithm()
+def degree_histogram(nodes: Nodes) -> list[int]:
+    """See `networkx.degree_histogram`."""
+    degree = _degrees(nodes)
+    return np.bincount(degree).tolist() if len(nodes) else []
+
+
+def _degrees(nodes: Nodes, group: str | None = None) -> Array:
+    """Return the degrees of all nodes, in no order."""
+    nodes.charge(degrees=16)
+    return np.append(nodes.degrees(group), np.zeros(nodes.store.attributes.num_isolated, np.int64))
+
+
+@algorithm()
+def is_regular(nodes: Nodes) -> bool:
+    """See `networkx.is_regular`."""
+    if not len(nodes):
+        raise nx.NetworkXPointlessConcept("Graph has no nodes.")
+    groups = ("out", "in") if nodes.is_directed else (None,)
+    return all(bool(np.ptp(_degrees(nodes, group)) == 0) for group in groups)
+
+
+@algorithm()
+def is_k_regular(nodes: Nodes, k: int) -> bool:
+    """See `networkx.is_k_regular`."""
+    return bool((_degrees(nodes) == k).all())
+
+
+@algorithm()
+def is_eulerian(nodes: Nodes) -> bool:
+    """See `networkx.is_eulerian`."""
+    if nodes.is_directed:
+        return bool((nodes.degrees("out") == nodes.degrees("in")).all()) and is_strongly_connected(nodes)
+    return bool((nodes.degrees() % 2 == 0).all()) and is_connected(nodes)
