@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, MissingDependencyError
+from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
+from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
+from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -52,8 +54,10 @@ class ResultBlock(SimpleNamespace):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VertexResult:
+class VertexResult(VertexMapping):
     """Values of every vertex under the user's vertex ids: the base class of results.
+
+    A result is a mapping from every id to the value of its first column: ``result[vertex]``, ``dict(result)``, ``result == other``.
 
     Parameters
     ----------
@@ -79,7 +83,7 @@ class VertexResult:
 
     Notes
     -----
-    Arrays are made when first asked for and kept; `blocks` and `write` make none of them.
+    Arrays are made when first asked for and kept; `blocks`, `write` and all that mappings do make none of them.
     """
 
     algorithm: ClassVar[str]
@@ -113,12 +117,60 @@ class VertexResult:
         """
         raise NotImplementedError
 
-    def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
-        """Iterate over the whole result in blocks, without keeping it."""
-        start = 0
+    def blocks(self, block_size: int | None = None, *, columns: Sequence[str] | None = None) -> Iterator[ResultBlock]:
+        """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all."""
+        start, names = 0, tuple(self.columns if columns is None else columns)
         for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
-            yield ResultBlock(vertices=vertices, **self.values_of(tuple(self.columns), vertices, numbers, start))
+            yield ResultBlock(vertices=vertices, **self.values_of(names, vertices, numbers, start))
             start += numbers.size
+
+    def column(self, name: str | None = None) -> ColumnMapping:
+        """Return a column as a mapping from every id to its value, by default the first; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        return ColumnMapping(self, self._chosen(name), None, self.ids.num_ids)
+
+    def __getitem__(self, vertex: Any) -> Any:
+        """Return the value of a vertex in the first column."""
+        first = self._chosen(None)
+        return self._values_of_key((first,), vertex)[first]
+
+    def __len__(self) -> int:
+        return self.ids.num_ids
+
+    def __contains__(self, vertex: Any) -> bool:
+        try:
+            self.ids.vertices_of(one_key(vertex, self.ids.kind))
+        except VertexNotFoundError:
+            return False
+        return True
+
+    def _parts(self) -> Iterator[tuple[Ids, Ids]]:
+        return self.column()._parts()
+
+    def _key_parts(self) -> Iterator[Ids]:
+        for vertices, _ in self.ids.stored_blocks(self.block_vertices(MAPPED_VERTICES)):
+            yield vertices
+
+    @property
+    def _value_dtype(self) -> np.dtype[Any]:
+        return self.dtype_of(self._chosen(None))
+
+    def _chosen(self, column: str | None) -> str:
+        """Return a column, by default the first.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        if column is not None and column not in self.columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
+        return column or next(iter(self.columns))
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
@@ -229,9 +281,33 @@ class VertexResult:
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        vertices, numbers = self.ids.look_up(given)
-        values = as_numpy(self.values_of((column,), vertices, numbers, 0)[column])
+        values = self._values_at((column,), given)[column]
         return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        """Return columns of some vertices, given by user ids.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        vertices, numbers = self.ids.look_up(given)
+        found = self.values_of(columns, vertices, numbers, 0)
+        return {name: as_numpy(found[name]) for name in columns}
+
+    def _values_of_key(self, columns: Sequence[str], vertex: Any) -> dict[str, Any]:
+        """Return columns of one vertex, as mappings are indexed.
+
+        Raises
+        ------
+        VertexNotFoundError
+            It does not occur in the graph's input.
+        ArgumentTypeError
+            It is several.
+        """
+        found = self._values_at(columns, one_key(vertex, self.ids.kind))
+        return {name: values.tolist()[0] for name, values in found.items()}
 
     def _named(self, stored: Array, vertices: Ids, numbers: Array) -> Ids:
         """Return the ids of the vertices that some are named after: `stored` has store numbers; one that is isolated has its own id."""

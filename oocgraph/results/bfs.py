@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import Join
+from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
@@ -53,7 +54,7 @@ class BFSResult(VertexResult):
 
     Notes
     -----
-    `vertices`, `level` and `parent` are made when first asked for and kept; `level_of`, `parent_of`, `path` and `write` make none of them.
+    `vertices`, `level` and `parent` are made when first asked for and kept; lookups, `path`, `reached` and `write` make none of them.
     """
 
     algorithm = "bfs"
@@ -182,6 +183,16 @@ class BFSResult(VertexResult):
             An id does not occur in the graph's input.
         """
         return self._look_up("parent", ids)
+
+    def reached(self, column: str | None = None) -> ColumnMapping:
+        """Return a mapping from the reached vertices to their levels, or to their values in another column; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such column.
+        """
+        return ColumnMapping(self, self._chosen(column), ("level", UNREACHED), self.num_reached)
 
     def path(self, target: Any) -> Array:
         """Return the path of the tree from a source to `target`, both included, as user ids.

@@ -123,12 +123,22 @@ class PageRankResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
+        return {"rank": self._ranks(numbers, np.arange(start, start + numbers.size))}
+
+    def _ranks(self, numbers: Array, positions: Array) -> Array:
+        """Return the ranks of vertices given by store number and by position among all ids."""
         linked = numbers >= 0
         ranks = np.empty(numbers.size)
         ranks[linked] = self.stored_rank[numbers[linked]]
-        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[start + np.flatnonzero(~linked)]
+        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[positions[~linked]]
         ranks[~linked] = self.isolated_scale * teleport
-        return {"rank": ranks}
+        return ranks
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        numbers = self.ids.vertices_of(given)
+        if self.personalization is None or not (numbers < 0).any():
+            return super()._values_at(columns, given)
+        return {"rank": self._ranks(numbers, self.ids.positions_of(given))}
 
     def rank_of(self, ids: Any) -> Any:
         """Rank of one vertex (float) or several ((n,) float64).
@@ -138,11 +148,7 @@ class PageRankResult(VertexResult):
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        if self.personalization is None or not (self.ids.vertices_of(ids) < 0).any():
-            return self._look_up("rank", ids)
-        # where an isolated vertex stands among all is not stored: a stream of the ids finds it
-        ranks = self.rank[np.searchsorted(self.vertices, self.ids.parse(ids))]
-        return float(ranks[0]) if isinstance(ids, str) or np.ndim(ids) == 0 else ranks
+        return self._look_up("rank", ids)
 
     def top(self, count: int = 10) -> list[tuple[Any, float]]:
         """Ids and ranks of the vertices that rank highest, in descending order; of equals, the smaller id first.

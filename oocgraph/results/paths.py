@@ -16,6 +16,7 @@ import numpy as np
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import among, join_parents
+from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import format_number
@@ -107,6 +108,16 @@ class PathsResult(VertexResult):
             An id does not occur in the graph's input.
         """
         return self._look_up("parent", ids)
+
+    def reached(self, column: str | None = None) -> ColumnMapping:
+        """Return a mapping from the vertices that were reached to their values, or to those in another column; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such column.
+        """
+        return ColumnMapping(self, self._chosen(column), (self.value_column, self.no_value), self.num_reached)
 
     def path(self, target: Any) -> Array:
         """Return the path to `target` from where it begins, both included, as user ids.

@@ -95,18 +95,6 @@ class ValuesResult(VertexResult):
         """See `VertexResult.summary`."""
         return {**self.details, **super().summary()}
 
-    def _chosen(self, column: str | None) -> str:
-        """Return a column, by default the first.
-
-        Raises
-        ------
-        ArgumentError
-            There is none of this name.
-        """
-        if column is not None and column not in self.columns:
-            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
-        return column or next(iter(self.columns))
-
     def _counted(self) -> tuple[Array, str]:
         name, kind = next(iter(self.columns.items()))
         values = self.stored[name]

@@ -96,6 +96,23 @@ class VertexIds:
 
         return pa.array(ids, pa.large_string()), numbers
 
+    def positions_of(self, ids: Any) -> Array:
+        """Return where user ids stand among all ids, ascending: (n,) int64.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the input, or is not of the graph's kind.
+        """
+        self.vertices_of(ids)  # that all of them occur
+        given, implied = self.parse(ids), self.store.attributes.implied_ids
+        if implied is not None:
+            return given - implied[0]
+        wanted = distinct(given)
+        columns = [SORTED_ID, ISOLATED_ID] if self.store.attributes.num_isolated else [SORTED_ID]
+        below = sum(count_below(IdPages(self.store, name), wanted) for name in columns)
+        return np.asarray(below)[np.searchsorted(wanted, given)]
+
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
 
@@ -234,7 +251,7 @@ def locate(pages: IdPages, wanted: Array) -> Array:
         -1 where absent.
     """
     position, length = np.full(wanted.size, -1, np.int64), pages.length
-    if wanted.size * pages.num_reads * _SEEK_IDS < length:
+    if _is_for_bisection(pages, wanted):
         for i, one in enumerate(wanted):
             at = pages.below(one)
             if at < length and pages[at] == one:
@@ -247,6 +264,24 @@ def locate(pages: IdPages, wanted: Array) -> Array:
         found = values[places] == wanted[lo:hi]
         position[lo:hi][found] = places[found] + start
     return position
+
+
+def count_below(pages: IdPages, wanted: Array) -> Array:
+    """Return how many values of an ascending column are below each of those `wanted`, which ascend: (n,) int64."""
+    if _is_for_bisection(pages, wanted):
+        return np.array([pages.below(one) for one in wanted], np.int64)
+    count = np.zeros(wanted.size, np.int64)
+    for start in range(0, pages.length, BLOCK_VERTICES):
+        values = as_numpy(pages.column.read(start, min(pages.length, start + BLOCK_VERTICES)))
+        beyond = np.searchsorted(wanted, values[-1], side="right")
+        count[:beyond] += np.searchsorted(values, wanted[:beyond])
+        count[beyond:] += values.size
+    return count
+
+
+def _is_for_bisection(pages: IdPages, wanted: Array) -> bool:
+    """Return whether values are found sooner by bisection of a column than in a stream of it."""
+    return bool(wanted.size * pages.num_reads * _SEEK_IDS < pages.length)
 
 
 def _quoted(one: Any) -> str:

@@ -186,6 +186,16 @@ def test_pandas_frame(pair, client):
         pd.testing.assert_frame_equal(result.to_pandas(), here.to_pandas())
 
 
+def test_it_is_the_mapping_that_a_result_in_process_is(pair):
+    """Streamed from the files of the workers; no Dask array is made for it."""
+    here, there = pair
+    assert there == here
+    assert dict(there) == dict(zip(here.vertices.tolist(), here.level.tolist(), strict=True))
+    assert there.reached("parent") == here.reached("parent") == dict(here.reached("parent"))
+    assert np.asarray(there).tolist() == here.level.tolist()
+    assert not {"vertices", "level", "parent"} & set(vars(there))
+
+
 def test_graphs_of_arrays_are_small(tmp_path):
     """They hold two paths and sizes, whatever the result holds; no more than 64 blocks or so."""
     src = np.arange(200_000)
