@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
 from typing import Any
 
-from oocgraph.algorithms.betweenness import betweenness_centrality as find_betweenness
+from oocgraph.algorithms.betweenness import find_betweenness
 from oocgraph.algorithms.closeness import closeness_centrality as find_closeness
 from oocgraph.algorithms.closeness import harmonic_centrality as find_harmonic
+from oocgraph.algorithms.sweeping import Call
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 
@@ -65,6 +65,5 @@ def betweenness_centrality(
     """See `networkx.betweenness_centrality`."""
     if not len(nodes):
         return {}
-    sample = {} if k is None or k == len(nodes) else {"k": k, "seed": seed if isinstance(seed, Random) else _shared_random()}
-    found = find_betweenness(nodes.store, normalized=normalized, endpoints=endpoints, resources=nodes.resources, **sample)
-    return nodes.as_mapping(found)
+    call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
+    return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))

@@ -14,44 +14,44 @@ def _directed(given: Mapping[str, Any]) -> str | None:
     return "triangles of directed graphs are not supported" if given["G"].is_directed() else None
 
 
-def _found(nodes: Nodes) -> Any:
-    return find_triangles(nodes.store, resources=nodes.resources)
+def _found(graph: Nodes) -> Any:
+    return find_triangles(graph.store, resources=graph.resources)
 
 
-def _of(nodes: Nodes, chosen: Any, column: str) -> Any:
+def _of(graph: Nodes, chosen: Any, column: str) -> Any:
     """Return a column: of all nodes, of those that are chosen, or of the one that is."""
     if chosen is None:
-        return nodes.as_mapping(_found(nodes), column)
-    if chosen in nodes:
-        return _found(nodes).of(nodes.id_of(chosen), column)
-    some = nodes.chosen(chosen)
-    values = _found(nodes).of([nodes.id_of(node) for node in some], column) if some else ()
+        return graph.as_mapping(_found(graph), column)
+    if chosen in graph:
+        return _found(graph).of(graph.id_of(chosen), column)
+    some = graph.chosen(chosen)
+    values = _found(graph).of([graph.id_of(node) for node in some], column) if some else ()
     return dict(zip(some, map(float if column == "clustering" else int, values), strict=True))
 
 
 @algorithm()
-def triangles(nodes: Nodes, nodes_: Any = None) -> Any:
+def triangles(graph: Nodes, nodes: Any = None) -> Any:
     """See `networkx.triangles`."""
-    return _of(nodes, nodes_, "triangles")
+    return _of(graph, nodes, "triangles")
 
 
 @algorithm(unsupported=["weight"], refuse=_directed)
-def clustering(nodes: Nodes, nodes_: Any = None, weight: Any = None) -> Any:
+def clustering(graph: Nodes, nodes: Any = None, weight: Any = None) -> Any:
     """See `networkx.clustering`."""
-    return _of(nodes, nodes_, "clustering")
+    return _of(graph, nodes, "clustering")
 
 
 @algorithm(unsupported=["weight"], refuse=_directed)
-def average_clustering(nodes: Nodes, nodes_: Any = None, weight: Any = None, count_zeros: bool = True) -> float:
+def average_clustering(graph: Nodes, nodes: Any = None, weight: Any = None, count_zeros: bool = True) -> float:
     """See `networkx.average_clustering`."""
-    if nodes_ is None and count_zeros and len(nodes):
-        return float(_found(nodes).average_clustering)
-    found = _of(nodes, nodes_, "clustering").values()
+    if nodes is None and count_zeros and len(graph):
+        return float(_found(graph).average_clustering)
+    found = _of(graph, nodes, "clustering").values()
     kept = [value for value in found if count_zeros or value]
     return sum(kept) / len(kept)
 
 
 @algorithm(refuse=_directed)
-def transitivity(nodes: Nodes) -> float:
+def transitivity(graph: Nodes) -> float:
     """See `networkx.transitivity`."""
-    return float(_found(nodes).transitivity)
+    return float(_found(graph).transitivity)

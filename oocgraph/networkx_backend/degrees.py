@@ -12,6 +12,7 @@ from oocgraph.networkx_backend.components import is_connected, is_strongly_conne
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 
@@ -46,7 +47,7 @@ def number_of_isolates(nodes: Nodes) -> int:
 @algorithm()
 def is_isolate(nodes: Nodes, n: Any) -> bool:
     """See `networkx.is_isolate`."""
-    return n in nodes and bool(nodes.numbers_of([nodes.id_of(n)])[0] < 0)
+    return n in nodes and bool(VertexIds(nodes.store).vertices_of(nodes.id_of(n))[0] < 0)
 
 
 @algorithm()

@@ -13,8 +13,9 @@ import networkx as nx
 import numpy as np
 
 from oocgraph.errors import BudgetError
-from oocgraph.memory import effective_budget_bytes, format_bytes
+from oocgraph.memory import Budget, effective_budget_bytes, format_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.types import Array
 
 EDGE_BYTES = 500
@@ -45,6 +46,9 @@ class ConvertedGraph:
     """
 
     __networkx_backend__ = "oocgraph"
+
+    has_negative_weights = False
+    """Whether a weight is below zero."""
 
     def __init__(self, original: Any, store: CSRStore, nodes: list[Any], index: dict[Any, int], weight: str | None) -> None:
         self.original, self.store, self.nodes, self.index, self.weight = original, store, nodes, index, weight
@@ -98,7 +102,14 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
     weight, values = None, None
     for weight, default in (edge_attrs or {}).items():
         values = _weights([found for _, _, found in graph.edges(data=weight, default=default)])
-    return ConvertedGraph(graph, _build(source, target, values, len(nodes), graph.is_directed()), nodes, index, weight)
+    Budget(effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget)).reserve("graph in memory", build_bytes(len(ends)))
+    store = build_in_memory(
+        source, target, columns=None if values is None else {WEIGHT: values}, weight=None if values is None else WEIGHT,
+        directed=graph.is_directed(), num_vertices=len(nodes), keep_self_loops=True, description="graph of NetworkX",
+    )  # fmt: skip
+    found = ConvertedGraph(graph, store, nodes, index, weight)
+    found.has_negative_weights = values is not None and bool(values.min(initial=0) < 0)
+    return found
 
 
 def _weights(values: list[Any]) -> Array | None:
@@ -112,16 +123,6 @@ def _weights(values: list[Any]) -> Array | None:
     else:
         raise NotImplementedError("weights must be numbers of 64 bits")
     return None if (array == 1).all() else array
-
-
-def _build(source: Array, target: Array, weights: Array | None, num_nodes: int, directed: bool) -> CSRStore:
-    """Build a graph in memory of vertices from 0 on."""
-    from oocgraph.ingest.build import build_csr
-    import tempfile, pyarrow as pa  # PLACEHOLDER
-    if weights is not None:
-        edges = pa.table({"source": source, "target": target, "weight": weights})
-        return build_csr(edges, tempfile.mkdtemp(prefix="nx", dir="/tmp/helpers/networkx") + "/g.zarr", weight="weight", directed=directed, num_vertices=num_nodes, keep_self_loops=True)
-    return build_csr((source, target), tempfile.mkdtemp(prefix="nx", dir="/tmp/helpers/networkx") + "/g.zarr", directed=directed, num_vertices=num_nodes, keep_self_loops=True)
 
 
 def to_networkx(graph: Any) -> Any:

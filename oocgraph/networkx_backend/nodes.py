@@ -13,22 +13,37 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 
 from oocgraph.memory import Budget
-from oocgraph.networkx_backend.graph import ConvertedGraph
-from oocgraph.networkx_backend.vertex_set import PathsOf, VertexSet
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
-from oocgraph.results.values import ValuesResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.scipy import row_degrees
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
+
+
+class TreeEdges(NamedTuple):
+    """Edges of a forest that spans a graph.
+
+    Attributes
+    ----------
+    source, target : (n,) int64
+        Own numbers.
+    weights : (n,) float64, or None
+        None: all weigh one.
+    name
+        Edge attribute that these are.
+    """
+
+    source: Array
+    target: Array
+    weights: Array | None
+    name: Any
 
 
 class Nodes(ABC):
@@ -140,6 +155,48 @@ class Nodes(ABC):
         """Return the graph of the edges between the nodes of own numbers, with these nodes, and others."""
 
     @abstractmethod
+    def stored_labels(self, numbers: Array) -> list[Any]:
+        """Return the nodes of store numbers."""
+
+    @abstractmethod
+    def isolated(self) -> Iterator[Any]:
+        """Iterate over the nodes without edges."""
+
+    @abstractmethod
+    def nodes_of(self, ids: Any) -> list[Any]:
+        """Return the nodes that oocgraph calls by some ids."""
+
+    def value_of(self, search: Any, target: Any) -> Any:
+        """Return level or distance of what oocgraph calls a node; None if the search has not reached it."""
+        return search.reached().get(target)
+
+    def require_no_negative_weights(self) -> None:
+        """Refuse a graph with negative weights, where these are known before edges are read.
+
+        Raises
+        ------
+        NotImplementedError
+            It has some: NetworkX has its own answers.
+        """
+
+    def require_one_forest(self, weight: Any) -> None:
+        """Refuse a graph of which NetworkX would choose one of several spanning forests of the same weight.
+
+        Raises
+        ------
+        NotImplementedError
+            It may have several.
+        """
+
+    @abstractmethod
+    def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
+        """Iterate over edges as NetworkX has them, with their attributes if `data`."""
+
+    @abstractmethod
+    def spanning_graph(self, tree: TreeEdges) -> Any:
+        """Return the graph of all nodes and of the edges of a forest."""
+
+    @abstractmethod
     def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> Any:
         """Return a directed graph of some nodes, and of edges by the own numbers of their ends."""
 
@@ -168,192 +225,3 @@ class Nodes(ABC):
         if self.store.attributes.num_self_loops:
             degree[self.store.read(SELF_LOOPS)] += 1
         return degree
-
-
-def stored_column(result: VertexResult, column: str) -> Array:
-    """Return a column of a result in store order."""
-    if isinstance(result, ValuesResult):
-        return result.stored[column]
-    if hasattr(result, "search"):
-        return np.asarray(getattr(result.search, column))
-    if column in ("parent", getattr(result, "value_column", None)):
-        return result.stored_parent if column == "parent" else result.stored_value
-    return getattr(result, f"stored_{column}")
-
-
-class ConvertedNodes(Nodes):
-    """Nodes of a graph of NetworkX that has been converted."""
-
-    graph: ConvertedGraph
-
-    def __init__(self, graph: ConvertedGraph, resources: Resources) -> None:
-        super().__init__(graph, graph.store, resources)
-        self._nodes = graph.nodes
-
-    def __contains__(self, node: Any) -> bool:
-        return node in self.graph
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._nodes)
-
-    def id_of(self, node: Any) -> int:
-        """See `Nodes.id_of`."""
-        return self.graph.index[node]
-
-    def column_of(self, weight: str | None) -> str | None:
-        """See `Nodes.column_of`."""
-        return "weight" if self.store.attributes.columns and weight is not None and weight == self.graph.weight else None
-
-    def own(self, result: VertexResult, column: str) -> Array:
-        """See `Nodes.own`."""
-        values: Array = getattr(result, column)
-        return values
-
-    def in_own_order(self, stored: Array) -> Array:
-        """See `Nodes.in_own_order`."""
-        numbers = VertexIds(self.store).vertices_of(np.arange(len(self)))
-        return np.where(numbers < 0, 0, stored[numbers]) if stored.size else np.zeros(len(self), stored.dtype)
-
-    def labels(self, numbers: Array) -> list[Any]:
-        """See `Nodes.labels`."""
-        nodes = self._nodes
-        return [nodes[position] for position in numbers.tolist()]
-
-    def alone(self) -> Iterator[Any]:
-        """See `Nodes.alone`."""
-        return iter(())
-
-    def alone_in(self, search: Any) -> Sequence[Any]:
-        """See `Nodes.alone_in`."""
-        return ()
-
-    def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> Any:
-        """See `Nodes.subgraph`."""
-        return self.graph.original.subgraph(self.labels(numbers)).copy()
-
-    def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> Any:
-        """See `Nodes.new_graph`."""
-        found = nx.DiGraph()
-        found.add_nodes_from(nodes)
-        found.add_edges_from(zip(self.labels(source), self.labels(target), strict=True))
-        return found
-
-    def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> set[Any]:
-        """See `Nodes.as_set`."""
-        return set(self.labels(numbers))
-
-    def as_mapping(self, result: VertexResult, column: str | None = None) -> dict[Any, Any]:
-        """See `Nodes.as_mapping`."""
-        return dict(zip(self._nodes, getattr(result, column or next(iter(result.columns))).tolist(), strict=True))
-
-    def from_stored(self, stored: Array, isolated: float) -> dict[Any, Any]:
-        """See `Nodes.from_stored`."""
-        return dict(zip(self._nodes, self.in_own_order(stored).tolist(), strict=True))
-
-    def reached(self, search: Any) -> dict[Any, Any]:
-        """See `Nodes.reached`."""
-        column = next(iter(search.columns))
-        values, parent = getattr(search, column), search.parent
-        order = np.flatnonzero(parent >= 0)
-        order = order[np.argsort(values[order], kind="stable")]
-        return dict(zip(self.labels(order), values[order].tolist(), strict=True))
-
-    def paths(self, search: Any, *, reverse: bool = False) -> dict[Any, list[Any]]:
-        """See `Nodes.paths`."""
-        from oocgraph.kernels.grouping import tree_order
-
-        parent, nodes, found = search.parent, self._nodes, dict[int, list[Any]]()
-        for vertex in tree_order(parent).tolist():
-            before = int(parent[vertex])
-            rest = [] if before == vertex else found[before]
-            found[vertex] = [nodes[vertex], *rest] if reverse else [*rest, nodes[vertex]]
-        return {nodes[vertex]: path for vertex, path in found.items()}
-
-
-class StoreNodes(Nodes):
-    """Vertices of a store: what is returned holds 16 bytes a vertex at most, the search that it is made of included."""
-
-    graph: CSRStore
-
-    def __init__(self, graph: CSRStore, resources: Resources) -> None:
-        super().__init__(graph, graph, resources)
-        self.ids = VertexIds(graph)
-
-    def __contains__(self, node: Any) -> bool:
-        return (isinstance(node, str) or np.ndim(node) == 0) and node in self.store
-
-    def __iter__(self) -> Iterator[Any]:
-        for ids, _ in self.ids.blocks():
-            yield from ids.tolist()
-
-    def id_of(self, node: Any) -> Any:
-        """See `Nodes.id_of`."""
-        return node
-
-    def column_of(self, weight: str | None) -> str | None:
-        """See `Nodes.column_of`."""
-        return weight if weight in self.store.attributes.columns else None
-
-    def own(self, result: VertexResult, column: str) -> Array:
-        """See `Nodes.own`."""
-        return stored_column(result, column)
-
-    def in_own_order(self, stored: Array) -> Array:
-        """See `Nodes.in_own_order`."""
-        return stored
-
-    def labels(self, numbers: Array) -> Any:
-        """See `Nodes.labels`."""
-        return self.ids.ids_of(numbers)
-
-    def alone(self) -> Iterator[Any]:
-        """See `Nodes.alone`."""
-        if self.store.attributes.num_isolated:
-            for ids, numbers in self.ids.blocks():
-                yield from ids[numbers < 0].tolist()
-
-    def alone_in(self, search: Any) -> Array:
-        """See `Nodes.alone_in`."""
-        found: Array = np.unique(search.isolated_ids)
-        return found
-
-    def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> CSRStore:
-        """See `Nodes.subgraph`."""
-        return self.store.subgraph(np.append(self.labels(numbers), others))
-
-    def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> CSRStore:
-        """See `Nodes.new_graph`."""
-        return build_in_memory(self.labels(source), self.labels(target), directed=True, vertices=list(nodes))
-
-    def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> VertexSet:
-        """See `Nodes.as_set`."""
-        ids = self.ids.stored_ids_of(numbers)
-        if isinstance(ids, np.ndarray):
-            return VertexSet(np.sort(np.append(ids, np.asarray(others, np.int64)) if len(others) else ids))
-        import pyarrow as pa
-
-        together = pa.concat_arrays([ids, pa.array(others, pa.large_string())]) if len(others) else ids
-        return VertexSet(together.sort())
-
-    def as_mapping(self, result: VertexResult, column: str | None = None) -> Mapping[Any, Any]:
-        """See `Nodes.as_mapping`."""
-        return result if column is None else result.column(column)
-
-    def from_stored(self, stored: Array, isolated: float) -> Mapping[Any, Any]:
-        """See `Nodes.from_stored`."""
-        return NodeValues(ids=self.ids, stored={"value": stored}, isolated={"value": isolated})
-
-    def reached(self, search: Any) -> Mapping[Any, Any]:
-        """See `Nodes.reached`."""
-        return search.reached()
-
-    def paths(self, search: Any, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
-        """See `Nodes.paths`."""
-        return PathsOf(search, reverse=reverse)
-
-
-class NodeValues(ValuesResult):
-    """A number of each vertex."""
-
-    algorithm = "values"
-    columns = {"value": "float64"}

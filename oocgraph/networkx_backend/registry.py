@@ -15,9 +15,11 @@ from typing import Any
 import networkx as nx
 
 from _oocgraph_nx import COSTS
+from oocgraph.networkx_backend.converted_nodes import ConvertedNodes
 from oocgraph.networkx_backend.errors import errors_of_networkx
 from oocgraph.networkx_backend.graph import ConvertedGraph
-from oocgraph.networkx_backend.nodes import ConvertedNodes, Nodes, StoreNodes
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.store_nodes import StoreNodes
 from oocgraph.resources import Resources
 
 Refusal = Callable[[Mapping[str, Any]], str | None]

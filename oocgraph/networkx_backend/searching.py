@@ -23,8 +23,10 @@ def last_level(cutoff: float | None) -> int | None:
 
 def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: bool = False, target: Any = None) -> Any:
     """Search breadth-first from what oocgraph calls a node, or several."""
+    more = {}
+    if reverse and nodes.is_directed: more["reverse"] = True
     return bfs(
-        nodes.store, source, depth_limit=last_level(cutoff), reverse=reverse and nodes.is_directed, target=target, resources=nodes.resources
+        nodes.store, source, depth_limit=last_level(cutoff), resources=nodes.resources, **more
     )
 
 
@@ -40,6 +42,7 @@ def shortest_paths(nodes: Nodes, source: Any, weight: str | None, *, cutoff: flo
     if column is None:
         limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
         return search(nodes, source, cutoff=limit, target=target)
+    nodes.require_no_negative_weights()
     return sssp(nodes.store, source, weight=column, distance_limit=cutoff, target=target, resources=nodes.resources)
 
 

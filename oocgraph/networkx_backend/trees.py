@@ -10,31 +10,30 @@ import numpy as np
 
 from oocgraph.algorithms.components import connected_components as find_components
 from oocgraph.algorithms.spanning import minimum_spanning_forest
-from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.registry import algorithm
 
-
-def _components(nodes: Nodes) -> int:
-    if not len(nodes):
-        raise nx.NetworkXPointlessConcept("G has no nodes.")
-    return int(find_components(nodes.store, resources=nodes.resources).num_components)
-
-
-def _has_branches_only(nodes: Nodes) -> bool:
-    """Whether no node has two edges that lead to it."""
-    return int(nodes.degrees("in").max(initial=0)) <= 1
+ALGORITHMS = ("kruskal", "prim", "boruvka")
+"""What NetworkX has to find spanning trees by; here the rounds are Boruvka's."""
 
 
 @algorithm()
 def is_forest(nodes: Nodes) -> bool:
     """See `networkx.is_forest`."""
-    return _components(nodes) == len(nodes) - nodes.store.num_edges
+    if not len(nodes):
+        raise nx.NetworkXPointlessConcept("G has no nodes.")
+    return bool(find_components(nodes.store, resources=nodes.resources).num_components == len(nodes) - nodes.store.num_edges)
 
 
 @algorithm()
 def is_tree(nodes: Nodes) -> bool:
     """See `networkx.is_tree`."""
     return is_forest(nodes) and nodes.store.num_edges == len(nodes) - 1
+
+
+def _has_branches_only(nodes: Nodes) -> bool:
+    """Whether no node has two edges that lead to it."""
+    return int(nodes.degrees("in").max(initial=0)) <= 1
 
 
 @algorithm()
@@ -50,11 +49,24 @@ def is_arborescence(nodes: Nodes) -> bool:
 
 
 def _refusal(given: Mapping[str, Any]) -> str | None:
-    if given["G"].is_directed():
-        return None  # NetworkX says so itself
-    if given["algorithm"] not in ("kruskal", "prim", "boruvka"):
-        raise ValueError(f"{given['algorithm']} is not a valid choice for an algorithm.")
-    return None
+    if given["algorithm"] not in ALGORITHMS:
+        return f"algorithm={given['algorithm']!r} is none of {', '.join(ALGORITHMS)}"
+    others = set(given["G"].attributes.columns) - {given["weight"]} if hasattr(given["G"], "attributes") else ()
+    return f"edges with other attributes ({', '.join(sorted(others))}) are not supported" if others else None
+
+
+def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
+    """Return the edges of a minimum spanning forest, by ascending weight."""
+    nodes.require_one_forest(weight)
+    nodes.charge(forest=40)
+    column = nodes.column_of(weight)
+    found = minimum_spanning_forest(nodes.store, weight=column or False, resources=nodes.resources)
+    parent = nodes.own(found, "parent")
+    children = np.flatnonzero(parent != np.arange(parent.size))
+    weights = nodes.own(found, "weight")[children]
+    order = np.argsort(weights, kind="stable")
+    ends = parent[children[order]].astype(np.int64), children[order]
+    return TreeEdges(np.minimum(*ends), np.maximum(*ends), None if column is None else weights[order], weight)
 
 
 @algorithm(refuse=_refusal)
@@ -62,4 +74,10 @@ def minimum_spanning_edges(
     nodes: Nodes, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True, ignore_nan: bool = False
 ) -> Iterator[Any]:
     """See `networkx.minimum_spanning_edges`."""
-    return nodes.tree_edges(_forest(nodes, weight), data)
+    return nodes.edges_of(_forest(nodes, weight), data=data)
+
+
+@algorithm(refuse=_refusal)
+def minimum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
+    """See `networkx.minimum_spanning_tree`; of a store, a graph of oocgraph in memory."""
+    return nodes.spanning_graph(_forest(nodes, weight))

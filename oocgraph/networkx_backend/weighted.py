@@ -1,7 +1,8 @@
 """Shortest paths by a weight: the functions of Dijkstra's and of Bellman and Ford's name, for weights of 0 and more.
 
 An edge without the attribute weighs one, as with NetworkX; so do all edges of a store that has no column of that name. Where several paths
-are as short, any of them is returned.
+are as short, any of them is returned. Functions of Bellman and Ford's name look at every edge that can be reached, and refuse negative weights;
+those of Dijkstra's name stop at the target.
 """
 
 from __future__ import annotations
@@ -32,47 +33,52 @@ def paths_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, re
     return nodes.paths(shortest_paths(nodes, start, weight, cutoff=cutoff), reverse=reverse)
 
 
-def _between(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None) -> tuple[Any, Any] | None:
-    """Return a result that has a path, and the id of its target; None if there is none."""
+def _between(
+    nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True
+) -> tuple[Any, Any] | None:  # fmt: skip
+    """Return a result that has a path, and the id of its target; None if there is none.
+
+    Edges beyond the target are not looked at if the search may `stop` there.
+    """
     start = _found(nodes, source)
     if target not in nodes:
         return None
     end = nodes.id_of(target)
-    found = shortest_paths(nodes, start, weight, cutoff=cutoff, target=end)
+    found = shortest_paths(nodes, start, weight, cutoff=cutoff, target=end if stop else None)
     return (found, end) if nodes.value_of(found, end) is not None else None
 
 
-def distance_between(nodes: Nodes, source: Any, target: Any, weight: Any) -> Any:
-    """Return the distance between two nodes.
+def distance_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True) -> Any:
+    """Return the distance between two nodes; `stop` as of `_between`.
 
     Raises
     ------
     networkx.NetworkXNoPath
         There is no path.
     """
-    found = _between(nodes, source, target, weight)
+    found = _between(nodes, source, target, weight, stop=stop)
     if found is None:
         raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
     return nodes.value_of(*found)
 
 
-def path_between(nodes: Nodes, source: Any, target: Any, weight: Any) -> list[Any]:
-    """Return a shortest path between two nodes.
+def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True) -> list[Any]:
+    """Return a shortest path between two nodes; `stop` as of `_between`.
 
     Raises
     ------
     networkx.NetworkXNoPath
         There is no path.
     """
-    return _both(nodes, source, target, weight)[1]
+    return _both(nodes, source, target, weight, stop=stop)[1]
 
 
-def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None) -> tuple[Any, Any]:
+def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
     """Return distances and paths; with a target, those to it alone."""
     if target is None:
         found = shortest_paths(nodes, _found(nodes, source), weight, cutoff=cutoff)
         return nodes.reached(found), nodes.paths(found)
-    between = _between(nodes, source, target, weight, cutoff)
+    between = _between(nodes, source, target, weight, cutoff, stop=stop)
     if between is None:
         raise no_path(source, target)
     return nodes.value_of(*between), nodes.nodes_of(between[0].path(between[1]))
@@ -150,19 +156,19 @@ def multi_source_dijkstra_path_length(nodes: Nodes, sources: Any, cutoff: Any = 
 @algorithm()
 def bellman_ford_path(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> list[Any]:
     """See `networkx.bellman_ford_path`."""
-    return path_between(nodes, source, target, weight)
+    return path_between(nodes, source, target, weight, stop=False)
 
 
 @algorithm()
 def bellman_ford_path_length(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> Any:
     """See `networkx.bellman_ford_path_length`."""
-    return distance_between(nodes, source, target, weight)
+    return distance_between(nodes, source, target, weight, stop=False)
 
 
 @algorithm()
 def single_source_bellman_ford(nodes: Nodes, source: Any, target: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
     """See `networkx.single_source_bellman_ford`."""
-    return _both(nodes, source, target, weight)
+    return _both(nodes, source, target, weight, stop=False)
 
 
 @algorithm()

@@ -146,6 +146,24 @@ class CSRStore:
         """
         return VertexIds(self).ids_of(vertices)
 
+    __networkx_backend__ = "oocgraph"
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction; as of a graph of NetworkX, of which a store is one (`oocgraph.networkx_backend`)."""
+        return self.attributes.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether there may be several edges between two vertices: the build has kept duplicates."""
+        return self.attributes.duplicates == "keep"
+
+    def number_of_nodes(self) -> int:
+        """Return `num_vertices`, as NetworkX calls it."""
+        return self.num_vertices
+
+    def number_of_edges(self) -> int:
+        """Return `num_edges`, as NetworkX calls it."""
+        return self.num_edges
+
     def __contains__(self, vertex: Any) -> bool:
         """Return whether `vertex` is an id of the input, isolated ones included."""
         try:
