@@ -23,8 +23,8 @@ from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.gather import EdgeFiles
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import Array
 
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError, VertexNotFoundError
-from oocgraph.memory import format_bytes
+from oocgraph.errors import ArgumentError, ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError
+from oocgraph.store.access import GraphAccess
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths
+from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_json, read_json
@@ -31,7 +32,16 @@ BLOCK_VERTICES = 1 << 16
 """Vertices read at once where a list of them is streamed."""
 
 
-class CSRStore:
+_INTERNAL = frozenset(
+    {
+        "array", "array_names", "count_self_loops", "degree_classes", "get", "has_array", "is_plain", "plane_offsets", "pull_group", "read",
+        "specs",
+    }
+)  # fmt: skip
+"""Attributes that the library itself uses, and `dir` leaves out."""
+
+
+class CSRStore(GraphAccess):
     """A graph on disk. Use `open_graph` to get one.
 
     Attributes
@@ -60,12 +70,13 @@ class CSRStore:
         self._folder, self._group = folder, group
 
     def __repr__(self) -> str:
-        a = self.attributes
-        kind = "directed" if a.directed else "undirected"
-        return (
-            f"<CSRStore {self.url!r}: {a.num_input_vertices:,} vertices ({a.num_isolated:,} isolated), {a.num_edges:,} {kind} edges, "
-            f"{format_bytes(a.edge_bytes)} of neighbours, {a.vertex_order} order, {a.num_planes} planes, ids {a.id_kind}>"
-        )
+        return f"<{type(self).__name__} {self.url!r}: {graph_line(self.attributes, self.num_bytes)}>"
+
+    def _repr_html_(self) -> str:
+        return html_listing(f"{type(self).__name__} {self.url}", graph_facts(self.attributes, self.num_bytes))
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _INTERNAL and (not name.startswith("_") or name.startswith("__"))]
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return _reopen, (self.url, self.storage_options, self.check_pages)
@@ -97,6 +108,39 @@ class CSRStore:
     def num_edges(self) -> int:
         """Edges as the user counts them: an undirected edge once."""
         return self.attributes.num_edges
+
+    @property
+    def num_bytes(self) -> int | None:
+        """Bytes of its files; None of a remote store."""
+        if self._folder is None:
+            return None
+        return sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+
+    __networkx_backend__ = "oocgraph"
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction; as of a graph of NetworkX, of which a store is one (`oocgraph.networkx_backend`)."""
+        return self.attributes.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether there may be several edges between two vertices: the build has kept duplicates."""
+        return self.attributes.duplicates == "keep"
+
+    def number_of_nodes(self) -> int:
+        """Return `num_vertices`, as NetworkX calls it."""
+        return self.num_vertices
+
+    def number_of_edges(self) -> int:
+        """Return `num_edges`, as NetworkX calls it."""
+        return self.num_edges
+
+    def __contains__(self, vertex: Any) -> bool:
+        """Return whether `vertex` is an id of the input, isolated ones included."""
+        try:
+            VertexIds(self).vertices_of([vertex])
+        except VertexNotFoundError:
+            return False
+        return True
 
     @property
     def edge_bytes(self) -> int:
@@ -145,32 +189,6 @@ class CSRStore:
         ['b']
         """
         return VertexIds(self).ids_of(vertices)
-
-    __networkx_backend__ = "oocgraph"
-
-    def is_directed(self) -> bool:
-        """Whether edges have a direction; as of a graph of NetworkX, of which a store is one (`oocgraph.networkx_backend`)."""
-        return self.attributes.directed
-
-    def is_multigraph(self) -> bool:
-        """Whether there may be several edges between two vertices: the build has kept duplicates."""
-        return self.attributes.duplicates == "keep"
-
-    def number_of_nodes(self) -> int:
-        """Return `num_vertices`, as NetworkX calls it."""
-        return self.num_vertices
-
-    def number_of_edges(self) -> int:
-        """Return `num_edges`, as NetworkX calls it."""
-        return self.num_edges
-
-    def __contains__(self, vertex: Any) -> bool:
-        """Return whether `vertex` is an id of the input, isolated ones included."""
-        try:
-            VertexIds(self).vertices_of([vertex])
-        except VertexNotFoundError:
-            return False
-        return True
 
     def has_array(self, name: str) -> bool:
         """Return whether the store has the array `name`, such as ``out/planes/offsets``."""

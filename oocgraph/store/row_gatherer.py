@@ -15,7 +15,7 @@ from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
 
 PARTS_PER_THREAD = 4
@@ -28,7 +28,13 @@ CACHE_LINE_BYTES = 64
 """What a row in memory costs beyond its edges; one on disk costs a page."""
 
 WINDOW_BYTES = 1 << 20
-"""Edges read at once through Zarr."""
+"""Edges read at once where they are not in plain local files."""
+
+GAP_BYTES = 64 << 10
+"""Bytes between two rows that are fetched with them from an object store, where a request takes longer than they do."""
+
+RUN_ROWS = 4096
+"""Rows that are looked through for one request."""
 
 WINDOW_COPIES = 3
 """Of what is read through Zarr a thread holds so many copies at most: as stored, decoded, and the window."""
@@ -143,6 +149,20 @@ class RowGatherer:
             row, e = gather.copy_rows(self.start, self.offset, row, e, begin, end, resident, window, base, out)
             if e == end:
                 return num_bytes
-            base = int(self.start[row] + e - self.offset[row]) // size * size
-            window = stored.read(base, min(base + size, stored.length)).astype(out.dtype, copy=False)
+            base = int(self.start[row] + e - self.offset[row])
+            if isinstance(stored, ZarrArray):  # a chunk is decoded as a whole
+                base = base // size * size
+                stop = min(base + size, stored.length)
+            else:
+                stop = min(base + size, self._run_end(row, e, end, GAP_BYTES // stored.dtype.itemsize))
+            window = stored.read(base, stop).view(out.dtype)
             num_bytes += window.nbytes
+
+    def _run_end(self, row: int, e: int, end: int, gap: int) -> int:
+        """Return the end of what one read from edge `e` of `row` serves: rows with at most `gap` edges between one and the next."""
+        last = min(row + RUN_ROWS, int(np.searchsorted(self.offset, end)))
+        starts = self.start[row:last] + np.maximum(self.offset[row:last], e) - self.offset[row:last]
+        ends = self.start[row:last] + np.minimum(self.offset[row + 1 : last + 1], end) - self.offset[row:last]
+        apart = starts[1:] - ends[:-1]
+        cut = np.flatnonzero((apart > gap) | (apart < 0))
+        return int(ends[cut[0]] if cut.size else ends[-1])

@@ -1,0 +1,142 @@
+"""Many ranges of the arrays of one graph, such as rows or single entries, read together: only the pages that hold them.
+
+In: where ranges begin and end, ascending. Out: their elements, one range after the other. Pages of plain local files are read by a pool of
+threads, each page once, neighbouring pages together; compressed chunks are decoded once; requests to an object store are joined
+where they are near each other; arrays in memory are copied from.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from oocgraph.config import settings
+from oocgraph.kernels import gather
+from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.rows import no_files
+from oocgraph.memory import Budget
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.fetched import ZarrArray
+from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
+from oocgraph.types import PAGE_BYTES, Array
+
+BUFFER_BYTES = 64 << 10
+"""Pages that a thread reads at once."""
+
+FEW_RANGES = 8
+"""Ranges up to which each is read by itself: no threads begin, and only the files that hold them are opened."""
+
+
+class RangeReader:
+    """Reads ranges of arrays of a graph; a context manager that ends its threads and closes its files.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    budget
+        Charged with buffers once threads are needed.
+
+    Attributes
+    ----------
+    bytes_read : int
+        Bytes asked from the arrays so far, whole pages where pages are read.
+    """
+
+    def __init__(self, store: GraphArrays, budget: Budget) -> None:
+        self.store, self.budget, self.bytes_read = store, budget, 0
+        self._arrays: dict[str, StoredArray] = {}
+        self._files: dict[str, EdgeFiles] = {}
+        self._gatherer: Gatherer | None = None
+
+    def __enter__(self) -> RangeReader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for files in self._files.values():
+            files.close()
+        if self._gatherer is not None:
+            self._gatherer.close()
+
+    def read(self, name: str, begin: Array, end: Array) -> Array:
+        """Return the elements of some ranges of the array `name`.
+
+        Parameters
+        ----------
+        begin, end : (num_ranges,) int64
+            Ascending; ranges do not overlap.
+
+        Returns
+        -------
+        (sum of the lengths,) as stored, in the machine's byte order
+
+        Raises
+        ------
+        CorruptStoreError
+            As of `StoredArray.read`.
+        BudgetError
+            The buffers do not fit.
+        """
+        if name not in self._arrays:
+            self._arrays[name] = self.store.array(name)
+        array = self._arrays[name]
+        filled = np.flatnonzero(end > begin)
+        if filled.size <= FEW_RANGES:
+            parts = [array.read(a, z) for a, z in zip(begin[filled].tolist(), end[filled].tolist(), strict=True)]
+            found = np.concatenate([np.empty(0, array.dtype), *parts])
+            self.bytes_read += found.nbytes
+            return found.astype(array.dtype.newbyteorder("="), copy=False)
+        return self._gather(array, begin[filled], end[filled])
+
+    def _gather(self, array: StoredArray, begin: Array, end: Array) -> Array:
+        """Read many ranges with the threads; kernels take elements of any kind as unsigned integers of their size."""
+        offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - begin)])
+        out = np.empty(int(offset[-1]), array.dtype.newbyteorder("="))
+        raw = out.view(f"u{out.itemsize}")
+        load_gathering(raw.dtype)
+        gatherer = self._start(array)
+        rows = RowGatherer(gatherer, self._source(array, raw.dtype), begin, offset, gap_pages=0, stream=False)
+        self.bytes_read += rows(0, out.size, raw)
+        return out
+
+    def _source(self, array: StoredArray, dtype: np.dtype[Any]) -> EdgeSource:
+        if isinstance(array, PlainArray):
+            if array.name not in self._files:
+                self.budget.reserve("checksums", checksum_bytes(array))
+                self._files[array.name] = EdgeFiles(array, stream_direct=False)
+            return EdgeSource(np.empty(0, dtype), files=self._files[array.name])
+        if array.held.size == array.length:
+            return EdgeSource(array.held.view(dtype))
+        return EdgeSource(np.empty(0, dtype), stored=array)
+
+    def _start(self, array: StoredArray) -> Gatherer:
+        """Return the threads; those that decode are as many as compute."""
+        if self._gatherer is None:
+            num_threads = settings().threads if isinstance(array, ZarrArray) else settings().io_threads
+            self.budget.reserve("buffers of reading threads", num_threads * (BUFFER_BYTES + held_window_bytes(array)))
+            self._gatherer = Gatherer(num_threads, BUFFER_BYTES)
+        return self._gatherer
+
+
+def load_gathering(dtype: np.dtype[Any]) -> None:
+    """Bring the kernels that gather elements of an unsigned dtype into memory."""
+    if dtype in _loaded:
+        return
+    positions, empty = np.zeros(2, np.int64), np.empty(0, dtype)
+    files = no_files((PAGE_BYTES // dtype.itemsize).bit_length() - 1)
+    scratch = np.zeros(PAGE_BYTES, np.uint8)
+    load_kernels(
+        [
+            (gather.cut_rows, (positions, 0, 0, 1, np.zeros((2, 2), np.int64))),
+            (gather.gather_rows, (positions, positions, 0, 0, 0, 0, empty, files, 0, scratch, scratch.view(dtype), empty)),
+            (gather.copy_rows, (positions, positions, 0, 0, 0, 0, empty, empty, 0, empty)),
+        ]
+    )
+    _loaded.add(dtype)
+
+
+_loaded: set[np.dtype[Any]] = set()
