@@ -74,9 +74,6 @@ class ConvertedNodes(Nodes):
         found.add_edges_from(zip(self.labels(source), self.labels(target), strict=True))
         return found
 
-    def stored_labels(self, numbers: Array) -> list[Any]:
-        """See `Nodes.stored_labels`."""
-        return self.labels(VertexIds(self.store).ids_of(numbers))
 
     def isolated(self) -> Iterator[Any]:
         """See `Nodes.isolated`."""

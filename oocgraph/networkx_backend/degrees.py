@@ -11,7 +11,6 @@ import numpy as np
 from oocgraph.networkx_backend.components import is_connected, is_strongly_connected
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -54,19 +53,6 @@ def is_isolate(nodes: Nodes, n: Any) -> bool:
 def number_of_selfloops(nodes: Nodes) -> int:
     """See `networkx.number_of_selfloops`."""
     return nodes.store.attributes.num_self_loops
-
-
-@algorithm()
-def nodes_with_selfloops(nodes: Nodes) -> Iterator[Any]:
-    """See `networkx.nodes_with_selfloops`."""
-    return iter(nodes.stored_labels(nodes.store.read(SELF_LOOPS))) if nodes.store.attributes.num_self_loops else iter(())
-
-
-@algorithm()
-def degree_histogram(nodes: Nodes) -> list[int]:
-    """See `networkx.degree_histogram`."""
-    degree = _degrees(nodes)
-    return np.bincount(degree).tolist() if len(nodes) else []
 
 
 def _degrees(nodes: Nodes, group: str | None = None) -> Array:

@@ -154,9 +154,6 @@ class Nodes(ABC):
     def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> Any:
         """Return the graph of the edges between the nodes of own numbers, with these nodes, and others."""
 
-    @abstractmethod
-    def stored_labels(self, numbers: Array) -> list[Any]:
-        """Return the nodes of store numbers."""
 
     @abstractmethod
     def isolated(self) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
 from oocgraph.results.values import ValuesResult
-from oocgraph.store.columns import Ids
+from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.store.vertices import VertexIds
@@ -69,7 +69,7 @@ class StoreNodes(Nodes):
 
     def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> CSRStore:
         """See `Nodes.subgraph`."""
-        return self.store.subgraph(np.append(self.labels(numbers), others))
+        return self.store.subgraph(np.append(self.labels(numbers), as_numpy(self._stored(others))), memory_budget=self.resources.memory_budget)
 
     def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> CSRStore:
         """See `Nodes.new_graph`."""
@@ -86,9 +86,6 @@ class StoreNodes(Nodes):
             weight=None if columns is None or tree is None else tree.name, vertices=self._stored(others),
         )  # fmt: skip
 
-    def stored_labels(self, numbers: Array) -> list[Any]:
-        """See `Nodes.stored_labels`."""
-        return self.label_list(numbers)
 
     def isolated(self) -> Iterator[Any]:
         """See `Nodes.isolated`."""

@@ -57,6 +57,8 @@ def _refusal(given: Mapping[str, Any]) -> str | None:
 
 def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     """Return the edges of a minimum spanning forest, by ascending weight."""
+    if nodes.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
     nodes.require_one_forest(weight)
     nodes.charge(forest=40)
     column = nodes.column_of(weight)

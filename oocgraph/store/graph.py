@@ -134,14 +134,6 @@ class CSRStore(GraphAccess):
         """Return `num_edges`, as NetworkX calls it."""
         return self.num_edges
 
-    def __contains__(self, vertex: Any) -> bool:
-        """Return whether `vertex` is an id of the input, isolated ones included."""
-        try:
-            VertexIds(self).vertices_of([vertex])
-        except VertexNotFoundError:
-            return False
-        return True
-
     @property
     def edge_bytes(self) -> int:
         """Uncompressed bytes of ``out/indices`` (and ``in/indices`` when directed)."""
