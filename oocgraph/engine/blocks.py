@@ -156,6 +156,7 @@ class BlockEngine(Closing):
         self._lengths = [store.array(f"{group}/indices").length for group in self._groups]
         self.shift = block_shift(sum(self._lengths), share[1])
         self._first_blocks: list[int] = [0, *np.cumsum([max(1, -(-length >> self.shift)) for length in self._lengths]).tolist()]
+        self._is_held = share[1] == 1 and not self._groups[1:] and all(array.is_held for array in self._arrays)
         self.share, blocks = share, np.arange(self._first_blocks[-1])
         self._is_own = (blocks >> GROUP_SHIFT) % share[1] == share[0]
         self.num_blocks = int(np.count_nonzero(self._is_own))
@@ -304,8 +305,8 @@ class BlockEngine(Closing):
     def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""
         n, blocks, every = len(self._groups) * (self.store.num_rows + 1) - 1, self.num_blocks, self._is_own.size
-        slot_bytes = sum(array.dtype.itemsize << self.shift for array in self._arrays) + 12
-        least = min(blocks, self.threads + READERS + 1)
+        slot_bytes = (0 if self._is_held else sum(array.dtype.itemsize << self.shift for array in self._arrays)) + 12
+        least = blocks if self._is_held else min(blocks, self.threads + READERS + 1)
         decoded = sum(decoded_bytes(array, 1 << self.shift) for array in self._all_arrays())
         charges = {
             **beside,
@@ -343,7 +344,8 @@ class BlockEngine(Closing):
         return [*self._arrays, *([self.store.array("in/indices")] if self._groups[1:] else [])]
 
     def _room(self, array: StoredArray) -> Array:
-        return aligned(self._num_slots << self.shift, array.dtype.newbyteorder("="))
+        """Return memory for as many blocks of an array as are held; the array itself, if it is in memory."""
+        return array.held if self._is_held else aligned(self._num_slots << self.shift, array.dtype.newbyteorder("="))
 
     def _open_files(self, budget: Budget) -> None:
         """Have kernels read plain local files themselves; past the page cache, where that cannot hold what is not held here."""
@@ -351,7 +353,7 @@ class BlockEngine(Closing):
         arrays, size = self._all_arrays(), 1 << self.shift
         in_pages = all((array.dtype.itemsize << self.shift) % PAGE_BYTES == 0 for array in arrays)
         in_chunks = all(array.num_chunks < 2 or array.chunk_length % size == 0 for array in arrays)
-        if in_pages and in_chunks and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
+        if not self._is_held and in_pages and in_chunks and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
             unheld = (self.num_blocks - self._num_slots) * sum(array.dtype.itemsize << self.shift for array in self._arrays)
             direct = unheld > page_cache_bytes(budget.limit_bytes)
             for array in arrays:
@@ -416,10 +418,13 @@ class BlockEngine(Closing):
         return Rules(slack, self.threads, READERS, schedule != "async", schedule == "rounds", loads)
 
     def _forget(self) -> None:
-        """Take no block to be held any more."""
+        """Take no block to be held any more; where the arrays are in memory, all are, each at its own place."""
         self._slot = np.where(self._is_own, -1, kernels.FOREIGN).astype(np.int32)
         self._block_in = np.full(self._num_slots, -1, np.int32)
         self._stamp, self._num_held = np.zeros(self._num_slots, np.int64), 0
+        if self._is_held:
+            self._slot[:] = self._block_in[:] = np.arange(self.num_blocks)
+            self._num_held = self.num_blocks
 
     def _is_whole(self) -> bool:
         """Whether all blocks are held."""

@@ -52,6 +52,12 @@ def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, 
     )  # fmt: skip
 
 
+def source_bytes(num_rows: int, column_bytes: int, text_bytes: int = 0) -> int:
+    """Return what `build_from_source` holds at the most of so many edges, whose columns have so many bytes each, and of strings."""
+    held = READ_COPIES * (num_rows * (16 + column_bytes) + text_bytes)
+    return held + build_bytes(num_rows, column_bytes=num_rows * column_bytes, text_bytes=text_bytes)
+
+
 def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlock]:
     """Read all edges; charge what a build holds of them as they come, or at once where their number is known."""
     column_bytes = sum(np.dtype(kind).itemsize for kind in edges.columns.values() if kind != "string")
@@ -61,8 +67,7 @@ def _read(edges: EdgeSource, budget: Budget, progress: Progress) -> list[EdgeBlo
         nonlocal charged
         more = max(0, rows - charged)
         charged += more
-        held = more * (READ_COPIES * (16 + column_bytes)) + READ_COPIES * text_bytes
-        _reserve(budget, held + build_bytes(more, column_bytes=more * column_bytes, text_bytes=text_bytes))
+        _reserve(budget, source_bytes(more, column_bytes, text_bytes))
 
     charge(edges.num_rows or 0, 0)
     for stream in read_streams(edges, MAX_BLOCK_ROWS):

@@ -19,7 +19,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
 from oocgraph.store import layout
 from oocgraph.store.arrays import StoredArray
-from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.graph import IN_MEMORY, CSRStore, open_graph
 from oocgraph.store.layout import CHECKSUMS, GraphAttributes, string_arrays
 from oocgraph.store.memory_build import Built, Edges, build_arrays
 from oocgraph.store.memory_ids import NumberedIds, number_ids
@@ -83,21 +83,21 @@ class MemoryGraph(CSRStore):
 
     Attributes
     ----------
+    held : dict of array
+        What it holds, by name.
     url : str
-        ``memory://`` and a number that no other graph of this process has.
+        ``memory://`` and a number that no other graph of this process has; `oocgraph.open_graph` takes it as long as the graph is there.
     """
+
+    is_shared = False
 
     def __init__(self, attributes: GraphAttributes, arrays: Mapping[str, Array]) -> None:
         super().__init__(f"memory://{next(_numbers)}", attributes, folder=None, group=None)
-        self._held = dict(arrays)
+        self.held = dict(arrays)
+        IN_MEMORY[self.url] = self
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return MemoryGraph, (self.attributes, self._held)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of its arrays."""
-        return sum(values.nbytes for values in self._held.values())
+        return MemoryGraph, (self.attributes, self.held)
 
     def checked(self, check_pages: bool = True) -> MemoryGraph:
         """Return the same graph: what is in memory is compared with nothing."""
@@ -105,7 +105,7 @@ class MemoryGraph(CSRStore):
 
     def has_array(self, name: str) -> bool:
         """Return whether the graph has the array `name`, such as ``out/planes/offsets``."""
-        return name in self._held
+        return name in self.held
 
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return None: there are no files."""
@@ -141,7 +141,7 @@ class MemoryGraph(CSRStore):
         2
         """
         with StoreWriter(path, codec=settings().codec, overwrite=overwrite) as writer:
-            for name, values in self._held.items():
+            for name, values in self.held.items():
                 writer.write(name, values)
             writer.publish(self.attributes)
         return open_graph(path)
@@ -155,10 +155,15 @@ class MemoryGraph(CSRStore):
 
     def _values(self, name: str) -> Array:
         if not name.startswith(f"{CHECKSUMS}/"):
-            return self._held[name]
+            return self.held[name]
         from oocgraph.kernels.crc32c import page_checksums
 
-        return page_checksums(self._held[name.removeprefix(f"{CHECKSUMS}/")].view(np.uint8), PAGE_BYTES)
+        return page_checksums(self.held[name.removeprefix(f"{CHECKSUMS}/")].view(np.uint8), PAGE_BYTES)
+
+
+def held_bytes(graph: CSRStore) -> int:
+    """Return the bytes of the arrays of a graph in memory; 0 of a store."""
+    return sum(values.nbytes for values in graph.held.values()) if isinstance(graph, MemoryGraph) else 0
 
 
 def build_bytes(num_edges: int, *, column_bytes: int = 0, text_bytes: int = 0) -> int:
