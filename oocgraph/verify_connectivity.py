@@ -94,6 +94,7 @@ def _charges(store: CSRStore) -> dict[str, int]:
         "vertices that edges join": 8 * store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
+        **store.mask_charges(["out"]),
     }
 
 

@@ -116,4 +116,5 @@ def _charges(store: CSRStore, weight: str) -> dict[str, int]:
         "marks of vertices": store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices", weight], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
+        **store.mask_charges(["out"]),
     }

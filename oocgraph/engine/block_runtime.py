@@ -109,7 +109,13 @@ class BlockRuntime(WholeGraph, Closing):
             relax.levels, values, sources, buckets, schedule="async", slack=LEVEL_SLACK, progress=progress, loads_all=False
         )  # fmt: skip
         num_reached, num_entries, depth = kernels.count_reached(self._engine.rows, level, NOT_REACHED)
-        loops = store.count_self_loops(lambda vertices: level[vertices] != UNREACHED)
+
+        def is_reached(vertices: Array) -> Array:
+            reached: Array = level[vertices] != UNREACHED
+            return reached
+
+        num_entries -= store.count_dead_edges(is_reached)
+        loops = store.count_self_loops(is_reached)
         seconds, num_bytes = perf_counter() - began, max(work.bytes_read, device_bytes_read() - device)
         reason = f"by blocks of edges, those in memory first: {work.num_read} blocks read, {self._engine.num_blocks} in the graph"
         return Search(

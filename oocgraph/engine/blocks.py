@@ -20,7 +20,6 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.packages import place_threads
-from oocgraph.engine.resident import sorted_lookup
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules
 from oocgraph.kernels.load import load_kernels
@@ -32,6 +31,7 @@ from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_byte
 from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
 from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
 
@@ -315,6 +315,7 @@ class BlockEngine(Closing):
             "checksums": sum(checksum_bytes(array) for array in self._all_arrays()),
             "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded,
             "threads and compiled code": SLACK_BYTES,
+            **self.store.mask_charges(self._groups),
         }
         budget.reserve_all({**charges, LATER: (sharers - 1) * sum(charges.values())})  # the others are as large as this one
         more = max(0, min(blocks - least, budget.available_bytes // sharers // slot_bytes))

@@ -336,10 +336,9 @@ class Engine(Closing):
 
     def reached_edges(self, state: SearchState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
-        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1]
-        if self.store.attributes.directed:
-            return stored
-        return (stored + self.store.count_self_loops(partial(are_marked, state.reached))) // 2
+        is_reached = partial(are_marked, state.reached)
+        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1] - self.store.count_dead_edges(is_reached)
+        return stored if self.store.attributes.directed else (stored + self.store.count_self_loops(is_reached)) // 2
 
     # What differs between a whole graph and a partition.
 

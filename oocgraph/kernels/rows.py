@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import pread
+from oocgraph.kernels.intrinsics import pread, trailing_zeros
 from oocgraph.kernels.sound import highest
 from oocgraph.types import Array
 
@@ -59,6 +59,25 @@ class Planes(NamedTuple):
     length: Array
 
 
+class EdgeMask(NamedTuple):
+    """Which edges of a group count; in what is read, the others are replaced (`replace_dead`).
+
+    Attributes
+    ----------
+    live : (num_edges // 64 + 1,) uint64
+        Bit per edge; length 0 where all count.
+    rows : RowLookup
+        Where rows begin: of neighbours, a dead edge becomes one to its row's own vertex. Without any row it becomes 0: a weight.
+    """
+
+    live: Array
+    rows: RowLookup
+
+
+NO_MASK = EdgeMask(np.empty(0, np.uint64), RowLookup(*(np.empty(0, np.int64) for _ in range(4))))
+"""Where all edges count."""
+
+
 class ChunkFiles(NamedTuple):
     """The chunk files of an array of edges.
 
@@ -74,6 +93,8 @@ class ChunkFiles(NamedTuple):
         Of each page; length 0 where they are not compared.
     page_shift : int
         Binary logarithm of the edges in a page.
+    mask : EdgeMask
+        Which of the edges count.
     """
 
     fds: Array
@@ -81,6 +102,7 @@ class ChunkFiles(NamedTuple):
     extent: Array
     checksums: Array
     page_shift: int
+    mask: EdgeMask = NO_MASK
 
 
 class Marks(NamedTuple):
@@ -148,6 +170,9 @@ def new_long_rows(num_rows: int, limit: int) -> LongRows:
 
 NO_LONG_ROWS = new_long_rows(0, 1)
 """Where none is put off."""
+
+NEAR_ROWS = 16
+"""Rows that are looked at one after the other before the row of an edge is searched for."""
 
 NO_HIT = 2**62
 """Of a long row."""
@@ -222,13 +247,44 @@ def vertex_of_edge(lookup: Any, e: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def replace_dead(mask: Any, first: Any, values: Any) -> None:
+    """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`."""
+    live, rows = mask
+    v, c, end = np.int64(-1), np.int64(0), np.int64(first)  # the row of the last dead one, and the edge behind it
+    e, last = np.int64(first), first + values.size
+    while e < last:
+        dead = ~live[e >> 6] >> np.uint64(e & 63)
+        if not dead:
+            e = (e | 63) + 1
+            continue
+        e += np.int64(trailing_zeros(dead))
+        if e >= last:
+            break
+        if not rows.first.size:
+            values[e - first] = 0
+        else:
+            for _ in range(NEAR_ROWS if v >= 0 else 0):
+                if e < end:
+                    break
+                v += 1
+                c = next_class(rows, c, v)
+                _, end = row_of(rows, c, v)
+            if e >= end:
+                v = vertex_of_edge(rows, e)
+                c = find_class(rows.first, v)
+                _, end = row_of(rows, c, v)
+            values[e - first] = v
+        e += 1
+
+
+@nb.njit(nogil=True, cache=True)
 def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
     is not below the bound of ``files.extent``. Checksums are compared when given.
     """
-    fds, chunk_pages, extent, checksums, _ = files
+    fds, chunk_pages, extent, checksums, page_shift, mask = files
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, extent[0] - page * 4096)
@@ -245,4 +301,19 @@ def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
                 return CHECKSUM_FAILED - (page + i)
     if extent[2] and highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
         return RANGE_FAILED - page
+    if mask.live.size:
+        _replace_dead_of_pages(mask, page << page_shift, 4096 >> page_shift, buffer[:want])
     return want
+
+
+@nb.njit(nogil=True, cache=True)
+def _replace_dead_of_pages(mask: Any, first: Any, itemsize: Any, buffer: Any) -> None:
+    """Replace the dead ones of edges that were read, of so many bytes each."""
+    if itemsize == 4:
+        replace_dead(mask, first, buffer.view(np.uint32))
+    elif itemsize == 8:
+        replace_dead(mask, first, buffer.view(np.int64))
+    elif itemsize == 2:
+        replace_dead(mask, first, buffer.view(np.uint16))
+    else:
+        replace_dead(mask, first, buffer)

@@ -6,7 +6,7 @@ In: a path or URL. Out: `CSRStore`, which hands out `StoredArray` readers. Nothi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -297,6 +297,19 @@ class CSRStore(GraphAccess):
             return 0
         blocks = self.array(SELF_LOOPS).blocks(BLOCK_VERTICES)
         return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for _, block in blocks)
+
+    def count_dead_edges(self, chosen: Callable[[Array], Array]) -> int:
+        """Count the edges in the out-lists of chosen vertices that a view leaves out (`oocgraph.store.views`): here none."""
+        return 0
+
+    def mask_charges(self, groups: Iterable[str]) -> dict[str, int]:
+        """Return what a view holds once lists of some groups are read, by name: here nothing."""
+        return {}
+
+    @property
+    def stored(self) -> CSRStore:
+        """The graph as it is stored, whatever a view of it leaves out or exchanges."""
+        return self
 
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).
