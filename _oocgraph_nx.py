@@ -8,7 +8,9 @@ SEARCH = "One breadth-first search: about 9 bytes a vertex; what the planes in m
 
 TREE = f"{SEARCH} Edges come in an order that is breadth-first by the positions of the nodes; 24 bytes a vertex."
 
-SHORTEST = "Paths by priority, block by block: about 10 to 14 bytes a vertex, and blocks of edges as the budget has room. Weights are 0 or more."
+SHORTEST = (
+    "Paths by priority, block by block: about 10 to 14 bytes a vertex, and blocks of edges as the budget has room. Weights are 0 or more."
+)
 
 ALL = "A search from every vertex, 64 at a time: hours for large graphs. 28 to 32 bytes a vertex."
 
@@ -22,7 +24,9 @@ CORES = "Edges in blocks, each list once: about 10 to 13 bytes a vertex."
 
 ITERATION = "Each iteration reads the edges that do not fit in memory"
 
-TRIANGLES = "Earlier neighbours are held, in as many passes as the budget makes necessary: 36 bytes a vertex and more. Undirected graphs only."
+TRIANGLES = (
+    "Earlier neighbours are held, in as many passes as the budget makes necessary: 36 bytes a vertex and more. Undirected graphs only."
+)
 
 TREES = "Rounds of Boruvka: 32 bytes a vertex. Where edges weigh the same, graphs of NetworkX are left to it."
 
@@ -48,7 +52,6 @@ COSTS = {
     "connected_components": COMPONENTS,
     "core_number": CORES,
     "degree_centrality": DEGREES,
-    "density": "Nothing: the counts are known.",
     "descendants": SEARCH,
     "descendants_at_distance": SEARCH,
     "diameter": "Few searches for most graphs, by bounds: 32 bytes a vertex. Of a directed graph a search from every vertex.",

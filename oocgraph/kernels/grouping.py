@@ -34,6 +34,23 @@ def count_groups(group: Any, count: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
+def is_forest(source: Any, target: Any, root: Any) -> bool:
+    """Return whether edges make no cycle; `root` names each vertex itself, and is changed."""
+    for i in range(source.size):
+        u, v = source[i], target[i]
+        while root[u] != u:
+            root[u] = root[root[u]]
+            u = root[u]
+        while root[v] != v:
+            root[v] = root[root[v]]
+            v = root[v]
+        if u == v:
+            return False
+        root[v] = u
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
 def _walk(parent: Any, reached: Any, begin: Any, child: Any, order: Any) -> int:
     """Write reached vertices into `order`, as a queue hands them out; `begin` is zeros, and one longer than `parent`."""
     n, num_found = parent.size, 0

@@ -8,11 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.kernels.grouping import tree_order
-from oocgraph.networkx_backend.graph import ConvertedGraph
+from oocgraph.kernels.grouping import is_forest, tree_order
+from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
+from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -23,8 +24,13 @@ class ConvertedNodes(Nodes):
     graph: ConvertedGraph
 
     def __init__(self, graph: ConvertedGraph, resources: Resources) -> None:
-        super().__init__(graph, graph.store, resources)
+        super().__init__(graph, resources)
         self._nodes = graph.nodes
+
+    @property
+    def store(self) -> CSRStore:
+        """See `Nodes.store`."""
+        return self.graph.store
 
     def __contains__(self, node: Any) -> bool:
         return node in self.graph
@@ -38,7 +44,7 @@ class ConvertedNodes(Nodes):
 
     def column_of(self, weight: str | None) -> str | None:
         """See `Nodes.column_of`."""
-        return "weight" if self.store.attributes.columns and weight is not None and weight == self.graph.weight else None
+        return None if self.graph.weights is None or weight != self.graph.weight else WEIGHT
 
     def own(self, result: VertexResult, column: str) -> Array:
         """See `Nodes.own`."""
@@ -74,7 +80,6 @@ class ConvertedNodes(Nodes):
         found.add_edges_from(zip(self.labels(source), self.labels(target), strict=True))
         return found
 
-
     def isolated(self) -> Iterator[Any]:
         """See `Nodes.isolated`."""
         return iter(self.labels(np.flatnonzero(VertexIds(self.store).vertices_of(np.arange(len(self))) < 0)))
@@ -83,15 +88,19 @@ class ConvertedNodes(Nodes):
         """See `Nodes.nodes_of`."""
         return self.labels(ids)
 
-    def require_no_negative_weights(self) -> None:
-        """See `Nodes.require_no_negative_weights`."""
+    def is_forest(self) -> bool:
+        """See `Nodes.is_forest`."""
+        return self.num_edges < len(self) and bool(is_forest(self.graph.source, self.graph.target, np.arange(len(self))))
+
+    def leave_negative_weights(self) -> None:
+        """See `Nodes.leave_negative_weights`."""
         if self.graph.has_negative_weights:
             raise NotImplementedError("negative weights are not supported")
 
-    def require_one_forest(self, weight: Any) -> None:
-        """See `Nodes.require_one_forest`: what weighs the same may be chosen either way."""
-        weights = [found for _, _, found in self.graph.original.edges(data=weight, default=1)]
-        if len(set(weights)) < len(weights):
+    def leave_choice_of_forests(self) -> None:
+        """See `Nodes.leave_choice_of_forests`: what weighs the same may be chosen either way."""
+        weights = self.graph.weights
+        if self.num_edges > 1 and (weights is None or np.unique(weights).size < weights.size) and not self.is_forest():
             raise NotImplementedError("edges of the same weight: NetworkX has its own choice among several spanning trees")
 
     def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:

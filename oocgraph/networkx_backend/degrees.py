@@ -1,4 +1,4 @@
-"""What degrees and self-loops tell: density, isolated nodes, regular and Eulerian graphs."""
+"""What degrees and self-loops tell: isolated nodes, regular and Eulerian graphs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,9 @@ from oocgraph.types import Array
 
 
 @algorithm()
-def density(nodes: Nodes) -> float:
-    """See `networkx.density`."""
-    n, num_edges = len(nodes), nodes.store.num_edges
-    if num_edges == 0 or n <= 1:
-        return 0
-    found = num_edges / (n * (n - 1))
-    return found if nodes.is_directed else 2 * found
-
-
-@algorithm()
 def is_empty(nodes: Nodes) -> bool:
     """See `networkx.is_empty`."""
-    return nodes.store.num_edges == 0
+    return nodes.num_edges == 0
 
 
 @algorithm()

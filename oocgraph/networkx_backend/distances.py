@@ -1,4 +1,4 @@
-"""Measures of the distances between all nodes: eccentricities and what is derived from them, and averages. Each takes a search from every node."""
+"""Measures of the distances between all nodes: eccentricities and what is derived from them, and averages, by a search from every node."""
 
 from __future__ import annotations
 
@@ -73,7 +73,14 @@ def _where(nodes: Nodes, extreme: str) -> list[Any]:
     return nodes.label_list(np.flatnonzero(found == getattr(found, extreme)()))
 
 
-@algorithm(unsupported=["e", "weight"], refuse=_empty)
+def _tree(given: Mapping[str, Any]) -> str | None:
+    graph = given["G"]
+    if isinstance(graph, nx.Graph) and not graph.is_directed() and graph.number_of_edges() == len(graph) - 1:
+        return "of a tree NetworkX finds the center without distances"
+    return _empty(given)
+
+
+@algorithm(unsupported=["e", "weight"], refuse=_tree)
 def center(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """See `networkx.center`."""
     return _where(nodes, "min")

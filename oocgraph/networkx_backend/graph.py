@@ -7,6 +7,7 @@ order in which they were added: results of NetworkX are in that order. It keeps 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -32,31 +33,53 @@ class ConvertedGraph:
     ----------
     original
         The graph that was converted. Attributes of its nodes and edges are taken from it where a result is a graph.
-    store
-        Its edges; vertex i is its i-th node.
-    weight
-        Edge attribute that the store's weights are from; None: it has none.
-
-    Attributes
-    ----------
     nodes : list
         Node objects, in the order in which they were added.
     index : dict
         Position of each.
+    source, target : (num_edges,) int64
+        Positions of the ends of edges.
+    weights : (num_edges,) int64 or float64, or None
+        None: all edges weigh one.
+    weight
+        Edge attribute that the weights are; None: none was asked for.
     """
 
     __networkx_backend__ = "oocgraph"
 
-    has_negative_weights = False
-    """Whether a weight is below zero."""
-
-    def __init__(self, original: Any, store: CSRStore, nodes: list[Any], index: dict[Any, int], weight: str | None) -> None:
-        self.original, self.store, self.nodes, self.index, self.weight = original, store, nodes, index, weight
+    def __init__(
+        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None, weight: str | None
+    ) -> None:  # fmt: skip
+        self.original, self.nodes, self.index = original, nodes, index
+        self.source, self.target, self.weights, self.weight = source, target, weights, weight
         self.graph: dict[str, Any] = original.graph
+
+    @cached_property
+    def store(self) -> CSRStore:
+        """The edges; vertex i is the i-th node. Built when it is first asked for.
+
+        Raises
+        ------
+        BudgetError
+            There is no room for it.
+        """
+        Budget(effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget)).reserve(
+            "graph in memory", build_bytes(self.source.size)
+        )
+        columns = None if self.weights is None else {WEIGHT: self.weights}
+        return build_in_memory(
+            self.source, self.target, columns=columns, weight=None if columns is None else WEIGHT, directed=self.is_directed(),
+            num_vertices=len(self.nodes), keep_self_loops=True, description="graph of NetworkX",
+        )  # fmt: skip
+
+    @property
+    def has_negative_weights(self) -> bool:
+        """Whether a weight is below zero."""
+        return self.weights is not None and bool(self.weights.min(initial=0) < 0)
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
-        return self.store.attributes.directed
+        return bool(self.original.is_directed())
 
     def is_multigraph(self) -> bool:
         """Whether there may be several edges between two nodes: no."""
@@ -68,7 +91,7 @@ class ConvertedGraph:
 
     def number_of_edges(self) -> int:
         """Return the number of edges."""
-        return self.store.num_edges
+        return int(self.source.size)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -102,14 +125,7 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
     weight, values = None, None
     for weight, default in (edge_attrs or {}).items():
         values = _weights([found for _, _, found in graph.edges(data=weight, default=default)])
-    Budget(effective_budget_bytes(nx.config.backends["oocgraph"].memory_budget)).reserve("graph in memory", build_bytes(len(ends)))
-    store = build_in_memory(
-        source, target, columns=None if values is None else {WEIGHT: values}, weight=None if values is None else WEIGHT,
-        directed=graph.is_directed(), num_vertices=len(nodes), keep_self_loops=True, description="graph of NetworkX",
-    )  # fmt: skip
-    found = ConvertedGraph(graph, store, nodes, index, weight)
-    found.has_negative_weights = values is not None and bool(values.min(initial=0) < 0)
-    return found
+    return ConvertedGraph(graph, nodes, index, source, target, values, weight)
 
 
 def _weights(values: list[Any]) -> Array | None:

@@ -53,22 +53,30 @@ class Nodes(ABC):
     ----------
     graph
         What NetworkX has.
-    store : CSRStore
-        Its edges.
     resources
         What computations may use.
     """
 
-    def __init__(self, graph: Any, store: CSRStore, resources: Resources) -> None:
-        self.graph, self.store, self.resources = graph, store, resources
+    def __init__(self, graph: Any, resources: Resources) -> None:
+        self.graph, self.resources = graph, resources
+
+    @property
+    @abstractmethod
+    def store(self) -> CSRStore:
+        """The edges."""
 
     @property
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
-        return self.store.attributes.directed
+        return bool(self.graph.is_directed())
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return int(self.graph.number_of_edges())
 
     def __len__(self) -> int:
-        return self.store.num_vertices
+        return len(self.graph)
 
     @abstractmethod
     def __contains__(self, node: Any) -> bool: ...
@@ -154,7 +162,6 @@ class Nodes(ABC):
     def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> Any:
         """Return the graph of the edges between the nodes of own numbers, with these nodes, and others."""
 
-
     @abstractmethod
     def isolated(self) -> Iterator[Any]:
         """Iterate over the nodes without edges."""
@@ -167,17 +174,23 @@ class Nodes(ABC):
         """Return level or distance of what oocgraph calls a node; None if the search has not reached it."""
         return search.reached().get(target)
 
-    def require_no_negative_weights(self) -> None:
-        """Refuse a graph with negative weights, where these are known before edges are read.
+    @abstractmethod
+    def is_forest(self) -> bool:
+        """Whether there is no cycle, whatever the direction of the edges."""
+
+    @abstractmethod
+    def leave_negative_weights(self) -> None:
+        """Leave a graph with negative weights to NetworkX, if it is one of NetworkX; of a store they are found when edges are read.
 
         Raises
         ------
         NotImplementedError
-            It has some: NetworkX has its own answers.
+            It has some.
         """
 
-    def require_one_forest(self, weight: Any) -> None:
-        """Refuse a graph of which NetworkX would choose one of several spanning forests of the same weight.
+    @abstractmethod
+    def leave_choice_of_forests(self) -> None:
+        """Leave a graph to NetworkX, if it is one of NetworkX, of which that would choose among spanning forests of the same weight.
 
         Raises
         ------

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import networkx as nx
-
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.searching import no_path, search
@@ -63,8 +61,6 @@ def _refusal(given: Mapping[str, Any]) -> str | None:
         raise ValueError(f"method not supported: {given['method']}")
     if given["source"] is None and given["target"] is None:
         return "paths between all pairs are as many as the square of the vertices; name a source or a target"
-    if given["source"] is None and given["weight"] is not None and given["G"].is_directed():
-        return "paths by weight to one target of a directed graph are not supported; reverse the graph"
     return None
 
 
@@ -84,7 +80,7 @@ def shortest_path(nodes: Nodes, source: Any = None, target: Any = None, weight: 
 def shortest_path_length(nodes: Nodes, source: Any = None, target: Any = None, weight: Any = None, method: str = "dijkstra") -> Any:
     """See `networkx.shortest_path_length`."""
     if source is None:
-        return single_target_shortest_path_length(nodes, target) if weight is None else distances_from(nodes, target, weight)
+        return single_target_shortest_path_length(nodes, target) if weight is None else distances_from(nodes, target, weight, reverse=True)
     if target is None:
         return single_source_shortest_path_length(nodes, source) if weight is None else distances_from(nodes, source, weight)
     if weight is not None:

@@ -1,4 +1,4 @@
-"""Breadth-first searches and shortest paths as functions of the backend begin them, and groups of vertices that they make of what was found."""
+"""Breadth-first searches and shortest paths as functions of the backend begin them, and groups of the vertices that were found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from oocgraph.algorithms.bfs import bfs
 from oocgraph.algorithms.sssp import sssp
 from oocgraph.kernels.grouping import count_groups, order_by_group
 from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.store.views import view_of
 from oocgraph.types import Array
 
 
@@ -23,15 +24,13 @@ def last_level(cutoff: float | None) -> int | None:
 
 def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: bool = False, target: Any = None) -> Any:
     """Search breadth-first from what oocgraph calls a node, or several."""
-    more = {}
-    if reverse and nodes.is_directed: more["reverse"] = True
-    return bfs(
-        nodes.store, source, depth_limit=last_level(cutoff), resources=nodes.resources, **more
-    )
+    return bfs(view_of(nodes.store, reverse=reverse), source, depth_limit=last_level(cutoff), resources=nodes.resources)
 
 
-def shortest_paths(nodes: Nodes, source: Any, weight: str | None, *, cutoff: float | None = None, target: Any = None) -> Any:
-    """Find shortest paths by a weight, or by the number of edges where the graph does not have it.
+def shortest_paths(
+    nodes: Nodes, source: Any, weight: str | None, *, cutoff: float | None = None, reverse: bool = False, target: Any = None
+) -> Any:
+    """Find shortest paths by a weight, or by the number of edges where the graph does not have it; `reverse`: against the edges.
 
     Raises
     ------
@@ -41,9 +40,10 @@ def shortest_paths(nodes: Nodes, source: Any, weight: str | None, *, cutoff: flo
     column = nodes.column_of(weight)
     if column is None:
         limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
-        return search(nodes, source, cutoff=limit, target=target)
-    nodes.require_no_negative_weights()
-    return sssp(nodes.store, source, weight=column, distance_limit=cutoff, target=target, resources=nodes.resources)
+        return search(nodes, source, cutoff=limit, reverse=reverse, target=target)
+    nodes.leave_negative_weights()
+    graph = view_of(nodes.store, reverse=reverse)
+    return sssp(graph, source, weight=column, distance_limit=cutoff, target=target, resources=nodes.resources)
 
 
 def groups(group: Array, num_groups: int) -> Iterator[Array]:

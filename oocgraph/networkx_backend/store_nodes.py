@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from oocgraph.algorithms.components import connected_components
 from oocgraph.memory import Budget
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
@@ -26,11 +27,16 @@ class StoreNodes(Nodes):
     graph: CSRStore
 
     def __init__(self, graph: CSRStore, resources: Resources) -> None:
-        super().__init__(graph, graph, resources)
+        super().__init__(graph, resources)
         self.ids = VertexIds(graph)
 
+    @property
+    def store(self) -> CSRStore:
+        """See `Nodes.store`."""
+        return self.graph
+
     def __contains__(self, node: Any) -> bool:
-        return (isinstance(node, str) or np.ndim(node) == 0) and node in self.store
+        return node in self.graph
 
     def __iter__(self) -> Iterator[Any]:
         for ids, _ in self.ids.blocks():
@@ -69,7 +75,9 @@ class StoreNodes(Nodes):
 
     def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> CSRStore:
         """See `Nodes.subgraph`."""
-        return self.store.subgraph(np.append(self.labels(numbers), as_numpy(self._stored(others))), memory_budget=self.resources.memory_budget)
+        return self.store.subgraph(
+            np.append(self.labels(numbers), as_numpy(self._stored(others))), memory_budget=self.resources.memory_budget
+        )
 
     def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> CSRStore:
         """See `Nodes.new_graph`."""
@@ -86,7 +94,6 @@ class StoreNodes(Nodes):
             weight=None if columns is None or tree is None else tree.name, vertices=self._stored(others),
         )  # fmt: skip
 
-
     def isolated(self) -> Iterator[Any]:
         """See `Nodes.isolated`."""
         return self.alone()
@@ -95,6 +102,18 @@ class StoreNodes(Nodes):
         """See `Nodes.nodes_of`."""
         found: list[Any] = ids.tolist()
         return found
+
+    def is_forest(self) -> bool:
+        """See `Nodes.is_forest`."""
+        if self.num_edges >= len(self):
+            return False
+        return bool(connected_components(self.store, resources=self.resources).num_components == len(self) - self.num_edges)
+
+    def leave_negative_weights(self) -> None:
+        """See `Nodes.leave_negative_weights`."""
+
+    def leave_choice_of_forests(self) -> None:
+        """See `Nodes.leave_choice_of_forests`: any of them will do."""
 
     def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
         """See `Nodes.edges_of`."""
@@ -163,4 +182,4 @@ class NodeValues(ValuesResult):
     """A number of each vertex."""
 
     algorithm = "values"
-    columns = {"value": "float64"}
+    columns: ClassVar[Mapping[str, str]] = {"value": "float64"}

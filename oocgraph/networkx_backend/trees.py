@@ -8,7 +8,6 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.algorithms.components import connected_components as find_components
 from oocgraph.algorithms.spanning import minimum_spanning_forest
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.registry import algorithm
@@ -22,13 +21,13 @@ def is_forest(nodes: Nodes) -> bool:
     """See `networkx.is_forest`."""
     if not len(nodes):
         raise nx.NetworkXPointlessConcept("G has no nodes.")
-    return bool(find_components(nodes.store, resources=nodes.resources).num_components == len(nodes) - nodes.store.num_edges)
+    return nodes.is_forest()
 
 
 @algorithm()
 def is_tree(nodes: Nodes) -> bool:
     """See `networkx.is_tree`."""
-    return is_forest(nodes) and nodes.store.num_edges == len(nodes) - 1
+    return nodes.num_edges == len(nodes) - 1 and is_forest(nodes) if len(nodes) else is_forest(nodes)
 
 
 def _has_branches_only(nodes: Nodes) -> bool:
@@ -59,7 +58,7 @@ def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     """Return the edges of a minimum spanning forest, by ascending weight."""
     if nodes.is_directed:
         raise nx.NetworkXNotImplemented("not implemented for directed type")
-    nodes.require_one_forest(weight)
+    nodes.leave_choice_of_forests()
     nodes.charge(forest=40)
     column = nodes.column_of(weight)
     found = minimum_spanning_forest(nodes.store, weight=column or False, resources=nodes.resources)

@@ -1,8 +1,8 @@
 """Shortest paths by a weight: the functions of Dijkstra's and of Bellman and Ford's name, for weights of 0 and more.
 
-An edge without the attribute weighs one, as with NetworkX; so do all edges of a store that has no column of that name. Where several paths
-are as short, any of them is returned. Functions of Bellman and Ford's name look at every edge that can be reached, and refuse negative weights;
-those of Dijkstra's name stop at the target.
+An edge without the attribute weighs one, as with NetworkX; so do all edges of a store that has no column of that name. Where several
+paths are as short, any of them is returned. Functions of Bellman and Ford's name look at every edge that can be reached, and refuse
+negative weights; those of Dijkstra's name stop at the target.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ def _found(nodes: Nodes, node: Any) -> Any:
     return nodes.require(node, f"Node {node} not found in graph")
 
 
-def distances_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None) -> Mapping[Any, Any]:
-    """Return the distance of each reached node."""
+def distances_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, Any]:
+    """Return the distance of each reached node; to the one that is given, if `reverse`."""
     start = _found(nodes, source)
-    return nodes.reached(shortest_paths(nodes, start, weight, cutoff=cutoff))
+    return nodes.reached(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse))
 
 
 def paths_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
     """Return the path to each reached node; from it, if `reverse`."""
     start = _found(nodes, source)
-    return nodes.paths(shortest_paths(nodes, start, weight, cutoff=cutoff), reverse=reverse)
+    return nodes.paths(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse), reverse=reverse)
 
 
 def _between(
