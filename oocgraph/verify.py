@@ -42,6 +42,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, read_entries, row_blocks
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import LEVEL_UNREACHED, Array, no_parent
 
 BLOCK_BYTES = 4 << 20
@@ -210,15 +211,18 @@ def verify_bfs(
     if not isinstance(result, BFSResult):
         raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.bfs returns")
     result.check_graph(store)
-    ids = VertexIds(store)
+    ids, view = VertexIds(store), view_of(store, where=result.where, reverse=result.reverse)
     given, search = ids.parse(result.source), result.search
     numbers = ids.vertices_of(given)
     if not np.array_equal(distinct(numbers[numbers >= 0]), distinct(np.asarray(search.sources, np.int64))):
         raise ValidationError(f"the search started from the vertices {search.sources}, but its sources are {numbers[numbers >= 0]}")
     if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
         raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
+    limit = result.depth_limit
+    if result.target is not None and (farthest := np.asarray(result.level_of(result.target))).min() >= 0:
+        limit = int(farthest.max()) if limit is None else min(limit, int(farthest.max()))
     validation = verify_search(
-        store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=asked.threads,
+        view, search.sources, search.parent, search.level, depth_limit=limit, threads=asked.threads,
         memory_budget=asked.memory_budget,
     )  # fmt: skip
     for name in ("num_reached", "depth", "num_reached_edges"):

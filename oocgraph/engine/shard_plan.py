@@ -168,7 +168,7 @@ class ShardPlan:
             lengths, offsets = self._plane_bounds(num_planes)
             planes = whole.read_parallel(self.verified.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
             heads = Planes(planes, offsets, lengths)
-        resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
+        resident = self._read_edges(self.verified.array(f"{group}/indices"), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
             on_disk = (array.length - num_resident) * array.dtype.itemsize

@@ -37,8 +37,8 @@ class BFSResult(VertexResult):
         Source as the user gave it: an id, or a list of ids.
     isolated_sources
         Those of the sources that have no edge.
-    depth_limit
-        The limit that the search was given.
+    depth_limit, target, where, reverse
+        As the search was given them.
     planes_resident
         Planes that were held in memory; of the GPU, if the search ran on one.
     device
@@ -64,10 +64,15 @@ class BFSResult(VertexResult):
         "peak_host_bytes", "memory_budget", "planes_resident", "load_seconds",
     )  # fmt: skip
 
+    options = ("target", "where", "reverse")
+
     search: Search
     source: Any
     isolated_sources: Sequence[Any] = ()
     depth_limit: int | None = None
+    target: Any = None
+    where: str | None = None
+    reverse: bool = False
     planes_resident: int = 0
     device: str = "cpu"
     device_memory_budget: int = 0

@@ -175,7 +175,7 @@ class SSSPResult(PathsResult):
         The source, as the user gave it.
     delta
         Width of a bucket.
-    target, distance_limit
+    target, distance_limit, where, reverse
         As they were given.
     **others
         As of `PathsResult`: the values are distances.
@@ -188,11 +188,15 @@ class SSSPResult(PathsResult):
         "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
 
+    options = ("target", "where", "reverse")
+
     weight: str
     source: Any
     delta: float
     target: Any = None
     distance_limit: Any = None
+    where: str | None = None
+    reverse: bool = False
 
     @property
     def no_value(self) -> Any:

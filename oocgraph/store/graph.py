@@ -60,6 +60,10 @@ class CSRStore(GraphAccess):
         Whether everything that is read is compared with its checksum; see `checked`.
     """
 
+    where: str | None = None
+    reverse = False
+    """What a view leaves out, and whether it turns edges round (`oocgraph.store.views`)."""
+
     def __init__(
         self,
         url: str,
