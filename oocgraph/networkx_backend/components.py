@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import networkx as nx
@@ -23,12 +23,12 @@ def _strong(nodes: Nodes) -> Any:
     return find_strong(nodes.store, resources=nodes.resources)
 
 
-def _sets(nodes: Nodes, found: Any) -> Iterator[Any]:
-    """Iterate over the components that a result names, as sets."""
+def _sets(nodes: Nodes, find: Callable[[Nodes], Any]) -> Iterator[Any]:
+    """Iterate over the components that a function finds, as sets."""
     nodes.charge(members=12)
+    found = find(nodes)
     component = nodes.own(found, "component")
-    for members in groups(component, component.size):
-        yield nodes.as_set(members)
+    yield from nodes.in_sets(*groups(component, component.size))
     for node in nodes.alone():
         yield {node}
 
@@ -42,7 +42,7 @@ def _is_whole(nodes: Nodes, num_components: int) -> bool:
 @algorithm()
 def connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.connected_components`."""
-    return _sets(nodes, _components(nodes))
+    return _sets(nodes, _components)
 
 
 @algorithm()
@@ -67,7 +67,7 @@ def node_connected_component(nodes: Nodes, n: Any) -> Any:
 @algorithm()
 def weakly_connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.weakly_connected_components`."""
-    return _sets(nodes, _components(nodes))
+    return _sets(nodes, _components)
 
 
 @algorithm()
@@ -85,7 +85,7 @@ def is_weakly_connected(nodes: Nodes) -> bool:
 @algorithm()
 def strongly_connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.strongly_connected_components`."""
-    return _sets(nodes, _strong(nodes))
+    return _sets(nodes, _strong)
 
 
 @algorithm()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import networkx as nx
@@ -120,6 +121,15 @@ class ConvertedNodes(Nodes):
     def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> set[Any]:
         """See `Nodes.as_set`."""
         return set(self.labels(numbers))
+
+    def in_sets(self, order: Array, ends: Array) -> Iterator[set[Any]]:
+        """See `Nodes.in_sets`."""
+        return map(set, self.in_groups(order, ends, ()))
+
+    def in_groups(self, order: Array, ends: Array, others: Sequence[Any]) -> Iterator[list[Any]]:
+        """See `Nodes.in_groups`."""
+        nodes = self.labels(order)
+        return (nodes[start:end] for start, end in pairwise([0, *ends.tolist()]))
 
     def as_mapping(self, result: VertexResult, column: str | None = None) -> dict[Any, Any]:
         """See `Nodes.as_mapping`."""

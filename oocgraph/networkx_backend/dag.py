@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import networkx as nx
-import numpy as np
 
 from oocgraph.algorithms.topological import is_directed_acyclic_graph as is_acyclic
 from oocgraph.algorithms.topological import topological_generations as find_generations
@@ -30,12 +29,7 @@ def _generations(nodes: Nodes) -> Iterator[Any]:
         found = find_generations(nodes.store, resources=nodes.resources)
     except ArgumentError as error:
         raise nx.NetworkXUnfeasible(str(error)) from error
-    generations = groups(nodes.own(found, "generation"), found.num_generations)
-    alone = list(nodes.alone())
-    if alone:
-        yield np.append(nodes.labels(next(generations, np.empty(0, np.int64))), alone)
-    for generation in generations:
-        yield nodes.labels(generation)
+    yield from nodes.in_groups(*groups(nodes.own(found, "generation"), found.num_generations), list(nodes.alone()))
 
 
 @algorithm()

@@ -143,6 +143,14 @@ class Nodes(ABC):
         """Return the nodes of own numbers, and others, as a set."""
 
     @abstractmethod
+    def in_sets(self, order: Array, ends: Array) -> Iterator[AbstractSet[Any]]:
+        """Iterate over groups of nodes as sets: own numbers in the order of the groups, and where each of them ends."""
+
+    @abstractmethod
+    def in_groups(self, order: Array, ends: Array, others: Sequence[Any]) -> Iterator[Any]:
+        """Iterate over groups of nodes as lists or arrays; `others` are in the first one, too."""
+
+    @abstractmethod
     def as_mapping(self, result: VertexResult, column: str | None = None) -> Mapping[Any, Any]:
         """Return a column of a result, by default its first, of each node."""
 

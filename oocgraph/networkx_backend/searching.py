@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil, inf
 from typing import Any
 
@@ -13,7 +12,6 @@ from oocgraph.algorithms.bfs import bfs
 from oocgraph.algorithms.sssp import sssp
 from oocgraph.kernels.grouping import count_groups, order_by_group
 from oocgraph.networkx_backend.nodes import Nodes
-from oocgraph.store.views import view_of
 from oocgraph.types import Array
 
 
@@ -24,7 +22,8 @@ def last_level(cutoff: float | None) -> int | None:
 
 def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: bool = False, target: Any = None) -> Any:
     """Search breadth-first from what oocgraph calls a node, or several."""
-    return bfs(view_of(nodes.store, reverse=reverse), source, depth_limit=last_level(cutoff), resources=nodes.resources)
+    limit = last_level(cutoff)
+    return bfs(nodes.store, source, target=target, depth_limit=limit, reverse=reverse and nodes.is_directed, resources=nodes.resources)
 
 
 def shortest_paths(
@@ -42,22 +41,27 @@ def shortest_paths(
         limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
         return search(nodes, source, cutoff=limit, reverse=reverse, target=target)
     nodes.leave_negative_weights()
-    graph = view_of(nodes.store, reverse=reverse)
-    return sssp(graph, source, weight=column, distance_limit=cutoff, target=target, resources=nodes.resources)
+    return sssp(
+        nodes.store, source, weight=column, distance_limit=cutoff, target=target, reverse=reverse and nodes.is_directed,
+        resources=nodes.resources,
+    )  # fmt: skip
 
 
-def groups(group: Array, num_groups: int) -> Iterator[Array]:
-    """Iterate over the vertices of each group that has any, ascending; those of negative groups are left out."""
-    ends = np.zeros(num_groups, np.int64)
+def groups(group: Array, num_groups: int) -> tuple[Array, Array]:
+    """Return vertices by group, ascending in each, and where each group that has any ends; those of negative groups are left out.
+
+    Notes
+    -----
+    Holds an index for each vertex, and two for each group.
+    """
+    dtype = np.int32 if group.size < 2**31 else np.int64
+    ends = np.zeros(num_groups, dtype)
     count_groups(group, ends)
-    begin = np.concatenate([[0], np.cumsum(ends[:-1])]) if num_groups else ends
-    order = np.empty(int(ends.sum()), np.int32 if group.size < 2**31 else np.int64)
+    np.cumsum(ends, out=ends)
+    order, begin = np.empty(int(ends[-1]) if num_groups else 0, dtype), np.zeros(num_groups, dtype)
+    begin[1:] = ends[:-1]
     order_by_group(group, begin, order)
-    start = 0
-    for end in begin.tolist():
-        if end > start:
-            yield order[start:end]
-        start = end
+    return order, ends[np.diff(ends, prepend=0) > 0]
 
 
 def no_path(source: Any, target: Any) -> nx.NetworkXNoPath:

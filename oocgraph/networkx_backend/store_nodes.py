@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -149,6 +150,26 @@ class StoreNodes(Nodes):
     def _stored(self, ids: Sequence[Any]) -> Ids:
         """Return ids as they are stored."""
         return self.ids.look_up(ids)[0]
+
+    def in_sets(self, order: Array, ends: Array) -> Iterator[VertexSet]:
+        """See `Nodes.in_sets`."""
+        first, start = 0, 0
+        while first < ends.size:  # the ids of many small groups are read together
+            last = max(first + 1, int(np.searchsorted(ends, start + BLOCK_IDS)))
+            ids = self.ids.stored_ids_of(order[start : ends[last - 1]])
+            for low, high in pairwise([0, *(ends[first:last] - start).tolist()]):
+                yield VertexSet(np.sort(ids[low:high]) if isinstance(ids, np.ndarray) else ids[low:high].sort())
+            first, start = last, int(ends[last - 1])
+
+    def in_groups(self, order: Array, ends: Array, others: Sequence[Any]) -> Iterator[Array]:
+        """See `Nodes.in_groups`."""
+        start = 0
+        if len(others):
+            start = int(ends[0]) if ends.size else 0
+            yield np.append(self.labels(order[:start]), others)
+        for end in ends[1 if start else 0 :].tolist():
+            yield self.labels(order[start:end])
+            start = end
 
     def as_mapping(self, result: VertexResult, column: str | None = None) -> Mapping[Any, Any]:
         """See `Nodes.as_mapping`."""

@@ -94,11 +94,7 @@ def bfs_layers(nodes: Nodes, sources: Any) -> Iterator[Any]:
 def _layers(nodes: Nodes, ids: list[Any]) -> Iterator[Any]:
     nodes.charge(layers=8)
     found = search(nodes, ids)
-    layers, alone = groups(nodes.own(found, "level"), found.depth + 1), nodes.alone_in(found)
-    if len(alone):
-        yield np.append(nodes.labels(next(layers, np.empty(0, np.int64))), alone)
-    for layer in layers:
-        yield nodes.labels(layer)
+    yield from nodes.in_groups(*groups(nodes.own(found, "level"), found.depth + 1), nodes.alone_in(found))
 
 
 @algorithm()
