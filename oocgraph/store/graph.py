@@ -127,6 +127,24 @@ class CSRStore(GraphAccess):
             return None
         return sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
 
+    __networkx_backend__ = "oocgraph"
+
+    def is_directed(self) -> bool:
+        """Whether edges have a direction; as of a graph of NetworkX, of which a store is one (`oocgraph.networkx_backend`)."""
+        return self.attributes.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether there may be several edges between two vertices: the build has kept duplicates."""
+        return self.attributes.duplicates == "keep"
+
+    def number_of_nodes(self) -> int:
+        """Return `num_vertices`, as NetworkX calls it."""
+        return self.num_vertices
+
+    def number_of_edges(self) -> int:
+        """Return `num_edges`, as NetworkX calls it."""
+        return self.num_edges
+
     @property
     def edge_bytes(self) -> int:
         """Uncompressed bytes of ``out/indices`` (and ``in/indices`` when directed)."""
