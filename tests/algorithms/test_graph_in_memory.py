@@ -11,8 +11,10 @@ import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, open_runtime
 from oocgraph.config import setting
 from oocgraph.engine.blocks import BlockEngine
+from oocgraph.engine.device import DeviceRuntime
 from oocgraph.memory import Budget, host_bytes
 from tests.cluster.conftest import thread_cluster, threads_client
+from tests.cuda_on_cpu.device import CpuDevice
 
 __all__ = ["thread_cluster", "threads_client"]
 
@@ -217,6 +219,13 @@ class TestWhereEdgesAre:
 
         distance = dijkstra(peer, indices=7)
         assert oocgraph.sssp(graph, 7, resources=HERE).distance == pytest.approx(distance)
+
+
+@pytest.mark.shim
+def test_a_device_searches_a_graph_in_memory():
+    graph = oocgraph.build_csr(edges_of(3), directed=True)
+    with DeviceRuntime.open(graph, device=CpuDevice()) as runtime:
+        assert oocgraph.bfs(graph, 0, runtime=runtime).level.tolist() == oocgraph.bfs(graph, 0, resources=HERE).level.tolist()
 
 
 class TestClusters:
