@@ -1,7 +1,7 @@
 """What a graph on disk answers by pages: neighbours of random vertices, and samples of neighbours beside random reads of the same files.
 
-In: a graph of plain local files. Out: a `Report`: pages asked by pages that hold the answer; batches of samples a second by what random reads
-of 4 KiB, measured in turn with them, would allow. The page cache is emptied before each.
+In: a graph of plain local files. Out: a `Report`: pages asked by pages that hold the answer; batches of samples a second by what random
+reads of 4 KiB, measured in turn with them, would allow. The page cache is emptied before each.
 """
 
 from __future__ import annotations
