@@ -17,7 +17,6 @@ from oocgraph import open_graph
 from oocgraph.errors import BudgetError
 from oocgraph.memory import PeakSampler
 
-
 MOST_REFUSALS = 10
 """Budgets that are tried."""
 
