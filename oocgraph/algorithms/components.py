@@ -94,7 +94,7 @@ def connected_components(
     ...     result.vertices.tolist(), result.component.tolist(), result.num_components
     ([1, 3, 5, 7, 9], [1, 1, 1, 7, 7], 2)
     """
-    asked = resources_of("connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime)
+    asked = resources_of("connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
     if runtime is None:
         return find_components(open_graph(graph), asked, progress=progress)
     check_runtime(runtime, graph)

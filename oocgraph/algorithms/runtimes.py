@@ -127,7 +127,7 @@ def open_runtime(
     ...     [bfs(runtime.store, source, runtime=runtime).depth for source in (0, 1)]
     [2, 1]
     """
-    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client)
+    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph)
     with watched(progress) as shown:
         return open_where(open_graph(graph), found, partition=partition, progress=shown)
 

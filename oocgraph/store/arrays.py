@@ -68,8 +68,13 @@ class StoredArray:
 
     @property
     def held(self) -> Array:
-        """Elements that are in memory already, from the first: nobody changes or copies them. None of an array on disk."""
+        """Elements that are in memory already, from the first on: they are used where they are, and nobody changes them. None on disk."""
         return np.empty(0, self.dtype)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all elements are in memory already."""
+        return self.held.size == self.length
 
     def read(self, start: int, stop: int) -> Array:
         """Return elements ``start .. stop - 1``: a new array, in host memory.

@@ -19,7 +19,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
 from oocgraph.store import layout
 from oocgraph.store.arrays import StoredArray
-from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.graph import IN_MEMORY, CSRStore, open_graph
 from oocgraph.store.layout import CHECKSUMS, GraphAttributes, string_arrays
 from oocgraph.store.memory_build import Built, Edges, build_arrays
 from oocgraph.store.memory_ids import NumberedIds, number_ids
@@ -28,13 +28,13 @@ from oocgraph.store.records import CODE, DuplicateRows, Payload, canonical, key_
 from oocgraph.store.schema import ArraySpec
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import PAGE_BYTES, Array, Duplicates, VertexOrder, index_dtype
+from oocgraph.types import PAGE_BYTES, Array, AskedOrder, Duplicates, index_dtype
 
-EDGE_BYTES = 240
-"""What a build holds for an edge at the most, beside its ids and columns as they were given."""
+EDGE_BYTES = 150
+"""What a build holds for an edge at the most, beside its ids and columns as they were given; measured 40 to 140, with few ids or many."""
 
-COLUMN_COPIES = 8
-"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted."""
+COLUMN_COPIES = 12
+"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted; and what sorting them takes."""
 
 TEXT_COPIES = 6
 """Copies of strings alive at once: of both ends, distinct, sorted, and of the graph's arrays."""
@@ -83,21 +83,21 @@ class MemoryGraph(CSRStore):
 
     Attributes
     ----------
+    held : dict of array
+        What it holds, by name.
     url : str
-        ``memory://`` and a number that no other graph of this process has.
+        ``memory://`` and a number that no other graph of this process has; `oocgraph.open_graph` takes it as long as the graph is there.
     """
+
+    is_shared = False
 
     def __init__(self, attributes: GraphAttributes, arrays: Mapping[str, Array]) -> None:
         super().__init__(f"memory://{next(_numbers)}", attributes, folder=None, group=None)
-        self._held = dict(arrays)
+        self.held = dict(arrays)
+        IN_MEMORY[self.url] = self
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return MemoryGraph, (self.attributes, self._held)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of its arrays."""
-        return sum(values.nbytes for values in self._held.values())
+        return MemoryGraph, (self.attributes, self.held)
 
     def checked(self, check_pages: bool = True) -> MemoryGraph:
         """Return the same graph: what is in memory is compared with nothing."""
@@ -105,7 +105,7 @@ class MemoryGraph(CSRStore):
 
     def has_array(self, name: str) -> bool:
         """Return whether the graph has the array `name`, such as ``out/planes/offsets``."""
-        return name in self._held
+        return name in self.held
 
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return None: there are no files."""
@@ -141,7 +141,7 @@ class MemoryGraph(CSRStore):
         2
         """
         with StoreWriter(path, codec=settings().codec, overwrite=overwrite) as writer:
-            for name, values in self._held.items():
+            for name, values in self.held.items():
                 writer.write(name, values)
             writer.publish(self.attributes)
         return open_graph(path)
@@ -155,10 +155,15 @@ class MemoryGraph(CSRStore):
 
     def _values(self, name: str) -> Array:
         if not name.startswith(f"{CHECKSUMS}/"):
-            return self._held[name]
+            return self.held[name]
         from oocgraph.kernels.crc32c import page_checksums
 
-        return page_checksums(self._held[name.removeprefix(f"{CHECKSUMS}/")].view(np.uint8), PAGE_BYTES)
+        return page_checksums(self.held[name.removeprefix(f"{CHECKSUMS}/")].view(np.uint8), PAGE_BYTES)
+
+
+def held_bytes(graph: CSRStore) -> int:
+    """Return the bytes of the arrays of a graph in memory; 0 of a store."""
+    return sum(values.nbytes for values in graph.held.values()) if isinstance(graph, MemoryGraph) else 0
 
 
 def build_bytes(num_edges: int, *, column_bytes: int = 0, text_bytes: int = 0) -> int:
@@ -177,7 +182,7 @@ def build_in_memory(
     num_vertices: int | None = None,
     duplicates: Duplicates = "drop",
     keep_self_loops: bool = False,
-    vertex_order: VertexOrder = "degree",
+    vertex_order: AskedOrder = "degree",
     rows: Array | None = None,
     description: str = "arrays in memory",
 ) -> MemoryGraph:
@@ -234,7 +239,7 @@ def build_in_memory(
     attributes = GraphAttributes(
         num_vertices=num_vertices, num_edges=built.num_edges, num_stored_edges=arrays["out/indices"].size, num_input_vertices=num_input,
         num_isolated=num_input - num_vertices, num_self_loops=num_loops, directed=directed, weighted=payload.weight is not None,
-        duplicates=payload.duplicates, vertex_order=vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
+        duplicates=payload.duplicates, vertex_order=built.vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
         implied_ids=ids.implied, num_planes=built.num_planes, columns=payload.attributes, source=description,
         library_version=oocgraph.__version__, complete=True,
     )  # fmt: skip
@@ -264,15 +269,15 @@ def _columns(columns: Mapping[str, Any], weight: str | None, duplicates: Duplica
 
 
 def _categories(strings: Any) -> tuple[Array, tuple[Array, Array]]:
-    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these; -1 is null."""
+    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = strings.cast(pa.large_binary()).dictionary_encode()
     order = pc.array_sort_indices(coded.dictionary)
-    final = np.full(len(order) + 1, -1, CODE)
+    final = np.empty(len(order), CODE)
     final[order.to_numpy()] = np.arange(len(order), dtype=CODE)
-    return final[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], string_buffers(coded.dictionary.take(order))
+    return final[coded.indices.to_numpy()], string_buffers(coded.dictionary.take(order))
 
 
 def _vertex_arrays(built: Built, ids: NumberedIds) -> dict[str, Array]:
