@@ -11,7 +11,7 @@ from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import VERTEX_ID
 from oocgraph.store.paged_ids import PagedIds
-from oocgraph.store.scattered import RangeReader, load_gathering
+from oocgraph.store.scattered import RangeReader, load_gathering, reading_bytes
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 16
@@ -21,14 +21,18 @@ BLOCK_ENTRY_BYTES = 64
 """What a number takes while it becomes an id: sorted, found, looked up."""
 
 
-def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bool = False) -> Budget:
-    """Return the budget of one call, which counts what it imports and compiles as the process's own; Arrow for `tables` and strings."""
+def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bool = False, following_bytes: int = 0) -> Budget:
+    """Return the budget of one call, which counts what it imports and compiles as the process's own; Arrow for `tables` and strings.
+
+    `following_bytes` are what the call will hold, as far as that is known: whatever is refused first names a budget for it and for buffers.
+    """
     load_gathering(np.dtype(f"u{np.dtype(store.attributes.index_dtype).itemsize}"))
     if store.attributes.id_kind == "string":
         load_strings()
     elif tables:
         import pyarrow  # noqa: F401 - loaded for what follows
-    return Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
+    limit = effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget)
+    return Budget(limit, following_bytes=following_bytes + reading_bytes(store))
 
 
 def ids_bytes(store: GraphArrays, num_ids: int) -> int:

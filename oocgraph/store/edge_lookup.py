@@ -30,8 +30,10 @@ def has_edge(store: GraphArrays, source: Any, target: Any, *, memory_budget: str
     pairs = as_collection(source), as_collection(target)
     if is_single(source) != is_single(target) or len(pairs[0]) != len(pairs[1]):
         raise ArgumentError(f"there are {len(pairs[0]):,} sources and {len(pairs[1]):,} targets; give two ids, or as many of each")
-    group, budget = group_of(store, "out"), budget_of(store, memory_budget)
-    budget.reserve_all({"pairs": 2 * VERTEX_BYTES * len(pairs[0]), "pages": 3 * PAGE_BYTES * min(PAIRS, len(pairs[0]))})
+    group = group_of(store, "out")
+    charges = {"pairs": 2 * VERTEX_BYTES * len(pairs[0]), "pages": 3 * PAGE_BYTES * min(PAIRS, len(pairs[0]))}
+    budget = budget_of(store, memory_budget, following_bytes=sum(charges.values()))
+    budget.reserve_all(charges)
     with RangeReader(store, budget) as reader:
         known = PagedIds(reader)
         u, v = (known.vertices_of(one) for one in pairs)

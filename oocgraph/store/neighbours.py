@@ -79,9 +79,10 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     for name in names:
         if group != store.attributes.stored_groups[0] and not store.has_array(f"{group}/{name}"):
             raise ArgumentError(f"{store.url} holds the edge column {name!r} of out-lists only; leave direction= out")
-    budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids))
     given = as_collection(ids)
-    budget.reserve("given vertices", VERTEX_BYTES * len(given))
+    vertex_bytes = VERTEX_BYTES * len(given)
+    budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids), following_bytes=vertex_bytes)
+    budget.reserve("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
         own_ids, numbers = PagedIds(reader).look_up(given)
         rows = Rows.of(store, group, numbers)

@@ -61,14 +61,17 @@ def sample_neighbors(
     """Return drawn edges; see `oocgraph.store.access.GraphAccess.sample_neighbors`."""
     fanouts, group = _fanouts(fanout), group_of(store, direction)
     load_sampling()
-    budget, given = budget_of(store, memory_budget), as_collection(ids)
-    budget.reserve("given vertices", VERTEX_BYTES * len(given))
+    given = as_collection(ids)
+    vertex_bytes, num_edges = VERTEX_BYTES * len(given), _most_edges(store, len(given), fanouts)
+    following_bytes = vertex_bytes + (DRAW_BYTES + VERTEX_BYTES) * num_edges + ids_bytes(store, 2 * num_edges)
+    budget = budget_of(store, memory_budget, following_bytes=following_bytes)
+    budget.reserve("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
         numbers = PagedIds(reader).vertices_of(given)
         hops = list(draw_hops(reader, group, distinct(numbers[numbers >= 0]), fanouts, seed, replace=replace))
-        ends = [np.concatenate([np.empty(0, np.int64), *(one[side] for one in hops)]) for side in (0, 1)]
-        budget.reserve("ids of the edges", 2 * ids_bytes(store, ends[0].size))
-        named = [as_numpy(ids_of(reader, end)) for end in ends]
+        ends = np.concatenate([np.empty(0, np.int64), *(one.vertex for one in hops), *(one.neighbour for one in hops)])
+        budget.reserve("ids of the edges", ids_bytes(store, ends.size))
+        named = np.split(as_numpy(ids_of(reader, ends)), 2)  # in one pass over the pages of both ends
     source, target = named if direction == "out" else reversed(named)
     return SampledEdges(source, target, np.repeat(np.arange(len(hops)), [one.vertex.size for one in hops]))
 
@@ -110,16 +113,16 @@ def random_walk(
         raise ArgumentError(f"length is {length!r}; it must be a whole number of steps, 0 or more")
     group = group_of(store, direction)
     load_sampling()
-    budget, given = budget_of(store, memory_budget), as_collection(starts)
+    given = as_collection(starts)
     num_visits = len(given) * (int(length) + 1)
-    budget.reserve_all(
-        {
-            "given vertices": VERTEX_BYTES * len(given),
-            "steps": DRAW_BYTES * min(len(given), WALK_BLOCK),
-            "walks": 8 * num_visits,
-            "ids of the walks": ids_bytes(store, num_visits) + 8 * num_visits,
-        }
-    )
+    charges = {
+        "given vertices": VERTEX_BYTES * len(given),
+        "steps": DRAW_BYTES * min(len(given), WALK_BLOCK),
+        "walks": 8 * num_visits,
+        "ids of the walks": ids_bytes(store, num_visits) + 8 * num_visits,
+    }
+    budget = budget_of(store, memory_budget, following_bytes=sum(charges.values()))
+    budget.reserve_all(charges)
     walks = np.empty((len(given), int(length) + 1), np.int64)
     with RangeReader(store, budget) as reader:
         known = PagedIds(reader)
@@ -147,6 +150,15 @@ def _step(reader: RangeReader, group: str, at: Array, first: int, step: int, see
     after = at.copy()
     after[moves] = _neighbours_at(reader, group, (begin + drawn)[moves])
     return after
+
+
+def _most_edges(store: GraphArrays, num_vertices: int, fanouts: Sequence[int]) -> int:
+    """Return how many edges may be drawn."""
+    most = 0
+    for fanout in fanouts:
+        num_vertices = min(num_vertices * fanout, store.attributes.num_stored_edges)
+        most += num_vertices
+    return most
 
 
 def _fanouts(fanout: Any) -> tuple[int, ...]:

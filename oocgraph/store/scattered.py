@@ -128,12 +128,23 @@ class RangeReader:
         return EdgeSource(np.empty(0, dtype), stored=array)
 
     def _start(self, array: StoredArray) -> Gatherer:
-        """Return the threads; those that decode are as many as compute."""
+        """Return the threads."""
         if self._gatherer is None:
-            num_threads = settings().threads if isinstance(array, ZarrArray) else settings().io_threads
+            num_threads = _num_threads(array)
             self.budget.reserve("buffers of reading threads", num_threads * (BUFFER_BYTES + held_window_bytes(array)))
             self._gatherer = Gatherer(num_threads, BUFFER_BYTES)
         return self._gatherer
+
+
+def reading_bytes(store: GraphArrays) -> int:
+    """Return what a reader of a graph holds beside what it returns: buffers, and checksums where they are compared."""
+    array = store.array(f"{store.attributes.stored_groups[0]}/indices")
+    return _num_threads(array) * (BUFFER_BYTES + held_window_bytes(array)) + checksum_bytes(array)
+
+
+def _num_threads(array: StoredArray) -> int:
+    """Return how many threads read an array; those that decode are as many as compute."""
+    return settings().threads if isinstance(array, ZarrArray) else settings().io_threads
 
 
 def page_parts(begin: Array, end: Array, offset: Array, per_page: int, most: int) -> list[Part]:
