@@ -24,6 +24,7 @@ from oocgraph.export.parquet import write_parquet
 from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.load import load_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -54,7 +55,7 @@ WRITERS: dict[str, Callable[[Job, Path, str | None], None]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ExportReport:
+class ExportReport(Listed):
     """What was written.
 
     Attributes

@@ -30,6 +30,7 @@ from oocgraph.ingest.sources import open_requested
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.load import load_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -41,7 +42,7 @@ from oocgraph.types import Codec, Duplicates, Progress, ProgressOption, ignore_p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildReport:
+class BuildReport(Listed):
     """What a build took.
 
     Attributes

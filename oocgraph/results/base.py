@@ -15,37 +15,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
-from oocgraph.listing import html_listing, is_single
+from oocgraph.errors import ArgumentError, VertexNotFoundError
 from oocgraph.results import tables
-from oocgraph.results.histogram import Histogram, finite, make_histogram
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
-from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
+from oocgraph.results.mapping import ColumnMapping, one_key
+from oocgraph.results.shown import Shown
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
-from oocgraph.text import counted, format_number
 from oocgraph.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from oocgraph.results.search import Iteration
 
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
-
-
-TOP_VERTICES = 1 << 16
-"""Vertices looked at once for those whose values are largest."""
 
 
 class ResultBlock(SimpleNamespace):
@@ -61,7 +49,7 @@ class ResultBlock(SimpleNamespace):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VertexResult(VertexMapping):
+class VertexResult(Shown):
     """Values of every vertex under the user's vertex ids: the base class of results.
 
     A result is a mapping from every id to the value of its first column: ``result[vertex]``, ``dict(result)``, ``result == other``.
@@ -101,8 +89,6 @@ class VertexResult(VertexMapping):
     columns: ClassVar[Mapping[str, str]]
     options: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
-
-    answers: ClassVar[tuple[str, ...]] = ()
 
     ids: VertexIds
     edge_bytes: int = 0
@@ -256,77 +242,6 @@ class VertexResult(VertexMapping):
         """
         return tables.to_xarray(self)
 
-    def histogram(self, max_bins: int = 20) -> Histogram:
-        """Count how many vertices have which value in the first column, or how large groups are, in at most `max_bins` bins.
-
-        Raises
-        ------
-        ArgumentError
-            `max_bins` is no whole number of at least 2.
-        """
-        return self._histogram(_whole("max_bins", max_bins, least=2))
-
-    def plot(self, ax: Axes | None = None, *, figure: Figure | None = None) -> Figure | Axes:
-        """Draw how many vertices have which value; of a search also the time and the bytes of each level, by worker.
-
-        Parameters
-        ----------
-        ax
-            Draw only how many vertices have which value, here.
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure, or `ax`
-
-        Raises
-        ------
-        ArgumentError
-            `ax` and `figure` are both given.
-        MissingDependencyError
-            matplotlib is not installed.
-        """
-        if ax is not None and figure is not None:
-            raise ArgumentError("ax and figure exclude each other: axes are on a figure already; give one of them")
-        try:
-            from oocgraph.results.plot import plot_histogram
-        except ImportError as error:
-            raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install oocgraph[plot]`; result.histogram() has the counts"
-            ) from error
-        title = f"{self._kind().removesuffix('Result')}{self._answer()}"
-        return plot_histogram(self._histogram, self._iterations(), title=title, ax=ax, figure=figure)
-
-    def _histogram(self, max_bins: int) -> Histogram:
-        name = self._chosen(None)
-        parts = lambda: (finite(as_numpy(values)) for _, values in self._parts())  # noqa: E731 - asked for twice
-        return make_histogram(parts, name=name.replace("_", " "), things="vertices", max_bins=max_bins)
-
-    def _iterations(self) -> Sequence[Iteration]:
-        """Return what a plot shows of the run: metrics of levels, if there are any."""
-        return ()
-
-    def _kind(self) -> str:
-        """Return the name of the class, which is the same wherever the result was computed."""
-        return type(self).__name__.removeprefix("Dask")
-
-    def _answer(self) -> str:
-        """Return what the result says, as it follows the name of the class."""
-        return f" of {counted(self.ids.num_ids, 'vertices')}"
-
-    def _run(self) -> str:
-        """Return what the run took."""
-        return f"{format_number(getattr(self, 'seconds', self.load_seconds))} s"
-
-    def __repr__(self) -> str:
-        return f"<{self._kind()}{self._answer()}; {self._run()}>"
-
-    def _repr_html_(self) -> str:
-        first = {name: getattr(self, name) for name in self.answers}
-        rest = {name: value for name, value in self.summary().items() if is_single(value) and name not in first}
-        return html_listing(self._kind(), {"num_vertices": self.ids.num_ids, **first}, rest)
-
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
         given = {name: getattr(self, name) for name in self.options}
@@ -386,24 +301,6 @@ class VertexResult(VertexMapping):
         at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
         return pa.concat_arrays([named, vertices]).take(pa.array(at))
 
-    def _top(self, column: str, count: int) -> list[tuple[Any, float]]:
-        """Ids and values of the vertices whose values are largest, in descending order; of equals, the smaller id first.
-
-        Raises
-        ------
-        ArgumentError
-            `count` is no whole number, or negative.
-        """
-        _whole("count", count, least=0)
-        best: list[tuple[Any, float]] = []
-        for block in self.blocks(TOP_VERTICES) if count else ():
-            values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
-            (places,) = np.nonzero(values > floor)
-            places = places[np.argsort(-values[places], kind="stable")[:count]]
-            found = zip(as_numpy(block.vertices.take(places)).tolist(), values[places].tolist(), strict=True)
-            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
-        return best
-
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""
         return columns
@@ -417,9 +314,3 @@ class VertexResult(VertexMapping):
             out[start : start + numbers.size] = as_numpy(values)
             start += numbers.size
         return out
-
-
-def _whole(name: str, value: Any, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ArgumentError(f"{name} is {value!r}; it must be a whole number, {least} or more")
-    return int(value)

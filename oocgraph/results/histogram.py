@@ -85,8 +85,17 @@ def make_histogram(parts: Parts, *, name: str, things: str, max_bins: int, may_g
     edges = (_growing_edges if is_log else _even_edges)(low, high, max_bins, is_whole=is_whole)
     if is_whole:
         edges[-1] = high + 1
-    counts = sum(np.histogram(part, edges)[0] for part in parts())
-    return Histogram(name, things, edges, np.asarray(counts), is_log)
+    counts = np.zeros(edges.size - 1, np.int64)
+    for part in parts():
+        counts += np.bincount(_bins_of(part, edges, is_even=is_whole and not is_log), minlength=counts.size)
+    return Histogram(name, things, edges, counts, is_log)
+
+
+def _bins_of(values: Array, edges: Array, *, is_even: bool) -> Array:
+    """Return the bin of each value; the last one has its upper edge, too."""
+    if is_even:
+        return np.asarray((values.astype(np.int64) - edges[0]) // (edges[1] - edges[0]))
+    return np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
 
 
 def sizes_bytes(num_rows: int) -> int:

@@ -144,6 +144,8 @@ def test_single_vertices_and_paths(tmp_path, dtype):
         there.path(2401)
     with pytest.raises(VertexNotFoundError):
         there.level_of(2500)
+    assert there.vertices_per_level().tolist() == here.vertices_per_level().tolist()
+    assert there._repr_html_().count("<tr>") == here._repr_html_().count("<tr>") + 1  # where the result store is
     assert not {"vertices", "level", "parent"} & set(vars(there))
 
 
