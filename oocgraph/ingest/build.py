@@ -144,7 +144,7 @@ def build_csr(
 
     Notes
     -----
-    Peak host bytes: `memory_budget`; without `path` about 300 bytes an edge while it is built, and 10 to 20 after that.
+    Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
     Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. This process holds
     one batch or partition at a time, of the budget. Persist what is costly to compute as a whole, such as a shuffle.

@@ -30,11 +30,11 @@ from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import PAGE_BYTES, Array, AskedOrder, Duplicates, index_dtype
 
-EDGE_BYTES = 240
-"""What a build holds for an edge at the most, beside its ids and columns as they were given."""
+EDGE_BYTES = 150
+"""What a build holds for an edge at the most, beside its ids and columns as they were given; measured 40 to 140, with few ids or many."""
 
-COLUMN_COPIES = 8
-"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted."""
+COLUMN_COPIES = 12
+"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted; and what sorting them takes."""
 
 TEXT_COPIES = 6
 """Copies of strings alive at once: of both ends, distinct, sorted, and of the graph's arrays."""
@@ -269,15 +269,15 @@ def _columns(columns: Mapping[str, Any], weight: str | None, duplicates: Duplica
 
 
 def _categories(strings: Any) -> tuple[Array, tuple[Array, Array]]:
-    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these; -1 is null."""
+    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = strings.cast(pa.large_binary()).dictionary_encode()
     order = pc.array_sort_indices(coded.dictionary)
-    final = np.full(len(order) + 1, -1, CODE)
+    final = np.empty(len(order), CODE)
     final[order.to_numpy()] = np.arange(len(order), dtype=CODE)
-    return final[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], string_buffers(coded.dictionary.take(order))
+    return final[coded.indices.to_numpy()], string_buffers(coded.dictionary.take(order))
 
 
 def _vertex_arrays(built: Built, ids: NumberedIds) -> dict[str, Array]:
