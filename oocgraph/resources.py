@@ -148,7 +148,7 @@ CAPABILITIES = {
     "louvain": Capabilities(),
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
-    "build_csr": Capabilities(),
+    "build_csr": Capabilities(cluster=True),
     "generate_kronecker": Capabilities(),
     "generate_uniform": Capabilities(),
     "generate_grid": Capabilities(),

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
@@ -26,7 +26,7 @@ from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
-from oocgraph.ingest.sources import open_requested
+from oocgraph.ingest.sources import is_dask, open_requested
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.load import load_kernels
@@ -39,6 +39,9 @@ from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Codec, Duplicates, Progress, ProgressOption, ignore_progress
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ def build_csr(
     overwrite: bool = False,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a graph from an edge list: a store on disk, of any size, within a memory budget, or a graph in memory.
@@ -119,6 +123,9 @@ def build_csr(
         Threads and memory; see `oocgraph.Resources`.
     memory_budget
         Bytes that the process may hold, such as ``"2G"``; the same as in `resources`.
+    client
+        A `distributed.Client` whose workers compute the partitions of a Dask collection; the same as in `resources`. By default the current
+        client, if there is one; without one this process computes them. All else runs in this process.
     progress
         Called with each step's name, and how much of it is done; True draws bars.
 
@@ -142,9 +149,8 @@ def build_csr(
     -----
     Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
-    Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. The workers of the
-    current Dask client compute the partitions, without one this process does; it holds one at a time, of the budget. What is costly to
-    compute or random should be persisted before.
+    Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. This process holds
+    one batch or partition at a time, of the budget. Persist what is costly to compute as a whole, such as a shuffle.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
@@ -161,7 +167,9 @@ def build_csr(
     ...     graph.num_vertices, graph.num_edges
     (3, 2)
     """
-    asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget), settings()
+    asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget, client=client), settings()
+    if (client or (resources is not None and resources.client)) and not is_dask(edges):
+        raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
     source_column, target_column, *kept = _checked_columns(columns)
     options = BuildOptions(
         directed=directed,
@@ -177,6 +185,7 @@ def build_csr(
         codec=knobs.codec,
         overwrite=overwrite,
         threads=asked.threads,
+        client=asked.client,
     )
     if path is None:
         return _build_in_memory(edges, options, progress)

@@ -371,7 +371,9 @@ def open_graph(
     StoreNotFoundError
         There is nothing at the path.
     StoreError
-        It is not a graph store, it is incomplete, or of a newer format.
+        It is not a graph store, it is incomplete, of a newer format, or out of reach.
+    MissingDependencyError
+        The package of a URL's file system is not installed.
     ArgumentTypeError
         `path` is neither a path nor a store.
     """

@@ -57,8 +57,7 @@ class Location(str):
 
             return open_url(str(self), self.storage_options) if self.store is None else open_store(self.store.store, self.store.path)
         except ImportError as error:
-            package = "`pip install oocgraph[s3]`" if self.startswith("s3:") else "install it with pip"
-            raise MissingDependencyError(f"{self}: reading this URL needs another package ({error}); {package}") from error
+            raise missing_package(self, error) from error
         except FileNotFoundError as error:
             raise StoreNotFoundError(f"{self}: there is no graph store ({_reason(error)}); check the URL, bucket and path") from error
         except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
@@ -93,6 +92,12 @@ def location_of(path: Any, storage_options: Mapping[str, Any] | None) -> Locatio
         return Path(path.store.root, path.path)
     text = str(path)
     return Location(text if "://" in text else f"zarr://{text}", None, path)
+
+
+def missing_package(url: str, error: ImportError) -> MissingDependencyError:
+    """Return what is raised where the package of a URL's file system is not installed."""
+    package = "`pip install oocgraph[s3]`" if url.startswith("s3:") else "install it with pip"
+    return MissingDependencyError(f"{url}: reading this URL needs another package ({error}); {package}")
 
 
 def _reason(error: Exception) -> str:

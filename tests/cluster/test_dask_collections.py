@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from distributed import get_worker
 
-from oocgraph import build_csr
-from oocgraph.errors import BudgetError, ClusterError, InputError
+from oocgraph import Resources, build_csr
+from oocgraph.errors import ArgumentError, BudgetError, ClusterError, InputError
 from oocgraph.ingest.sources import dask_collections
 from tests.ingest.helpers_build import assert_same_store, budget_of
 
@@ -115,6 +115,22 @@ def test_a_partition_is_refused_before_it_is_fetched(client, fetched, tmp_path):
     with client.as_current(), pytest.raises(BudgetError, match=r"partition 0 of the 2.*needs 61\.0 MiB.*or make it smaller"):
         build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
     assert not fetched
+
+
+def test_the_client_may_be_given_or_left_aside(client, fetched, tmp_path):
+    frame = dd.from_pandas(pd.DataFrame({"source": np.arange(100), "target": np.arange(100)[::-1]}), npartitions=4)
+    build_csr(frame, tmp_path / "a", client=client)
+    assert len(fetched) == 4
+    with client.as_current():
+        build_csr(frame, tmp_path / "b", resources=Resources(client=False))
+        build_csr(([0], [1]), tmp_path / "c")
+    assert len(fetched) == 4
+    assert_same_store(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(ArgumentError, match="Dask collections only, not tuple"):
+        build_csr(([0], [1]), tmp_path / "d", client=client)
+    with pytest.raises(TypeError, match=r"give a distributed\.Client"):
+        build_csr(frame, tmp_path / "d", client="tcp://localhost:1")
+    assert not (tmp_path / "d").exists()
 
 
 def test_a_client_without_workers_is_refused(tmp_path):

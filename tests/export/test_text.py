@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.io
 
-from oocgraph import build_csr, export_graph, open_graph
+from oocgraph import Resources, build_csr, export_graph, open_graph
 from oocgraph.errors import BudgetError, OutputError
 from oocgraph.export import edge_tables, text
 from tests.ingest.helpers_build import assert_same_store
@@ -112,11 +112,12 @@ def test_a_matrix_in_store_order(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["g.csv", "g.csv.gz", "g.mtx", "g.mtx.gz"])
-def test_the_same_bytes_for_any_budget_and_number_of_threads(tmp_path, name, monkeypatch):
-    from oocgraph import Resources
-
+def test_the_same_bytes_however_blocks_are_cut(tmp_path, name, monkeypatch):
     graph = build_csr(edges_of("dense"), tmp_path / "g")
+    monkeypatch.setattr(text, "PIECE_BYTES", 1000)
     export_graph(graph, tmp_path / f"a{name}", resources=Resources(threads=1))
+    for module in (text, edge_tables):
+        monkeypatch.setattr(module, "BLOCK_ENTRIES", 333)
     export_graph(graph, tmp_path / f"b{name}", resources=Resources(threads=3))
     assert (tmp_path / f"a{name}").read_bytes() == (tmp_path / f"b{name}").read_bytes()
 

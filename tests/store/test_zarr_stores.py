@@ -15,7 +15,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore, StorePath
 
 from oocgraph import bfs, check_store, connected_components, open_graph
-from oocgraph.errors import ArgumentError, ArgumentTypeError, StoreError, StoreNotFoundError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, StoreError, StoreNotFoundError
 from tests.reference_build import reference_build
 from tests.store import keyed
 
@@ -127,3 +127,12 @@ def test_options_are_not_shown(url):
 
         assert "secret" not in repr(settings())
     assert "secret" not in repr(graph) + json.dumps({"graph": graph.url}) + f"{graph.url}"
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    def missing(url, **options):
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr(FsspecStore, "from_url", missing)
+    with pytest.raises(MissingDependencyError, match=r"Install s3fs.*oocgraph\[s3\]"):
+        open_graph("s3://bucket/g.zarr")

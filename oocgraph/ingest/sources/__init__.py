@@ -16,7 +16,7 @@ from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
-__all__ = ["open_requested", "open_source"]
+__all__ = ["is_dask", "open_requested", "open_source"]
 
 
 def open_source(
@@ -152,10 +152,10 @@ def _open_many(files: list[Path], description: str, request: Request) -> Source:
 def _open_object(source: Any, request: Request) -> Source:
     package = type(source).__module__.split(".", maxsplit=1)[0]
     if isinstance(source, tuple | list) and len(source) == 2:
-        if any(_is_dask(end) for end in source):
+        if is_dask(source):
             return _opener("dask_collections.open_pair")(source[0], source[1], request)
         return _opener("arrays.open_pair")(source[0], source[1], request)
-    if _is_dask(source):
+    if is_dask(source):
         return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
         return _opener("arrays.open_edge_array")(source, request)
@@ -180,6 +180,7 @@ def _open_object(source: Any, request: Request) -> Source:
     )
 
 
-def _is_dask(value: Any) -> bool:
-    """Whether a value is a Dask collection; its type is asked, because a Delayed has any attribute."""
-    return hasattr(type(value), "__dask_graph__")
+def is_dask(source: Any) -> bool:
+    """Whether a source is a Dask collection, or a pair with one; types are asked, because a Delayed has any attribute."""
+    ends = source if isinstance(source, tuple | list) and len(source) == 2 else [source]
+    return any(hasattr(type(end), "__dask_graph__") for end in ends)

@@ -1,7 +1,7 @@
 """Dask collections: a DataFrame, an array (num_edges, 2), or a pair of arrays or Series.
 
-Partitions are computed where Dask computes: by the workers of the current client, which keep them until they are asked for, else in this
-process, one at a time. This process never holds more than one partition, and only the chosen columns of it.
+Partitions are computed where Dask computes: by the workers of a client, which keep them until they are asked for, else in this process, one
+at a time. This process never holds more than one partition, and only the chosen columns of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oocgraph.errors import ClusterError, InputError
+from oocgraph.errors import ArgumentTypeError, ClusterError, InputError
 from oocgraph.ingest.edges import EdgeBlock
 from oocgraph.ingest.sources.arrays import check_edge_shape
 from oocgraph.ingest.sources.arrow_values import ArrowLayout, arrow_layout
@@ -25,7 +25,6 @@ from oocgraph.ingest.sources.columns import choose_columns
 from oocgraph.ingest.sources.ids import row_place
 from oocgraph.ingest.sources.source import Request, reason
 from oocgraph.ingest.sources.streamed import Part, StreamedSource, slices
-from oocgraph.resources import current_client
 
 Vectors = dict[str, Any]
 """Values of each column of a partition: one-dimensional arrays or Series."""
@@ -154,11 +153,10 @@ def _opened(
 ) -> StreamedSource:
     columns = choose_columns(description, list(types), request)
     partitions = _Partitions(tasks, vectors, types, arrow_layout(description, columns, types.__getitem__, request))
-    return StreamedSource(partitions.layout, lambda: _parts(partitions))
+    return StreamedSource(partitions.layout, lambda: _parts(partitions, request.client))
 
 
-def _parts(partitions: _Partitions) -> Iterator[Part]:
-    client = current_client()
+def _parts(partitions: _Partitions, client: Any) -> Iterator[Part]:
     for index, (num_bytes, fetch) in enumerate(_here(partitions) if client is None else _on_workers(partitions, client)):
         yield Part(partitions.name(index), num_bytes, partial(_blocks, partitions, index, fetch))
         del fetch
@@ -174,18 +172,22 @@ def _here(partitions: _Partitions) -> Iterator[tuple[int, Fetch]]:
 
 def _on_workers(partitions: _Partitions, client: Any) -> Iterator[tuple[int, Fetch]]:
     """Compute the partitions on the workers of a client, as many at once as they have threads."""
-    from distributed import wait
+    from distributed import Client, wait
 
+    if not isinstance(client, Client):
+        raise ArgumentTypeError(f"client is {client!r}; give a distributed.Client")
     num_threads = sum(client.nthreads().values())
     if not num_threads:
         raise ClusterError(
-            f"the current Dask client has no workers to compute the partitions of the {partitions.description}; start some, or close it"
+            f"the Dask client has no workers to compute the partitions of the {partitions.description}; start some, or compute them here: "
+            "resources=Resources(client=False)"
         )
     waiting = iter(partitions.tasks)
     ahead = deque(client.compute(list(tasks)) for tasks in islice(waiting, num_threads))
     for index in range(len(partitions.tasks)):
         futures = ahead.popleft()
-        wait(futures)
+        with client.as_current():  # wait() asks the current one
+            wait(futures)
         sizes = client.nbytes(keys=[future.key for future in futures], summary=False)
         yield sum(sizes.values()), partial(_fetched, partitions, index, futures)
         del futures

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from oocgraph.config import settings
-from oocgraph.errors import InputError, InputNotFoundError, MissingDependencyError
+from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.sources.arrow_stream import open_dataset
 from oocgraph.ingest.sources.source import Request, reason
 from oocgraph.ingest.sources.streamed import StreamedSource
+from oocgraph.store.remote import missing_package
 
 
 def open_remote_parquet(url: str, request: Request) -> StreamedSource:
@@ -26,8 +27,7 @@ def open_remote_parquet(url: str, request: Request) -> StreamedSource:
     try:
         dataset = _dataset(url)
     except ImportError as error:
-        package = "`pip install oocgraph[s3]`" if url.startswith("s3:") else "install it with pip"
-        raise MissingDependencyError(f"{url}: reading this URL needs another package ({error}); {package}") from error
+        raise missing_package(url, error) from error
     except FileNotFoundError as error:
         raise InputNotFoundError(f"{url}: no such file or folder; check the URL") from error
     except Exception as error:  # of Arrow, a file system or a client, none of which says what it raises
