@@ -152,7 +152,7 @@ def build_csr(
     (3, 2)
     """
     asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget), settings()
-    source_column, target_column, *kept = _checked_columns(columns)
+    source_column, target_column, *kept = checked_columns(columns)
     options = BuildOptions(
         directed=directed,
         weight_column=weight,
@@ -172,7 +172,7 @@ def build_csr(
     return graph
 
 
-def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
+def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     """Return the names of the columns of sources and targets, None where not given, and of those to keep."""
     if columns is None:
         return [None, None]
