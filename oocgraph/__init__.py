@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
+    from oocgraph.algorithms.estimate import estimate
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
     from oocgraph.algorithms.label_propagation import label_propagation
@@ -61,8 +62,6 @@ if TYPE_CHECKING:
     from oocgraph.ingest.generators.grid import generate_grid
     from oocgraph.ingest.generators.kronecker import generate_kronecker
     from oocgraph.ingest.generators.uniform import generate_uniform
-    from oocgraph.algorithms.estimate import estimate
-    from oocgraph.results.estimate import Estimate
     from oocgraph.partition.policy import Policy
     from oocgraph.plan.forecast import BFSPlan
     from oocgraph.resources import Resources
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
+    from oocgraph.results.estimate import Estimate
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult

@@ -59,7 +59,7 @@ def bfs(
     source
         User id of the source; a list of ids is one traversal from the set.
     depth_limit
-        Last level to find; by default all are found.
+        Maximum depth; by default there is none.
     direction
         ``auto``: by the bytes that each direction would move. ``push``, ``pull``: always. ``half``, ``alpha-beta``, ``gemini``:
         rules of the literature (`oocgraph.plan.direction`).

@@ -1,9 +1,9 @@
 """What a build and a search will take, before either starts: disk, memory and time, from a sample of the edges.
 
-In: an edge list, or a graph store. Out: an `Estimate`. The number of edges comes from the source's description (Parquet's footer, an array's
-header) or, of text, from its size and the lines of its beginning. Blocks from all over it tell how long names are and how many
-vertices there are: where blocks have few vertices in common, these grow with the edges; where integer ids lie in a range, that is the
-most there can be. Memory follows from the formulas that builds and searches charge their budgets with.
+In: an edge list, or a graph store. Out: an `Estimate`. The number of edges comes from the source's description (Parquet's footer, an
+array's header) or, of text, from its size and the lines of its beginning. Blocks from all over it tell how long names are and how
+many vertices there are: where blocks have few vertices in common, these grow with the edges; where integer ids lie in a range, that is
+the most there can be. Memory follows from the formulas that builds and searches charge their budgets with.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gzip
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
+from oocgraph.engine.afterwards import least_bytes_afterwards
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import graph_sizes
 from oocgraph.ingest.build import checked_columns
@@ -29,9 +31,11 @@ from oocgraph.ingest.sources import open_requested
 from oocgraph.machine import available_bytes
 from oocgraph.memory import host_bytes
 from oocgraph.plan.residency import GraphSizes, least_search_bytes, whole_search_bytes
+from oocgraph.resources import Resources, resources_of
 from oocgraph.results.estimate import Estimate
+from oocgraph.store.columns import id_bytes
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.store.layout import PLANE_SHARE, plane_group
+from oocgraph.store.layout import PLANE_SHARE, SORTED_ID, plane_group
 from oocgraph.types import PAGE_BYTES, Array, index_dtype
 
 SAMPLE_BLOCKS, SAMPLE_ROWS = 16, 1 << 16
@@ -40,14 +44,20 @@ SAMPLE_BLOCKS, SAMPLE_ROWS = 16, 1 << 16
 OVERLAP = 0.9
 """Vertices of all blocks together, as a share of the sum of those of each, from which on they are taken for different ones."""
 
-KERNEL_BYTES = 32 << 20
-"""Compiled code and libraries that are loaded before a build or a search; measured 20 to 28 MiB."""
+KERNEL_BYTES = 56 << 20
+"""Compiled code and libraries that are loaded before a build or a search; measured 45 MiB."""
+
+PROCESS_BYTES = 124 << 20
+"""What a process holds that builds or searches and nothing else, with what a refusal adds to the budget it names; measured 121 MiB."""
 
 ID_BYTES = 8 + 8 + 4
 """Of each vertex in a store: its id twice, in the store's order and sorted, and its position."""
 
 KEY_BYTES = 8
-"""Of each edge in a temporary file, and of each entry of a row in another."""
+"""Of each edge in temporary files at the most, beside what is written of the store: these files shrink as the store grows."""
+
+BUILD_SECONDS = 0.5
+"""Of any build."""
 
 EDGE_SECONDS, TEXT_SECONDS, ENTRY_SECONDS = 2.2e-7, 2.0e-6, 1.5e-9
 """Of one thread: to build an edge with integer ids, with strings; and to search, for each entry of a row, of which a search sees few."""
@@ -66,11 +76,12 @@ def estimate(
     source: Any,
     *,
     directed: bool | None = None,
-    columns: Any = None,
+    columns: Sequence[str | None] | None = None,
     weight: str | None = None,
     num_vertices: int | None = None,
-    threads: int | None = None,
     path: str | os.PathLike[str] = ".",
+    resources: Resources | None = None,
+    memory_budget: str | int | None = None,
 ) -> Estimate:
     """Estimate disk, memory and time of a build and of a breadth-first search, without doing either.
 
@@ -80,10 +91,12 @@ def estimate(
         An edge list, as `oocgraph.build_csr` takes it, or a graph store: then of a search alone.
     directed, columns, weight, num_vertices
         As for `oocgraph.build_csr`.
-    threads
-        Compute threads; by default the cores that the process may use.
     path
-        Where the store would be written: its disk is the one whose free space is told.
+        Path of the store that would be built: the free space of its disk is compared.
+    resources
+        Threads and memory of the build and the search; see `oocgraph.Resources`.
+    memory_budget
+        Memory that they are compared with; by default what is free.
 
     Returns
     -------
@@ -107,17 +120,19 @@ def estimate(
     >>> found.num_edges, found.num_vertices, found.store_bytes < 1 << 20
     (3, 3, True)
     """
-    num_threads = threads or settings().threads
-    free = {"free_disk_bytes": _free_bytes(path), "free_memory_bytes": available_bytes()}
+    held = max(host_bytes() + KERNEL_BYTES, PROCESS_BYTES)
+    asked = resources_of("estimate", resources, memory_budget=memory_budget)
+    num_threads, memory = asked.num_threads, available_bytes() if asked.memory_budget is None else asked.limit_bytes
+    free = {"free_disk_bytes": _free_bytes(path), "free_memory_bytes": memory}
     if isinstance(source, CSRStore) or (isinstance(source, str | os.PathLike) and _is_store(source)):
-        return _of_store(open_graph(source), num_threads, free)
+        return _of_store(open_graph(source), num_threads, held, free)
     source_column, target_column, *kept = checked_columns(columns)
     options = BuildOptions(
         directed=directed, weight_column=weight, edge_columns=kept, source_column=source_column, target_column=target_column,
         num_vertices=num_vertices,
     )  # fmt: skip
     edges: EdgeSource = open_requested(source, options)
-    return _of_edges(edges, source, options, num_threads, free)
+    return _of_edges(edges, source, options, num_threads, held, free)
 
 
 def _is_store(source: str | os.PathLike[str]) -> bool:
@@ -129,7 +144,7 @@ def _free_bytes(path: str | os.PathLike[str]) -> int:
     return shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists())).free
 
 
-def _of_store(store: CSRStore, threads: int, free: dict[str, int]) -> Estimate:
+def _of_store(store: CSRStore, threads: int, held: int, free: dict[str, int]) -> Estimate:
     attributes = store.attributes
     groups = [plane_group(attributes.directed)]
     arrays = [store.array(f"{group}/indices") for group in (["out", "in"] if attributes.directed else ["out"])]
@@ -138,24 +153,24 @@ def _of_store(store: CSRStore, threads: int, free: dict[str, int]) -> Estimate:
         num_edges=attributes.num_edges,
         num_vertices=attributes.num_input_vertices,
         is_exact=True,
-        **_of_search(graph_sizes(store, arrays, lookups), threads),
+        **_of_search(graph_sizes(store, arrays, lookups), threads, held, id_bytes(store, SORTED_ID)),
         **free,
     )
 
 
-def _of_search(sizes: GraphSizes, threads: int) -> dict[str, Any]:
+def _of_search(sizes: GraphSizes, threads: int, held: int, id_bytes: float) -> dict[str, Any]:
     entries = sum(sizes.num_edges)
-    held = host_bytes() + KERNEL_BYTES
+    afterwards = least_bytes_afterwards(sizes.num_vertices, sizes.itemsize, int(id_bytes))
     seconds = (entries * ENTRY_SECONDS + sizes.num_vertices * 2 * ENTRY_SECONDS) / threads * _slowness()
     return {
-        "search_least_bytes": held + least_search_bytes(sizes, settings().io_threads, BUFFER_BYTES),
-        "search_ample_bytes": held + whole_search_bytes(sizes),
+        "search_least_bytes": held + max(afterwards, least_search_bytes(sizes, settings().io_threads, BUFFER_BYTES)),
+        "search_ample_bytes": held + max(afterwards, whole_search_bytes(sizes)),
         "search_seconds": seconds,
         "search_seconds_from_disk": seconds + entries * sizes.itemsize / DISK_BYTES,
     }
 
 
-def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: int, free: dict[str, int]) -> Estimate:
+def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: int, held: int, free: dict[str, int]) -> Estimate:
     payload = choose_payload(edges, options.duplicates)
     sample = _Sample(edges)
     num_rows = edges.num_rows if edges.num_rows is not None else sample.num_rows if sample.is_all else _text_rows(source, edges)
@@ -174,8 +189,7 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
     )  # fmt: skip
     ids = 2 * sample.id_bytes + 4 if edges.id_kind == "string" else ID_BYTES
     binned = sum(dtype.itemsize for dtype in payload.binned)
-    per_edge = 3 * (KEY_BYTES + binned) + (2 * sample.id_bytes + 2 * KEY_BYTES if edges.id_kind == "string" else 0)
-    held = host_bytes() + KERNEL_BYTES
+    per_edge = KEY_BYTES + binned + (2 * sample.id_bytes + 2 * KEY_BYTES if edges.id_kind == "string" else 0)
     seconds = num_rows * (TEXT_SECONDS if edges.id_kind == "string" else EDGE_SECONDS) * (1 + binned / 16)
     return Estimate(
         num_edges=num_edges,
@@ -185,8 +199,8 @@ def _of_edges(edges: EdgeSource, source: Any, options: BuildOptions, threads: in
         temporary_bytes=int(num_rows * per_edge),
         build_least_bytes=held + least_build_bytes(threads, binned),
         build_ample_bytes=held + ample_build_bytes(threads, binned, num_vertices),
-        build_seconds=seconds / threads * _slowness(),
-        **_of_search(sizes, threads),
+        build_seconds=(BUILD_SECONDS + seconds / threads) * _slowness(),
+        **_of_search(sizes, threads, held, sample.id_bytes or 8),
         **free,
     )
 

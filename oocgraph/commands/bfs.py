@@ -32,7 +32,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
 @device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
 @click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
@@ -57,7 +57,7 @@ def bfs(
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
-    whose parts tell each other what they find; making them is the set-up.
+    whose parts tell each other what they find; making them is the setup.
 
     Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
     this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.

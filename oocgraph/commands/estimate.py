@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, json_option, threads_option
+from oocgraph.commands.common import emit, json_option, resources_options
 
 
 @click.command()
@@ -22,7 +22,7 @@ from oocgraph.commands.common import emit, json_option, threads_option
 @click.option(
     "--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Number of vertices, which are 0 .. N - 1.  [default: those with edges]"
 )
-@threads_option
+@resources_options
 @json_option
 def estimate(
     source: str, *, source_column: str | None, target_column: str | None, edge_columns: tuple[str, ...], as_json: bool, **options: Any

@@ -31,7 +31,7 @@ class Estimate:
     search_seconds, search_seconds_from_disk
         Time of a search with all edges in memory, and with the smallest budget if each edge is read once, at 1 GiB a second.
     free_disk_bytes, free_memory_bytes
-        What this machine has left.
+        What this machine has left, or the budget that was given.
     """
 
     num_edges: int
@@ -61,7 +61,7 @@ class Estimate:
         for name, num_bytes in (("build", self.build_least_bytes or 0), ("search", self.search_least_bytes)):
             if num_bytes > self.free_memory_bytes:
                 found.append(
-                    f"a {name} does not fit in the memory of this machine: it needs {format_bytes(num_bytes)}, and "
+                    f"a {name} does not fit in memory: it needs {format_bytes(num_bytes)}, and "
                     f"{format_bytes(self.free_memory_bytes)} are free"
                 )
         if not found and self.search_ample_bytes > self.free_memory_bytes:
