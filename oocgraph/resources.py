@@ -126,6 +126,7 @@ CAPABILITIES = {
     "sssp": Capabilities(cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),
     "run": Capabilities(),
+    "estimate": Capabilities(),
     "strongly_connected_components": Capabilities(),
     "condensation": Capabilities(),
     "topological_generations": Capabilities(),

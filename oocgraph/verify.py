@@ -153,12 +153,13 @@ def verify_search(
 
 def validation_bytes(store: CSRStore) -> int:
     """Return what one thread that validates a search of `store` holds beside its parents and levels."""
-    return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store) + sum(store.mask_charges(["out"]).values())
+    decoded = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indptr", "indices"))
+    return validation_bytes_of(store.num_rows) + decoded + sum(store.mask_charges(["out"]).values())
 
 
-def _shared_bytes(store: CSRStore) -> int:
-    """Bytes that all threads share: marks of linked vertices put together, two blocks of row starts."""
-    return store.num_rows // 8 + 2 * 9 * BLOCK_ROWS + decoded_bytes(store.array("out/indptr"))
+def validation_bytes_of(num_rows: int) -> int:
+    """Return that of a store of so many rows whose arrays are not compressed: marks of linked vertices twice, and blocks."""
+    return FIXED_BYTES + 2 * (num_rows // 8) + 2 * 9 * BLOCK_ROWS + BLOCK_BYTES
 
 
 def _thread_bytes(store: CSRStore) -> int:

@@ -29,12 +29,12 @@ from oocgraph.commands.bench_plan import bench_plan
 from oocgraph.commands.bench_schedule import bench_schedule
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.clusters import Place, place_options
-from oocgraph.commands.common import check_size, json_option, memory_option, progress_bars, threads_option
+from oocgraph.commands.common import WholeHelps, check_size, json_option, memory_option, progress_bars, threads_option
 
 SCRATCH = "Folder for temporary files."
 
 
-@click.group()
+@click.group(cls=WholeHelps)
 def bench() -> None:
     """Measure, beside a peer on the same graph."""
 

@@ -23,7 +23,7 @@ EXIT_INVALID = 1
 graph_argument = click.argument("graph", metavar="GRAPH")
 seed_option = click.option("--seed", type=int, default=1, show_default=True, help="The same seed draws the same sources.")
 scale_option = click.option(
-    "--scale", type=int, default=20, show_default=True, help="Without GRAPH: of the Kronecker graph that is generated."
+    "--scale", type=int, default=20, show_default=True, help="Scale of the Kronecker graph that is generated without GRAPH."
 )
 direction_option = click.option(
     "--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull."

@@ -17,7 +17,7 @@ from oocgraph.commands.pagerank import PRECISIONS
 @count_option("--num-rounds", default=3, text="Rounds: ours, then the peer's.")
 @memory_option
 @threads_option
-@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Precision of ranks along edges.")
 @peer_option("Compare with scipy, networkx, or gapbs:PATH (its pr program).")
 @folder_option("--scratch", "Folder for a peer's graph.")
 @json_option

@@ -33,7 +33,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
 @device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
 @click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
@@ -58,7 +58,7 @@ def bfs(
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
-    whose parts tell each other what they find; making them is the set-up.
+    whose parts tell each other what they find; making them is the setup.
 
     Shown are the vertices of each level, then metrics; with --quiet, neither.
 

@@ -18,7 +18,7 @@ from oocgraph.commands.common import emit, note, output_options, progress_bars, 
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")
 @click.option("--weight-column", metavar="NAME", help="Column of the edges' weights.")
 @click.option("--edge-column", "edge_columns", metavar="NAME", multiple=True, help="Column to keep with the edges; may be repeated.")
-@click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Declare that the vertices are 0 .. N - 1.")
+@click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Vertices are 0 .. N - 1.  [default: those that occur]")
 @click.option(
     "--duplicates",
     type=click.Choice(["drop", "min", "max", "sum", "first", "error", "keep"]),

@@ -23,7 +23,20 @@ from oocgraph.types import DeviceKind, Progress, ignore_progress
 
 _QUIET = "oocgraph.quiet"
 
+MOST_CHARACTERS = 400
+"""Of the first sentence of a command's help."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class WholeHelps(click.Group):
+    """A group of commands whose list has the first sentence of each, whole; click cuts it to 45 characters."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=MOST_CHARACTERS)) for name, one in commands if one is not None])
 
 
 def json_option(command: Command) -> Command:

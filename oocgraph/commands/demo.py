@@ -23,7 +23,7 @@ SOURCE = "python3"
 
 
 @click.command()
-@click.option("--folder", default="oocgraph-demo", show_default=True, help="Where the graph and the result are written.")
+@click.option("--folder", default="oocgraph-demo", show_default=True, help="Folder for the graph and the result.")
 @memory_option
 @json_option
 def demo(folder: str, *, memory: str | None, as_json: bool) -> None:

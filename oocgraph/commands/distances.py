@@ -35,7 +35,7 @@ _vertices = click.option(
 
 _k = click.option("--samples", "k", type=int, help="Estimate all values by searches from so many vertices.")
 
-_seed = click.option("--seed", type=int, default=1, show_default=True, help="Of the choice of these.")
+_seed = click.option("--seed", type=int, default=1, show_default=True, help="Seed of the choice of these vertices.")
 
 closeness = values_command(
     "closeness", "closeness_centrality",
@@ -98,7 +98,7 @@ def diameter(*, graph: str, check_pages: bool, resources: Any, place: Place, as_
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to search from; repeat for more.")
 @click.option("--reverse", is_flag=True, help="Search against the direction of the edges.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @resources_options
 @check_pages_option
 @client_options

@@ -101,7 +101,7 @@ def weight_options(command: Any) -> Any:
 
 def iteration_options(command: Any) -> Any:
     """Add ``--tol`` and ``--max-iter``."""
-    text = "Iterations at most; more are an error, unless --tol is 0."
+    text = "Most iterations; more are an error, unless --tol is 0."
     most = click.option("--max-iter", type=int, default=100, show_default=True, help=text)
     text = "End when values change by less; 0: --max-iter times."
     return click.option("--tol", type=float, default=1e-6, show_default=True, help=text)(most(command))

@@ -170,7 +170,7 @@ def build_csr(
     asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget, client=client), settings()
     if (client or (resources is not None and resources.client)) and not is_dask(edges):
         raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
-    source_column, target_column, *kept = _checked_columns(columns)
+    source_column, target_column, *kept = checked_columns(columns)
     options = BuildOptions(
         directed=directed,
         weight_column=weight,
@@ -205,7 +205,7 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         return build_from_source(edges, options, Budget(limit), shown)
 
 
-def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
+def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     """Return the names of the columns of sources and targets, None where not given, and of those to keep."""
     if columns is None:
         return [None, None]
