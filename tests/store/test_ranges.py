@@ -14,7 +14,7 @@ from oocgraph.store.ranges import RangeStore
 
 @pytest.fixture(params=[MemoryStore, lambda: ObjectStore(obstore.store.MemoryStore())], ids=["memory", "obstore"])
 def store(request):
-    """A group with an array of the bytes 0 .. 99, in one chunk."""
+    """Make a group with an array of the bytes 0 .. 99, in one chunk."""
     inside = request.param()
     group = zarr.open_group(inside, mode="w")
     group.create_array("a", shape=(100,), chunks=(100,), dtype="uint8", compressors=None)[:] = range(100)
