@@ -194,7 +194,8 @@ class VertexResult:
             return self._draw(repr(self).strip("<>"), figure)
         except ImportError as error:
             raise MissingDependencyError(
-                f"plot needs matplotlib, which is not installed: `pip install oocgraph[plot]`; {self._unplotted()}"
+                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
+                f"{self._unplotted()}"
             ) from error
 
     def _draw(self, title: str, figure: Figure | None) -> Figure:

@@ -146,5 +146,5 @@ def test_without_matplotlib_the_remedy_is_named(tmp_path, monkeypatch):
     result = result_of(open_graph(tmp_path / "g.zarr"), 1)
     monkeypatch.delitem(sys.modules, "oocgraph.results.plot")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install oocgraph\[plot\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install oocgraph\[notebooks\]"):
         result.plot()
