@@ -72,5 +72,7 @@ with tempfile.TemporaryDirectory() as scratch:
     grid = oocgraph.generate_grid((3, 4), place / "grid.zarr")
     named = sys.argv[1]
     for name in [one for one in PROMISES if one] if named == "all" else [named]:
-        PROMISES[name](grid, place)
+        folder = place / f"extra-{name}"
+        folder.mkdir()
+        PROMISES[name](grid, folder)
         print(f"extra {name or 'none'}: ok")

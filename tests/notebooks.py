@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "notebooks"
 VARIES = "varies"
-LIMIT_SECONDS = 300
+LIMIT_SECONDS = 500
 
 
 def executed(path, folder):
