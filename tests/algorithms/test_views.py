@@ -18,8 +18,10 @@ from oocgraph import Resources
 from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import ArgumentError, BudgetError, NoPathError, ValidationError, VertexNotFoundError
 from oocgraph.store.views import view_of
-from tests.algorithms.test_bfs import cramped  # noqa: F401
+from tests.algorithms.test_bfs import cramped as cramped_plan
 from tests.stores import rewrite
+
+__all__ = ["cramped_plan"]
 
 ANY_FIXTURE = [HealthCheck.function_scoped_fixture]
 
@@ -123,7 +125,7 @@ def test_self_loops_that_are_kept_count_where_they_meet_the_condition(tmp_path, 
        check=st.booleans())  # fmt: skip
 @settings(max_examples=12, deadline=None, suppress_health_check=ANY_FIXTURE)
 def test_levels_from_disk_are_those_from_memory(
-    cramped,
+    cramped_plan,
     tmp_path_factory,
     seed,
     directed,
@@ -132,7 +134,7 @@ def test_levels_from_disk_are_those_from_memory(
     where,
     direction,
     threads,
-    check,  # noqa: F811
+    check,
 ):
     """Some planes, some edges and few pages in memory; pages checked or not; any number of threads."""
     edges = edges_of(seed, num_ids=1500, num_edges=9000)
@@ -141,7 +143,7 @@ def test_levels_from_disk_are_those_from_memory(
     expected = nx.single_source_shortest_path_length(
         networkx_of(edges, edges[CONDITIONS[where](edges)], directed=directed, reverse=reverse), source
     )
-    cramped(seed)
+    cramped_plan(seed)
     opened = oocgraph.open_graph(graph, check_pages=check)
     found = oocgraph.bfs(
         opened, source, where=where, reverse=reverse, direction=direction, resources=Resources(threads=threads, device="cpu")

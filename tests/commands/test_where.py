@@ -1,4 +1,4 @@
-"""``--where``, ``--reverse``, several ``--target`` and `oocgraph path`: what they print, what is refused, and what is held for a condition."""
+"""``--where``, ``--reverse``, several ``--target``, `oocgraph path`: what they print, what is refused, what is held for a condition."""
 
 from __future__ import annotations
 
