@@ -51,12 +51,14 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
+    from oocgraph.algorithms.shortest_path import shortest_path
     from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
     from oocgraph.algorithms.strong_components import strongly_connected_components
     from oocgraph.algorithms.topological import is_directed_acyclic_graph, topological_generations
     from oocgraph.algorithms.triangles import clustering, transitivity, triangles
+    from oocgraph.errors import NoPathError
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -125,6 +127,7 @@ __all__ = [
     "LouvainResult",
     "MissingDependencyError",
     "MultiSourceResult",
+    "NoPathError",
     "OocGraphError",
     "Operator",
     "OperatorError",
@@ -184,6 +187,7 @@ __all__ = [
     "personalized_pagerank",
     "plan_bfs",
     "run",
+    "shortest_path",
     "spmv",
     "sssp",
     "strongly_connected_components",
@@ -219,6 +223,7 @@ _HOMES = {
     "LabelPropagationResult": "oocgraph.results.communities",
     "LouvainResult": "oocgraph.results.communities",
     "MultiSourceResult": "oocgraph.results.distances",
+    "NoPathError": "oocgraph.errors",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -269,6 +274,7 @@ _HOMES = {
     "personalized_pagerank": "oocgraph.algorithms.personalized_pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "run": "oocgraph.algorithms.operators",
+    "shortest_path": "oocgraph.algorithms.shortest_path",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
     "strongly_connected_components": "oocgraph.algorithms.strong_components",
