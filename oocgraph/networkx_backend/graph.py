@@ -48,7 +48,8 @@ class ConvertedGraph:
     __networkx_backend__ = "oocgraph"
 
     def __init__(
-        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None, weight: str | None
+        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None = None,
+        weight: str | None = None,
     ) -> None:  # fmt: skip
         self.original, self.nodes, self.index = original, nodes, index
         self.source, self.target, self.weights, self.weight = source, target, weights, weight
