@@ -119,7 +119,7 @@ def louvain(
     of 2 MiB of edges (or as long as that list) and 4 MiB of weights; and what the budget has left for edges that stay. A sweep reads the
     others once.
     Disk: graphs of communities, 24 bytes for each edge between two of them, and as much for a time to build them. Those of a graph in
-    memory are in memory, too: about 400 bytes for each of its edges, instead of what builds take.
+    memory are in memory, too: about 300 bytes for each of its edges, instead of what builds take.
 
     Examples
     --------

@@ -136,7 +136,7 @@ def build_csr(
 
     Notes
     -----
-    Peak host bytes: `memory_budget`; without `path` about 300 bytes an edge while it is built, and 10 to 20 after that.
+    Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 

@@ -6,17 +6,17 @@ is held is charged to the budget as it is read, and refused where a build on dis
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.errors import BudgetError
 from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.memory import Budget
 from oocgraph.store.in_memory import MemoryGraph, build_bytes, build_in_memory
-from oocgraph.types import Progress, VertexOrder
+from oocgraph.types import Progress
 
 REMEDY = "give build_csr a path: a store on disk needs no memory for its edges"
 
@@ -33,11 +33,7 @@ def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, 
         The edges and what a build holds beside them do not fit.
     DuplicateEdgeError, InputError
         As of a build on disk.
-    ArgumentError
-        The vertex order is another than ``degree`` or ``original``.
     """
-    if options.vertex_order not in ("degree", "original"):
-        raise ArgumentError(f"the vertex order is {options.vertex_order}, and a graph in memory has degree or original; {REMEDY}")
     payload = choose_payload(edges, options.duplicates)
     blocks = _read(edges, budget, progress)
     source, target = (_joined([getattr(one, end) for one in blocks], edges.id_kind) for end in ("source", "target"))
@@ -47,7 +43,7 @@ def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, 
     return build_in_memory(
         source, target, directed=bool(edges.directed) if options.directed is None else options.directed, columns=columns,
         weight=edges.weight, vertices=edges.extra_vertices, num_vertices=edges.num_vertices, duplicates=payload.duplicates,
-        keep_self_loops=options.keep_self_loops, vertex_order=cast(VertexOrder, options.vertex_order),
+        keep_self_loops=options.keep_self_loops, vertex_order=options.vertex_order,
         rows=None if rows is None else np.concatenate([np.empty(0, np.uint64), *rows]), description=edges.description,
     )  # fmt: skip
 

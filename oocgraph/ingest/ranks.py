@@ -15,16 +15,13 @@ import numpy as np
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.locality import has_room, rank_by_locality
+from oocgraph.ingest.locality import has_room, replace_by_locality
 from oocgraph.kernels.build import NO_RANK, assign_ranks
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.types import Array, AskedOrder
 
 SMALL_DEGREES = 1 << 16
 """Degrees below this find their class in a table (512 KiB), others by bisection."""
-
-MOST_MEAN_DEGREE, MOST_UNEVEN = 16, 8
-"""Mean degree, and largest degree by the mean, to which ``auto`` orders vertices by locality."""
 
 BLOCK = 1 << 18
 """Vertices handled at a time."""
@@ -78,9 +75,7 @@ def chosen_order(clean: CleanEdges, classes: DegreeClasses, job: Job) -> AskedOr
     asked = job.options.vertex_order
     if asked != "auto":
         return asked
-    mean = classes.num_entries / max(1, classes.num_vertices)
-    is_even = classes.num_vertices > 0 and mean <= MOST_MEAN_DEGREE and int(classes.value[0]) <= MOST_UNEVEN * mean
-    return "locality" if is_even and has_room(clean.degree.length, job) else "degree"
+    return "locality" if classes.are_even and has_room(clean.degree.length, job) else "degree"
 
 
 def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_used: bool, extra: Array) -> Iterator[RankBlock]:
@@ -98,7 +93,7 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_us
         class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
     loops, is_ranked = _Ascending(clean.loops), job.options.vertex_order == "locality"
     if is_ranked:
-        rank_by_locality(clean, job)
+        replace_by_locality(clean, job)
     for start, degree, has_edge in _blocks(clean):
         used = degree != NO_RANK if is_ranked else has_edge
         present = np.ones(used.size, bool) if all_used else used.copy()

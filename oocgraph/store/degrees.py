@@ -13,6 +13,9 @@ import numpy as np
 from oocgraph.store.layout import MAX_PLANES, num_planes_for
 from oocgraph.types import Array
 
+MOST_MEAN_DEGREE, MOST_UNEVEN = 16, 8
+"""Mean degree, and largest degree by the mean, of graphs whose degrees are low and alike."""
+
 
 def degree_problem(value: Array, first: Array, num_vertices: int, num_stored_edges: int) -> str:
     """Return what is wrong with degree classes, or an empty text.
@@ -86,6 +89,12 @@ class DegreeClasses:
     def num_entries(self) -> int:
         """Sum of the degrees."""
         return int(self.first_entry[-1])
+
+    @property
+    def are_even(self) -> bool:
+        """Whether degrees are low and alike, so that ``auto`` orders vertices by locality."""
+        mean = self.num_entries / max(1, self.num_vertices)
+        return self.num_vertices > 0 and mean <= MOST_MEAN_DEGREE and int(self.value[0]) <= MOST_UNEVEN * mean
 
     def num_planes(self) -> int:
         """Return how many planes are stored."""

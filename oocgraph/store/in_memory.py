@@ -28,13 +28,13 @@ from oocgraph.store.records import CODE, DuplicateRows, Payload, canonical, key_
 from oocgraph.store.schema import ArraySpec
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import PAGE_BYTES, Array, Duplicates, VertexOrder, index_dtype
+from oocgraph.types import PAGE_BYTES, Array, AskedOrder, Duplicates, index_dtype
 
-EDGE_BYTES = 240
-"""What a build holds for an edge at the most, beside its ids and columns as they were given."""
+EDGE_BYTES = 150
+"""What a build holds for an edge at the most, beside its ids and columns as they were given; measured 40 to 140, with few ids or many."""
 
-COLUMN_COPIES = 8
-"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted."""
+COLUMN_COPIES = 12
+"""Copies of an edge column alive at once: as stored, distributed to both ends, and sorted; and what sorting them takes."""
 
 TEXT_COPIES = 6
 """Copies of strings alive at once: of both ends, distinct, sorted, and of the graph's arrays."""
@@ -182,7 +182,7 @@ def build_in_memory(
     num_vertices: int | None = None,
     duplicates: Duplicates = "drop",
     keep_self_loops: bool = False,
-    vertex_order: VertexOrder = "degree",
+    vertex_order: AskedOrder = "degree",
     rows: Array | None = None,
     description: str = "arrays in memory",
 ) -> MemoryGraph:
@@ -239,7 +239,7 @@ def build_in_memory(
     attributes = GraphAttributes(
         num_vertices=num_vertices, num_edges=built.num_edges, num_stored_edges=arrays["out/indices"].size, num_input_vertices=num_input,
         num_isolated=num_input - num_vertices, num_self_loops=num_loops, directed=directed, weighted=payload.weight is not None,
-        duplicates=payload.duplicates, vertex_order=vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
+        duplicates=payload.duplicates, vertex_order=built.vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
         implied_ids=ids.implied, num_planes=built.num_planes, columns=payload.attributes, source=description,
         library_version=oocgraph.__version__, complete=True,
     )  # fmt: skip
@@ -269,15 +269,15 @@ def _columns(columns: Mapping[str, Any], weight: str | None, duplicates: Duplica
 
 
 def _categories(strings: Any) -> tuple[Array, tuple[Array, Array]]:
-    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these; -1 is null."""
+    """Return the position of each string among the distinct ones, which ascend bytewise, and the arrays of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     coded = strings.cast(pa.large_binary()).dictionary_encode()
     order = pc.array_sort_indices(coded.dictionary)
-    final = np.full(len(order) + 1, -1, CODE)
+    final = np.empty(len(order), CODE)
     final[order.to_numpy()] = np.arange(len(order), dtype=CODE)
-    return final[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], string_buffers(coded.dictionary.take(order))
+    return final[coded.indices.to_numpy()], string_buffers(coded.dictionary.take(order))
 
 
 def _vertex_arrays(built: Built, ids: NumberedIds) -> dict[str, Array]:

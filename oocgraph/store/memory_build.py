@@ -13,8 +13,9 @@ import numpy as np
 from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, edge_keys, fill_planes, rename_cols, rename_rows, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
+from oocgraph.store.locality import rank_by_locality
 from oocgraph.store.records import Payload, Records, clean_records, key_bits, sort_records
-from oocgraph.types import Array, VertexOrder, index_dtype
+from oocgraph.types import Array, AskedOrder, VertexOrder, ignore_progress, index_dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class Built:
         Positions of the other vertices, ascending.
     rank : (num_vertices,) uint32
         Store numbers of `used`.
+    vertex_order
+        As asked, or what ``auto`` has chosen.
     """
 
     arrays: dict[str, Array]
@@ -61,9 +64,10 @@ class Built:
     rank: Array
     num_edges: int
     num_planes: int
+    vertex_order: VertexOrder
 
 
-def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order: VertexOrder, keep_self_loops: bool) -> Built:
+def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order: AskedOrder, keep_self_loops: bool) -> Built:
     """Build all arrays but those of ids.
 
     Raises
@@ -85,17 +89,25 @@ def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order
     if edges.present is not None:
         edges.present[looped.astype(np.int64)] = True
     used, isolated = np.flatnonzero(has_edge), np.flatnonzero(~has_edge if edges.present is None else edges.present & ~has_edge)
-    ranked = used if vertex_order == "original" else used[np.argsort(~degree[used], kind="stable")]
-    rank = np.full(edges.num_ids, NO_RANK, np.uint32)
-    rank[ranked] = np.arange(ranked.size, dtype=np.uint32)
     classes = _classes(degree[used])
+    if vertex_order == "auto":
+        vertex_order = "locality" if classes.are_even else "degree"
+    if vertex_order == "locality":
+        rank = np.empty(edges.num_ids, np.uint32)
+        rank_by_locality(lambda visit: visit(clean[0]), bits, has_edge, rank, ignore_progress)
+        ranked = used[np.argsort(rank[used])]
+    else:
+        ranked = used if vertex_order == "original" else used[np.argsort(~degree[used], kind="stable")]
+        rank = np.full(edges.num_ids, NO_RANK, np.uint32)
+        rank[ranked] = np.arange(ranked.size, dtype=np.uint32)
     num_planes = classes.num_planes() if vertex_order == "degree" else 0
     arrays: dict[str, Array] = {}
     for group, entries in _entries(clean, rank, bits, used.size, directed=directed).items():
         has_planes = group == layout.plane_group(directed) and vertex_order == "degree"
         arrays |= _group(group, entries, used.size, payload, classes=classes if has_planes else None, num_planes=num_planes)
     return Built(
-        arrays=arrays, used=used, ranked=ranked, isolated=isolated, rank=rank[used], num_edges=clean[0].size, num_planes=num_planes
+        arrays=arrays, used=used, ranked=ranked, isolated=isolated, rank=rank[used], num_edges=clean[0].size, num_planes=num_planes,
+        vertex_order=vertex_order,
     )  # fmt: skip
 
 

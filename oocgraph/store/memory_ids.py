@@ -51,7 +51,7 @@ class NumberedIds:
     def name(self, position: int) -> Any:
         """Return the id at a position, for messages."""
         found = self.take(np.array([position]))[0]
-        return found.as_py() if self.id_kind == "string" else int(found)
+        return found.as_py().decode() if self.id_kind == "string" else int(found)
 
     def arrays(self, name: str, positions: Array) -> dict[str, Array]:
         """Return the arrays of a store that hold the ids at positions, by name."""
