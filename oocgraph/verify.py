@@ -33,6 +33,7 @@ from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
 from oocgraph.kernels.load import load_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
@@ -58,7 +59,7 @@ _NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Listed):
     """What a validation has seen; it exists only when every rule holds.
 
     Attributes

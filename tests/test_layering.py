@@ -22,6 +22,7 @@ LAYERS = [
     {"config", "arrays", "arrow"},
     {"kernels"},
     {"memory", "allocator", "progress", "team"},
+    {"listing"},
     {"resources"},
     {"store"},
     {"external_sort"},

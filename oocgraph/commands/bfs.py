@@ -14,11 +14,12 @@ from oocgraph.commands.common import (
     check_result_path,
     device_resources_options,
     emit,
+    is_quiet,
     json_option,
     overwrite_option,
     progress_bars,
 )
-from oocgraph.commands.tables import print_levels
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_levels
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -59,8 +60,10 @@ def bfs(
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
     whose parts tell each other what they find; making them is the set-up.
 
-    Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
-    this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
+    Shown are the vertices of each level, then metrics; with --quiet, neither.
+
+    Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of this
+    process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
     """
     from oocgraph.algorithms.bfs import bfs as search
     from oocgraph.memory import PeakSampler
@@ -84,8 +87,10 @@ def bfs(
         start = perf_counter()
         verify_bfs(store, result, memory_budget=resources.memory_budget if client is None else None)
         fields |= {"valid": True, "validation_seconds": perf_counter() - start}
-    emit(fields, as_json=as_json, title=repr(result))
-    if not as_json:
+    if as_json:
+        fields["vertices_per_level"] = result.vertices_per_level().tolist()
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+    if not (as_json or is_quiet()):
         print_levels(result.iterations)
 
 

@@ -19,6 +19,7 @@ from oocgraph.commands.common import (
     resources_options,
     tell_cold_kernels,
 )
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -42,12 +43,15 @@ def components(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
+    Shown are the components of each size, then metrics; with --quiet, neither.
+
     Metrics: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process. On a cluster, exchange says
     whether workers linked in one forest, in memory that they share, or sent each other theirs, and why.
     """
     from oocgraph.algorithms.components import find_components
     from oocgraph.memory import PeakSampler
+    from oocgraph.results.histogram import sizes_bytes
     from oocgraph.store.graph import open_graph
     from oocgraph.verify_connectivity import verification_bytes, verify_components
 
@@ -56,7 +60,7 @@ def components(
     check_result_path(out, overwrite=overwrite)
     tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        following = verification_bytes(store) if validate else 0
+        following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
         result = find_components(store, replace(resources, client=client), progress=progress, following_bytes=following)
         began = perf_counter()
         if validate:
@@ -68,4 +72,4 @@ def components(
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result))
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

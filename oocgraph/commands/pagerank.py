@@ -101,9 +101,8 @@ def pagerank(
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
     fields["top"] = [{"vertex": vertex, "rank": value} for vertex, value in best]
-    emit(fields, as_json=as_json, title=repr(result))
-    if not as_json:
-        print_table({"vertex": str(vertex), "rank": value} for vertex, value in best)
+    rows = [{"vertex": str(vertex), "rank": value} for vertex, value in best]
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_table(rows))
 
 
 def _personalization(ids: Any, texts: tuple[str, ...]) -> dict[Any, float]:

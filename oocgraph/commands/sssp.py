@@ -19,6 +19,7 @@ from oocgraph.commands.common import (
     resources_options,
     tell_cold_kernels,
 )
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -53,6 +54,8 @@ def sssp(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
+    Shown are the vertices at each distance, then metrics; with --quiet, neither.
+
     Metrics: num_relaxed counts the edges followed, num_again those of vertices that had been followed before with a larger distance;
     num_blocks_read the blocks of edges read, of num_blocks. bytes_read is the larger of the bytes requested and the device bytes of this
     process.
@@ -81,4 +84,4 @@ def sssp(
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result))
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

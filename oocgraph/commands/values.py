@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from time import perf_counter
 from typing import Any
 
@@ -26,7 +26,7 @@ from oocgraph.commands.common import (
     resources_options,
     tell_cold_kernels,
 )
-from oocgraph.commands.tables import print_table
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_table
 
 Option = Callable[[Any], Any]
 """What `click.option` returns."""
@@ -81,9 +81,9 @@ def values_command(
         column = next(iter(result.columns))
         if has_top:
             fields["top"] = [{"vertex": vertex, column: value} for vertex, value in best]
-        emit(fields, as_json=as_json, title=repr(result))
-        if not as_json and best:
-            print_table({"vertex": str(vertex), column: value} for vertex, value in best)
+        rows = [{"vertex": str(vertex), column: value} for vertex, value in best]
+        show = partial(print_table, rows) if has_top else lambda: print_histogram(result.histogram(SHOWN_BINS))
+        emit(fields, as_json=as_json, title=repr(result), answer=show)
 
     call.__doc__, call.__name__ = text, name
     top = click.option(

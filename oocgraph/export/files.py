@@ -28,6 +28,7 @@ from oocgraph.export.ordered_rows import InputRows, StoreRows, charge_input_orde
 from oocgraph.export.parquet import charge_parquet, write_parquet
 from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.load import load_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -51,7 +52,7 @@ GAPBS = (".sg", ".wsg")
 
 
 @dataclass(frozen=True, slots=True)
-class ExportReport:
+class ExportReport(Listed):
     """What was written.
 
     Attributes

@@ -28,6 +28,7 @@ from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.sources import open_requested
 from oocgraph.kernels.build import compile_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -39,7 +40,7 @@ from oocgraph.types import Codec, Duplicates, ProgressOption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildReport:
+class BuildReport(Listed):
     """What a build took.
 
     Attributes

@@ -15,14 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, MissingDependencyError, VertexNotFoundError
+from oocgraph.errors import ArgumentError, VertexNotFoundError
+from oocgraph.results import tables
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
-from oocgraph.results.mapping import ColumnMapping, VertexMapping, one_key
+from oocgraph.results.mapping import ColumnMapping, one_key
+from oocgraph.results.shown import Shown
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -30,15 +32,8 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
-
-
-TOP_VERTICES = 1 << 16
-"""Vertices looked at once for those whose values are largest."""
 
 
 class ResultBlock(SimpleNamespace):
@@ -54,7 +49,7 @@ class ResultBlock(SimpleNamespace):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VertexResult(VertexMapping):
+class VertexResult(Shown):
     """Values of every vertex under the user's vertex ids: the base class of results.
 
     A result is a mapping from every id to the value of its first column: ``result[vertex]``, ``dict(result)``, ``result == other``.
@@ -82,6 +77,8 @@ class VertexResult(VertexMapping):
         Arguments of the call that `summary` reports where they were given.
     metrics : tuple of str
         Attributes that `summary` returns.
+    answers : tuple of str
+        Attributes that notebooks show first.
 
     Notes
     -----
@@ -171,9 +168,14 @@ class VertexResult(VertexMapping):
         ArgumentError
             There is none of this name.
         """
-        if column is not None and column not in self.columns:
-            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
-        return column or next(iter(self.columns))
+        if column is not None and column not in self.table_columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.table_columns)}")
+        return column or next(iter(self.table_columns))
+
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """`columns`, of which tables and mappings are made."""
+        return self.columns
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
@@ -209,6 +211,17 @@ class VertexResult(VertexMapping):
         """
         write_result(self, path, overwrite=overwrite)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream of `to_arrow`, as ``pyarrow.table(result)`` and DuckDB ask for it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.RecordBatchReader: batches with the column vertex and one for each of `columns`, made as they are read.
+
+        Polars takes it, too: ``polars.DataFrame(result.to_arrow())``.
+        """
+        return tables.to_arrow(self)
+
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the column vertex and one for each of `columns`.
 
@@ -217,55 +230,17 @@ class VertexResult(VertexMapping):
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            *others, last = (f"result.{name}" for name in ("vertices", *self.columns))
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                f"{', '.join(others)} and {last} are arrays"
-            ) from error
-        arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
-        return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+        return tables.to_pandas(self)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
-
-        Parameters
-        ----------
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset with the coordinate vertex and a variable for each of `columns`; of a cluster's result, Dask arrays.
 
         Raises
         ------
         MissingDependencyError
-            matplotlib is not installed.
+            xarray is not installed.
         """
-        try:
-            return self._draw(repr(self).strip("<>"), figure)
-        except ImportError as error:
-            raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                f"{self._unplotted()}"
-            ) from error
-
-    def _draw(self, title: str, figure: Figure | None) -> Figure:
-        from oocgraph.results.plot import plot_counts
-
-        values, name = self._counted()
-        return plot_counts(values, name=name, title=title, figure=figure)
-
-    def _counted(self) -> tuple[Array, str]:
-        """Return values of the vertices that have edges, of which a plot shows how many there are, and what they are called."""
-        raise NotImplementedError
-
-    def _unplotted(self) -> str:
-        """Say where the values are that a plot would show."""
-        return f"result.{next(iter(self.columns))} is an array"
+        return tables.to_xarray(self)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
@@ -325,25 +300,6 @@ class VertexResult(VertexMapping):
 
         at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
         return pa.concat_arrays([named, vertices]).take(pa.array(at))
-
-    def _top(self, column: str, count: int) -> list[tuple[Any, float]]:
-        """Ids and values of the vertices whose values are largest, in descending order; of equals, the smaller id first.
-
-        Raises
-        ------
-        ArgumentError
-            `count` is no whole number, or negative.
-        """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
-        best: list[tuple[Any, float]] = []
-        for block in self.blocks(TOP_VERTICES) if count else ():
-            values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
-            (places,) = np.nonzero(values > floor)
-            places = places[np.argsort(-values[places], kind="stable")[:count]]
-            found = zip(as_numpy(block.vertices.take(places)).tolist(), values[places].tolist(), strict=True)
-            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
-        return best
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 
@@ -82,6 +83,7 @@ class PageRankResult(VertexResult):
         "damping", "tol", "weights", "iterations", "converged", "change", "seconds", "bytes_read", "bytes_requested", "edge_bytes",
         "kept_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
+    answers = ("highest", "iterations", "converged")
 
     stored_rank: Array
     isolated_scale: float
@@ -95,11 +97,16 @@ class PageRankResult(VertexResult):
     steps: tuple[RankIteration, ...]
     kept_bytes: int = 0
 
-    def __repr__(self) -> str:
-        best = ", ".join(f"{vertex!r}: {rank:.4g}" for vertex, rank in self.top(3)) or "no vertices"
-        end = "converged" if self.converged else "not converged"
-        seconds = format_number(self.seconds)
-        return f"<PageRankResult of {self.ids.num_ids:,} vertices: {self.iterations} iterations, {end}, {seconds} s; {best}>"
+    def _answer(self) -> str:
+        return f" of {counted(self.ids.num_ids, 'vertices')}{', highest: ' + self.highest if self.highest else ''}"
+
+    def _run(self) -> str:
+        return f"{counted(self.iterations, 'iterations')}, {'converged' if self.converged else 'not converged'}, {super()._run()}"
+
+    @property
+    def highest(self) -> str:
+        """The three vertices that rank highest, and their ranks, as text."""
+        return ", ".join(f"{vertex!r} ({format_number(rank)})" for vertex, rank in self.top(3))
 
     @property
     def seconds(self) -> float:
@@ -162,8 +169,11 @@ class PageRankResult(VertexResult):
             self._tops[count] = self._top("rank", count)
         return self._tops[count]
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.stored_rank, "rank"
+    def _histogram(self, max_bins: int) -> Histogram:
+        if self.personalization is not None:  # isolated vertices have ranks of their own
+            return super()._histogram(max_bins)
+        parts = with_others(self.stored_rank, self.isolated_scale / max(1, self.ids.num_ids), self.ids.num_ids)
+        return make_histogram(parts, name="rank", things="vertices", max_bins=max_bins)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each iteration included."""
