@@ -36,6 +36,8 @@ COMMANDS = {
     "info": "Say what a graph store holds.",
     "check": "Check the structure and checksums of a graph store.",
     "export": "Write a graph as an edge list for other programs.",
+    "neighbors": "Print the edges of some vertices.",
+    "sample": "Draw neighbours of some vertices at random.",
     "partition": "Cut a graph into partitions by a policy.",
     "bfs": "Search breadth-first from one or several sources.",
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
@@ -82,6 +84,7 @@ MODULES = {
     "diameter": "distances",
     "label-propagation": "communities",
     "louvain": "communities",
+    "sample": "neighbors",
 }
 """Modules of commands that share one with others; all others have their own."""
 

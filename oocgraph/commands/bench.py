@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from oocgraph.commands.bench_access import bench_access
 from oocgraph.commands.bench_analysis import bench_analysis
 from oocgraph.commands.bench_calls import bench_calls
 from oocgraph.commands.bench_components import bench_components
@@ -38,6 +39,7 @@ def bench() -> None:
     """Measure, beside a peer on the same graph."""
 
 
+bench.add_command(bench_access)
 bench.add_command(bench_analysis)
 bench.add_command(bench_calls)
 bench.add_command(bench_components)

@@ -93,9 +93,7 @@ class GraphAccess:
         >>> graph.neighbors(0).tolist(), graph.neighbors([3, 1]).to_pylist()
         ([1, 2], [[], [0, 2]])
         """
-        from oocgraph.store import neighbours
-
-        return neighbours.neighbors(self, ids, direction=direction, columns=columns, memory_budget=memory_budget)  # type: ignore[arg-type]
+        return _module("neighbours").neighbors(self, ids, direction=direction, columns=columns, memory_budget=memory_budget)
 
     @known_keywords
     def degree(self, ids: Any = None, *, direction: str = "both", memory_budget: str | int | None = None) -> Any:
@@ -135,9 +133,7 @@ class GraphAccess:
         >>> graph.degree(2), graph.degree([0, 3], direction="out").tolist(), graph.degree().tolist()
         (2, [2, 0], [2, 2, 2, 0])
         """
-        from oocgraph.store import vertex_degrees
-
-        return vertex_degrees.degree(self, ids, direction=direction, memory_budget=memory_budget)  # type: ignore[arg-type]
+        return _module("vertex_degrees").degree(self, ids, direction=direction, memory_budget=memory_budget)
 
     @known_keywords
     def has_edge(self, source: Any, target: Any, *, memory_budget: str | int | None = None) -> Any:
@@ -172,9 +168,7 @@ class GraphAccess:
         >>> graph.has_edge(0, 1), graph.has_edge([1, 1], [0, 2]).tolist()
         (True, [False, True])
         """
-        from oocgraph.store import edge_lookup
-
-        return edge_lookup.has_edge(self, source, target, memory_budget=memory_budget)  # type: ignore[arg-type]
+        return _module("edge_lookup").has_edge(self, source, target, memory_budget=memory_budget)
 
     @known_keywords
     def edges(
@@ -211,9 +205,7 @@ class GraphAccess:
         >>> [batch.to_pydict() for batch in graph.edges()]
         [{'source': [0, 0, 1], 'target': [1, 2, 2]}]
         """
-        from oocgraph.store import edge_batches
-
-        return edge_batches.edges(self, columns=columns, batch_size=batch_size, memory_budget=memory_budget)  # type: ignore[arg-type]
+        return _module("edge_batches").edges(self, columns=columns, batch_size=batch_size, memory_budget=memory_budget)
 
     @known_keywords
     def subgraph(self, ids: Any, *, memory_budget: str | int | None = None) -> MemoryGraph:
@@ -252,7 +244,8 @@ class GraphAccess:
         """
         if is_single(ids):
             raise ArgumentTypeError(f"ids is {ids!r}; give a list of ids")
-        return _induced().subgraph(self, ids, memory_budget=memory_budget)  # type: ignore[no-any-return]
+        part: MemoryGraph = _module("induced").subgraph(self, ids, memory_budget=memory_budget)
+        return part
 
     @known_keywords
     def ego(self, vertex: Any, k: int = 1, *, direction: str = "out", memory_budget: str | int | None = None) -> MemoryGraph:
@@ -289,7 +282,8 @@ class GraphAccess:
         >>> list(graph.ego(0, 2)), graph.ego(2).num_edges
         ([0, 1, 2], 2)
         """
-        return _induced().ego(self, vertex, k, direction=direction, memory_budget=memory_budget)  # type: ignore[no-any-return]
+        part: MemoryGraph = _module("induced").ego(self, vertex, k, direction=direction, memory_budget=memory_budget)
+        return part
 
     @known_keywords
     def random_walk(
@@ -336,9 +330,8 @@ class GraphAccess:
         >>> graph.random_walk([0, 2], 3).tolist()
         [[0, 1, 2, 2], [2, 2, 2, 2]]
         """
-        from oocgraph.store import sampling
-
-        return sampling.random_walk(self, starts, length, seed, direction=direction, memory_budget=memory_budget)  # type: ignore[arg-type]
+        walks: Array = _module("sampling").random_walk(self, starts, length, seed, direction=direction, memory_budget=memory_budget)
+        return walks
 
     @known_keywords
     def sample_neighbors(
@@ -390,13 +383,12 @@ class GraphAccess:
         >>> source.tolist()[0], target.tolist()[0], hop.tolist()
         (1, 0, [0, 1, 1])
         """
-        from oocgraph.store import sampling
-
-        return sampling.sample_neighbors(
-            self, ids, fanout, seed, replace=replace, direction=direction, memory_budget=memory_budget,  # type: ignore[arg-type]
+        drawn: SampledEdges = _module("sampling").sample_neighbors(
+            self, ids, fanout, seed, replace=replace, direction=direction, memory_budget=memory_budget,
         )  # fmt: skip
+        return drawn
 
 
-def _induced() -> Any:
-    """Return the module that makes graphs in memory, which are stores themselves and so lie above this one."""
-    return importlib.import_module("oocgraph.store.induced")
+def _module(name: str) -> Any:
+    """Return the module that computes an answer, by its name: no part of what opens and verifies a graph, nor of what it imports."""
+    return importlib.import_module(f"oocgraph.store.{name}")

@@ -13,9 +13,9 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
+from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import id_bytes
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
-from oocgraph.store.given import budget_of
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.id_order import id_column
 from oocgraph.store.layout import VERTEX_ID
@@ -32,7 +32,7 @@ def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int,
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
         raise ArgumentError(f"batch_size is {batch_size!r}; it must be a whole number, 1 or more")
     names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
-    group, budget = store.attributes.stored_groups[0], budget_of(memory_budget)
+    group, budget = store.attributes.stored_groups[0], budget_of(store, memory_budget, tables=True)
     size, copies = min(int(batch_size), max(1, store.attributes.num_stored_edges)), 1 if store.attributes.id_kind == "int64" else 2
     each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
     budget.reserve_all(

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import ArgumentError
-from oocgraph.store.columns import distinct
-from oocgraph.store.given import as_collection, budget_of, is_single
+from oocgraph.store.answering import budget_of
+from oocgraph.store.columns import distinct, lower_bounds
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array
 
 PAIRS = 1 << 12
@@ -29,13 +30,15 @@ def has_edge(store: GraphArrays, source: Any, target: Any, *, memory_budget: str
     pairs = as_collection(source), as_collection(target)
     if is_single(source) != is_single(target) or len(pairs[0]) != len(pairs[1]):
         raise ArgumentError(f"there are {len(pairs[0]):,} sources and {len(pairs[1]):,} targets; give two ids, or as many of each")
-    group, budget = group_of(store, "out"), budget_of(memory_budget)
-    budget.reserve_all({"pairs": 2 * VERTEX_BYTES * len(pairs[0]), "pages": 3 * PAGE_BYTES * min(PAIRS, len(pairs[0]))})
-    known = VertexIds(store)
-    u, v = (known.vertices_of(one) for one in pairs)
-    found = np.zeros(u.size, np.bool_)
-    linked = np.flatnonzero((u >= 0) & (v >= 0))
+    group = group_of(store, "out")
+    charges = {"pairs": 2 * VERTEX_BYTES * len(pairs[0]), "pages": 3 * PAGE_BYTES * min(PAIRS, len(pairs[0]))}
+    budget = budget_of(store, memory_budget, following_bytes=sum(charges.values()))
+    budget.reserve_all(charges)
     with RangeReader(store, budget) as reader:
+        known = PagedIds(reader)
+        u, v = (known.vertices_of(one) for one in pairs)
+        found = np.zeros(u.size, np.bool_)
+        linked = np.flatnonzero((u >= 0) & (v >= 0))
         for start in range(0, linked.size, PAIRS):
             here = linked[start : start + PAIRS]
             found[here] = _are_edges(reader, group, u[here], v[here])
@@ -80,10 +83,7 @@ def _in_pages(reader: RangeReader, name: str, low: Array, high: Array, wanted: A
     values = reader.read(name, begin, end).astype(np.int64)
     shift = np.empty(low.size, np.int64)
     shift[order] = (np.cumsum(end - begin) - (end - begin) - begin)[np.cumsum(is_first) - 1]
-    low, high, stop = low + shift, high + shift, high + shift
-    while (open_ := np.flatnonzero(low < high)).size:
-        middle = (low[open_] + high[open_]) // 2
-        below = values[middle] < wanted[open_]
-        low[open_], high[open_] = np.where(below, middle + 1, low[open_]), np.where(below, high[open_], middle)
-    inside = low < stop
-    return inside & (np.append(values, -1)[np.where(inside, low, -1)] == wanted)
+    at = lower_bounds(values, low + shift, high + shift, wanted)
+    inside: Array = at < high + shift
+    inside &= np.append(values, -1)[np.where(inside, at, -1)] == wanted
+    return inside

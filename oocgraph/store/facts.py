@@ -6,6 +6,7 @@ from typing import Any
 
 from oocgraph.memory import format_bytes
 from oocgraph.store.layout import GraphAttributes
+from oocgraph.text import counted
 
 
 def graph_facts(attributes: GraphAttributes, num_bytes: int | None) -> dict[str, Any]:
@@ -33,12 +34,12 @@ def graph_line(attributes: GraphAttributes, num_bytes: int | None) -> str:
     kinds = f"{'directed' if a.directed else 'undirected'}{', weighted' if a.weighted else ''}"
     columns = [name for name in a.columns if not (a.weighted and name == "weight")]
     parts = [
-        f"{a.num_input_vertices:,} vertices ({a.num_isolated:,} isolated)",
-        f"{a.num_edges:,} edges, {kinds}",
+        f"{counted(a.num_input_vertices, 'vertices')} ({a.num_isolated:,} isolated)",
+        f"{counted(a.num_edges, 'edges')}, {kinds}",
         *([f"columns {', '.join(columns)}"] if columns else []),
         *([] if num_bytes is None else [format_bytes(num_bytes)]),
         f"ids {a.id_kind}",
         f"{a.vertex_order} order",
-        f"{a.num_planes} planes",
+        counted(a.num_planes, "planes"),
     ]
     return ", ".join(parts)

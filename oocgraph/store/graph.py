@@ -16,6 +16,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError
+from oocgraph.listing import html_listing
 from oocgraph.store.access import GraphAccess
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.degrees import degree_problem, plane_lengths

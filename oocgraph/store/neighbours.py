@@ -14,13 +14,15 @@ import numpy as np
 
 from oocgraph.arrow import from_numbers
 from oocgraph.errors import ArgumentError
+from oocgraph.memory import Budget
+from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import Ids, as_numpy, distinct
 from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
-from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of, is_single
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 VERTEX_BYTES = 96
@@ -67,7 +69,8 @@ class Rows:
             return slice(None)
         lengths = self.lengths
         first = np.append(np.cumsum(self.end - self.begin) - (self.end - self.begin), 0)[self.at]
-        return np.arange(int(lengths.sum())) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        order: Array = np.arange(int(lengths.sum())) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        return order
 
 
 def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence[str], memory_budget: str | int | None) -> Any:
@@ -76,22 +79,20 @@ def neighbors(store: GraphArrays, ids: Any, *, direction: str, columns: Sequence
     for name in names:
         if group != store.attributes.stored_groups[0] and not store.has_array(f"{group}/{name}"):
             raise ArgumentError(f"{store.url} holds the edge column {name!r} of out-lists only; leave direction= out")
-    budget = budget_of(memory_budget)
     given = as_collection(ids)
-    budget.reserve("given vertices", VERTEX_BYTES * len(given))
-    rows = Rows.of(store, group, VertexIds(store).vertices_of(given))
-    num_entries = int(rows.lengths.sum())
-    each = ENTRY_BYTES + sum(3 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
-    charges = {"neighbours": num_entries * each, "their ids": ids_bytes(store, num_entries)}
-    if names:
-        charges |= {"strings of columns": column_bytes(store, names), "ids of the vertices": ids_bytes(store, num_entries)}
-    budget.reserve_all(charges)
+    vertex_bytes = VERTEX_BYTES * len(given)
+    budget = budget_of(store, memory_budget, tables=bool(columns) or not is_single(ids), following_bytes=vertex_bytes)
+    budget.reserve("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
+        own_ids, numbers = PagedIds(reader).look_up(given)
+        rows = Rows.of(store, group, numbers)
+        _charge(store, rows, names, budget)
         order = rows.order()
-        near = ids_of(store, reader.read(f"{group}/indices", rows.begin, rows.end)[order], budget)
+        near = ids_of(reader, reader.read(f"{group}/indices", rows.begin, rows.end)[order])
         values = [reader.read(f"{group}/{name}", rows.begin, rows.end)[order] for name in names]
     if names:
-        return _table(store, given, rows, near, EdgeColumns(store, names), values)
+        ends = own_ids.take(np.repeat(np.arange(rows.at.size), rows.lengths)), near
+        return _table(ends if direction == "out" else ends[::-1], EdgeColumns(store, names), values)
     return as_numpy(near) if is_single(ids) else _lists(rows.lengths, near)
 
 
@@ -102,14 +103,20 @@ def _lists(lengths: Array, near: Ids) -> Any:
     return pa.LargeListArray.from_arrays(from_numbers(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])), ids)
 
 
-def _table(store: GraphArrays, given: Any, rows: Rows, near: Ids, columns: EdgeColumns, values: list[Array]) -> Any:
-    """Return the edges as a table, each under the direction that it has in the graph."""
+def _charge(store: GraphArrays, rows: Rows, names: Sequence[str], budget: Budget) -> None:
+    """Reserve what the answer takes, before any edge is read."""
+    num_entries = int(rows.lengths.sum())
+    each = ENTRY_BYTES + sum(3 * store.array(f"{rows.group}/{name}").dtype.itemsize for name in names)
+    charges = {"neighbours": num_entries * each, "their ids": ids_bytes(store, num_entries)}
+    if names:
+        charges |= {"strings of columns": column_bytes(store, names), "ids of the vertices": ids_bytes(store, num_entries)}
+    budget.reserve_all(charges)
+
+
+def _table(ends: tuple[Ids, Ids], columns: EdgeColumns, values: list[Array]) -> Any:
     import pyarrow as pa
 
-    mine = np.repeat(np.arange(rows.at.size), rows.lengths)
-    parsed = VertexIds(store).look_up(given)[0]
-    ends = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in (parsed.take(mine), near)]
-    source, target = ends if rows.group == "out" else reversed(ends)
+    source, target = (from_numbers(one) if isinstance(one, np.ndarray) else one for one in ends)
     arrays = [source, target, *(columns.arrow(name, found) for name, found in zip(columns.names, values, strict=True))]
     schema = pa.schema([pa.field("source", source.type), pa.field("target", target.type), *columns.fields()])
     return pa.Table.from_arrays(arrays, schema=schema)

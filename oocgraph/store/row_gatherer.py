@@ -40,6 +40,10 @@ WINDOW_COPIES = 3
 """Of what is read through Zarr a thread holds so many copies at most: as stored, decoded, and the window."""
 
 
+Part = tuple[int, int, int, int]
+"""Edges of a piece: the row that holds the first, the first, the row that holds the last, the one behind the last (all in offset space)."""
+
+
 def held_window_bytes(stored: StoredArray) -> int:
     """Return what a thread holds that reads windows of an array; nothing of plain local files."""
     if stored.unit == 1:
@@ -102,10 +106,12 @@ class RowGatherer:
         CorruptStoreError
             A read failed or a page differs from its checksum; the other threads have ended their parts by then.
         """
-        if e0 == e1:
-            return 0
+        return 0 if e0 == e1 else self.gather(self._parts(e0, e1, out.itemsize), e0, out)
 
-        def call(part: tuple[int, int, int, int], scratch: Array) -> tuple[int, int, int]:
+    def gather(self, parts: list[Part], e0: int, out: Array) -> int:
+        """Fill ``out[e - e0]`` for the edges of some parts; see `__call__`."""
+
+        def call(part: Part, scratch: Array) -> tuple[int, int, int]:
             _, begin, _, end = part
             here = out[begin - e0 : end - e0]
             if self.source.stored is not None:
@@ -113,10 +119,10 @@ class RowGatherer:
             num_bytes, error = self._gather_files(part, scratch, here)
             return 0, num_bytes, error
 
-        return sum(one[1] for one in self.gatherer.run(call, self._parts(e0, e1, out.itemsize), self.source.files))
+        return sum(one[1] for one in self.gatherer.run(call, parts, self.source.files))
 
-    def _parts(self, e0: int, e1: int, itemsize: int) -> list[tuple[int, int, int, int]]:
-        """Cut a piece: ``row, begin, last_row, end`` of each part."""
+    def _parts(self, e0: int, e1: int, itemsize: int) -> list[Part]:
+        """Cut a piece into parts of about equal work."""
         in_memory = self.source.files is None and self.source.stored is None
         row_bytes = CACHE_LINE_BYTES if in_memory else PAGE_BYTES
         num_rows = int(np.searchsorted(self.offset, e1) - np.searchsorted(self.offset, e0))
@@ -126,7 +132,7 @@ class RowGatherer:
         gather.cut_rows(self.offset, e0, e1, row_bytes // itemsize, cuts)
         return [(row, begin, last_row, end) for (row, begin), (last_row, end) in itertools.pairwise(cuts.tolist()) if begin < end]
 
-    def _gather_files(self, part: tuple[int, int, int, int], scratch: Array, out: Array) -> tuple[int, int]:
+    def _gather_files(self, part: Part, scratch: Array, out: Array) -> tuple[int, int]:
         row, begin, last_row, end = part
         files = self.source.files
         if files is None:
@@ -139,7 +145,7 @@ class RowGatherer:
         )  # fmt: skip
         return int(num_bytes), int(error)
 
-    def _copy_windows(self, part: tuple[int, int, int, int], stored: StoredArray, out: Array) -> int:
+    def _copy_windows(self, part: Part, stored: StoredArray, out: Array) -> int:
         """Read windows of an array one after the other, each that holds an edge wanted next; returns their bytes."""
         row, begin, _, end = part
         size = max(1, min(stored.chunk_length, WINDOW_BYTES // stored.dtype.itemsize))

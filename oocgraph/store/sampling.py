@@ -15,13 +15,14 @@ import numpy as np
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.sampling import draw_positions, draw_steps
+from oocgraph.store.answering import budget_of, ids_bytes, ids_of
 from oocgraph.store.columns import as_numpy, distinct
-from oocgraph.store.given import as_collection, budget_of, ids_bytes, ids_of
+from oocgraph.store.given import as_collection
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.neighbours import VERTEX_BYTES
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import group_of, row_ends
-from oocgraph.store.scattered import RangeReader, load_gathering
-from oocgraph.store.vertices import VertexIds
+from oocgraph.store.scattered import RangeReader
 from oocgraph.types import Array
 
 DRAW_BYTES = 96
@@ -59,15 +60,18 @@ def sample_neighbors(
 ) -> SampledEdges:
     """Return drawn edges; see `oocgraph.store.access.GraphAccess.sample_neighbors`."""
     fanouts, group = _fanouts(fanout), group_of(store, direction)
-    load_sampling(store)
-    budget, given = budget_of(memory_budget), as_collection(ids)
-    budget.reserve("given vertices", VERTEX_BYTES * len(given))
-    numbers = VertexIds(store).vertices_of(given)
+    load_sampling()
+    given = as_collection(ids)
+    vertex_bytes, num_edges = VERTEX_BYTES * len(given), _most_edges(store, len(given), fanouts)
+    following_bytes = vertex_bytes + (DRAW_BYTES + VERTEX_BYTES) * num_edges + ids_bytes(store, 2 * num_edges)
+    budget = budget_of(store, memory_budget, following_bytes=following_bytes)
+    budget.reserve("given vertices", vertex_bytes)
     with RangeReader(store, budget) as reader:
+        numbers = PagedIds(reader).vertices_of(given)
         hops = list(draw_hops(reader, group, distinct(numbers[numbers >= 0]), fanouts, seed, replace=replace))
-    ends = [np.concatenate([np.empty(0, np.int64), *(one[side] for one in hops)]) for side in (0, 1)]
-    budget.reserve("ids of the edges", 2 * ids_bytes(store, ends[0].size))
-    named = [as_numpy(ids_of(store, end, budget)) for end in ends]
+        ends = np.concatenate([np.empty(0, np.int64), *(one.vertex for one in hops), *(one.neighbour for one in hops)])
+        budget.reserve("ids of the edges", ids_bytes(store, ends.size))
+        named = np.split(as_numpy(ids_of(reader, ends)), 2)  # in one pass over the pages of both ends
     source, target = named if direction == "out" else reversed(named)
     return SampledEdges(source, target, np.repeat(np.arange(len(hops)), [one.vertex.size for one in hops]))
 
@@ -108,29 +112,29 @@ def random_walk(
     if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 0:
         raise ArgumentError(f"length is {length!r}; it must be a whole number of steps, 0 or more")
     group = group_of(store, direction)
-    load_sampling(store)
-    budget, given = budget_of(memory_budget), as_collection(starts)
+    load_sampling()
+    given = as_collection(starts)
     num_visits = len(given) * (int(length) + 1)
-    budget.reserve_all(
-        {
-            "given vertices": VERTEX_BYTES * len(given),
-            "steps": DRAW_BYTES * min(len(given), WALK_BLOCK),
-            "walks": 8 * num_visits,
-            "ids of the walks": ids_bytes(store, num_visits) + 8 * num_visits,
-        }
-    )
-    known = VertexIds(store)
-    own_ids, numbers = known.parse(given), known.vertices_of(given)
+    charges = {
+        "given vertices": VERTEX_BYTES * len(given),
+        "steps": DRAW_BYTES * min(len(given), WALK_BLOCK),
+        "walks": 8 * num_visits,
+        "ids of the walks": ids_bytes(store, num_visits) + 8 * num_visits,
+    }
+    budget = budget_of(store, memory_budget, following_bytes=sum(charges.values()))
+    budget.reserve_all(charges)
     walks = np.empty((len(given), int(length) + 1), np.int64)
-    walks[:, 0] = np.maximum(numbers, 0)
     with RangeReader(store, budget) as reader:
+        known = PagedIds(reader)
+        own_ids, numbers = known.parse(given), known.vertices_of(given)
+        walks[:, 0] = np.maximum(numbers, 0)
         for step in range(int(length)):
             for first in range(0, len(given), WALK_BLOCK):
                 here = slice(first, first + WALK_BLOCK)
                 walks[here, step + 1] = _step(reader, group, walks[here, step], first, step, seed)
-    if not store.num_rows:
-        return np.repeat(own_ids[:, None], walks.shape[1], axis=1)
-    found = as_numpy(ids_of(store, walks.reshape(-1), budget)).reshape(walks.shape)
+        if not store.num_rows:
+            return np.repeat(own_ids[:, None], walks.shape[1], axis=1)
+        found = as_numpy(ids_of(reader, walks.reshape(-1))).reshape(walks.shape)
     found[numbers < 0] = own_ids[numbers < 0, None]
     return found
 
@@ -146,6 +150,15 @@ def _step(reader: RangeReader, group: str, at: Array, first: int, step: int, see
     after = at.copy()
     after[moves] = _neighbours_at(reader, group, (begin + drawn)[moves])
     return after
+
+
+def _most_edges(store: GraphArrays, num_vertices: int, fanouts: Sequence[int]) -> int:
+    """Return how many edges may be drawn."""
+    most = 0
+    for fanout in fanouts:
+        num_vertices = min(num_vertices * fanout, store.attributes.num_stored_edges)
+        most += num_vertices
+    return most
 
 
 def _fanouts(fanout: Any) -> tuple[int, ...]:
@@ -165,10 +178,9 @@ def _fanouts(fanout: Any) -> tuple[int, ...]:
     return tuple(int(one) for one in given)
 
 
-def load_sampling(store: GraphArrays) -> None:
+def load_sampling() -> None:
     """Bring the kernels into memory, before memory is counted."""
     one, none = np.zeros(1, np.int64), np.empty(0, np.int64)
-    load_gathering(np.dtype(f"u{np.dtype(store.attributes.index_dtype).itemsize}"))
     load_kernels(
         [
             (draw_positions, (np.uint64(0), none, none, none, one, False, none)),

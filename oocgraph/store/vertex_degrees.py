@@ -11,8 +11,9 @@ import numpy as np
 
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget
+from oocgraph.store.answering import budget_of
 from oocgraph.store.columns import distinct
-from oocgraph.store.given import as_collection, budget_of, is_single
+from oocgraph.store.given import as_collection, is_single
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.input_order import BLOCK_BYTES, to_input_order
 from oocgraph.store.layout import SELF_LOOPS
@@ -28,7 +29,7 @@ LOOP_BLOCK = 1 << 16
 
 def degree(store: GraphArrays, ids: Any, *, direction: str, memory_budget: str | int | None) -> Any:
     """Return degrees; see `oocgraph.store.access.GraphAccess.degree`."""
-    groups, budget = _groups(store, direction), budget_of(memory_budget)
+    groups, budget = _groups(store, direction), budget_of(store, memory_budget)
     if ids is None:
         return _all(store, groups, budget)
     given = as_collection(ids)

@@ -74,9 +74,9 @@ class VertexIds:
         given = self.parse(ids)
         wanted = distinct(given)
         vertices = np.full(wanted.size, ISOLATED, np.int64)
-        position = locate(IdPages(self.store, SORTED_ID), wanted)
+        position = self._positions(wanted)
         found = position >= 0
-        vertices[found] = read_at(self.store.array(ORDER), position[found])
+        vertices[found] = self._numbers_at(position[found])
         if not found.all():
             self._require_isolated(wanted[~found])
         return vertices[np.searchsorted(wanted, given)]
@@ -133,7 +133,7 @@ class VertexIds:
             raise VertexNotFoundError(
                 f"{self.store.url}: vertex numbers must be 0 to {self.store.num_rows - 1}, not {unique[0]} to {unique[-1]}"
             )
-        return self._column(VERTEX_ID).read_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
+        return self._ids_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
 
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Array, Array]]:
         """Iterate over every input id, ascending, isolated ones included.
@@ -230,6 +230,18 @@ class VertexIds:
         at = IdPages(self.store, SORTED_ID).below(absent)
         near = as_numpy(column.read(max(0, at - 1), min(column.length, at + 1)))
         return "; the nearest are " + " and ".join(_quoted(one) for one in near)
+
+    def _positions(self, wanted: Array) -> Array:
+        """Return where ascending ids stand among those with edges, -1 where absent: (n,) int64."""
+        return locate(IdPages(self.store, SORTED_ID), wanted)
+
+    def _numbers_at(self, positions: Array) -> Array:
+        """Return the store numbers at ascending positions among the ids with edges."""
+        return read_at(self.store.array(ORDER), positions)
+
+    def _ids_at(self, numbers: Array) -> Ids:
+        """Return the ids of ascending store numbers, as stored."""
+        return self._column(VERTEX_ID).read_at(numbers)
 
     def _column(self, name: str) -> Column:
         return id_order.id_column(self.store, name)
