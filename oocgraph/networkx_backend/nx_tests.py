@@ -10,6 +10,14 @@ EXPECTED_FAILURES = {
         "components come in the order of their first nodes, not of the depth-first search that NetworkX finds them by",
     "test_dag.py::TestDAG::test_topological_sort6":
         "a graph is converted before the iteration, which does not see that it is changed later",
+    **dict.fromkeys(
+        (
+            "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_gh6787_and_edge_attribute_names",
+        ),
+        "cycles of the basis begin elsewhere, because another one of several shortest paths is taken",
+    ),
 }  # fmt: skip
 """Names of tests, ``module.py::Class::test`` or ``module.py::test``, and why they fail."""
 
