@@ -39,7 +39,6 @@ def path(
 
     store = open_graph(graph, check_pages=check_pages)
     ends = VertexIds(store).parse([source, target]).tolist()
-    if weight is not None:
     began = perf_counter()
     with progress_bars() as progress:
         found = shortest_path(store, *ends, weight=weight, where=where, resources=resources, progress=progress)

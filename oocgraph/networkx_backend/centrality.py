@@ -65,5 +65,7 @@ def betweenness_centrality(
     """See `networkx.betweenness_centrality`."""
     if not len(nodes):
         return {}
+    if k is not None and not 1 <= k <= len(nodes):
+        raise ValueError(f"k is {k}; a sample has 1 to {len(nodes)} nodes of this graph")
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
     return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from oocgraph.algorithms.triangles import triangles as find_triangles
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
@@ -44,11 +46,12 @@ def clustering(graph: Nodes, nodes: Any = None, weight: Any = None) -> Any:
 @algorithm(unsupported=["weight"], refuse=_directed)
 def average_clustering(graph: Nodes, nodes: Any = None, weight: Any = None, count_zeros: bool = True) -> float:
     """See `networkx.average_clustering`."""
-    if nodes is None and count_zeros and len(graph):
-        return float(_found(graph).average_clustering)
-    found = _of(graph, nodes, "clustering").values()
-    kept = [value for value in found if count_zeros or value]
-    return sum(kept) / len(kept)
+    if nodes is None:
+        values, count = graph.own(_found(graph), "clustering"), len(graph)
+    else:
+        values = np.array(list(_of(graph, graph.chosen(nodes), "clustering").values()))
+        count = values.size
+    return float(values.sum()) / (count if count_zeros else int(np.count_nonzero(values)))
 
 
 @algorithm(refuse=_directed)

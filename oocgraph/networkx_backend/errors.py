@@ -1,6 +1,7 @@
 """The one place where errors of oocgraph become those of NetworkX.
 
-Errors that are not about the graph or the call (a budget that is too small, a damaged store) stay what they are: NetworkX has none for them.
+Errors that are not about the graph or the call (a budget that is too small, a damaged store) stay what they are: NetworkX has none for
+them.
 """
 
 from __future__ import annotations

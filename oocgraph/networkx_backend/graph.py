@@ -48,7 +48,8 @@ class ConvertedGraph:
     __networkx_backend__ = "oocgraph"
 
     def __init__(
-        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None, weight: str | None
+        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None = None,
+        weight: str | None = None,
     ) -> None:  # fmt: skip
         self.original, self.nodes, self.index = original, nodes, index
         self.source, self.target, self.weights, self.weight = source, target, weights, weight
@@ -112,10 +113,12 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
     Raises
     ------
     NotImplementedError
-        It is a multigraph, several attributes are asked for, or the weights are not finite numbers: NetworkX computes by itself then.
+        It is a multigraph or computes its edges, several attributes are asked for, or the weights are not finite numbers: NetworkX computes by itself then.
     """
     if graph.is_multigraph():
         raise NotImplementedError("multigraphs are not supported")
+    if type(graph).adjacency is not nx.Graph.adjacency:
+        raise NotImplementedError(f"{type(graph).__name__} computes its edges when they are asked for")
     if edge_attrs is not None and len(edge_attrs) > 1:
         raise NotImplementedError(f"one edge attribute can be converted, not {', '.join(map(repr, edge_attrs))}")
     nodes = list(graph)

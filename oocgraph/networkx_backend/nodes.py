@@ -5,7 +5,7 @@ Functions compute with arrays that have a value of each vertex in the graph's ow
 | | own order | what is returned |
 |---|---|---|
 | `ConvertedNodes` | nodes as they were added | dictionaries, lists and sets of node objects |
-| `StoreNodes` | the store's; vertices without edges are not in it, and come apart | mappings and `VertexSet` of a few bytes a vertex, arrays |
+| `StoreNodes` | the store's; vertices without edges come apart | mappings and `VertexSet` of a few bytes a vertex, and arrays |
 """
 
 from __future__ import annotations

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-EXPECTED_FAILURES: dict[str, str] = {}
+EXPECTED_FAILURES = {
+    "test_strongly_connected.py::TestStronglyConnected::test_condensation_mapping_and_members":
+        "components come in the order of their first nodes, not of the depth-first search that NetworkX finds them by",
+    "test_dag.py::TestDAG::test_topological_sort6":
+        "a graph is converted before the iteration, which does not see that it is changed later",
+    **dict.fromkeys(
+        (
+            "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_gh6787_and_edge_attribute_names",
+        ),
+        "cycles of the basis begin elsewhere, because another one of several shortest paths is taken",
+    ),
+}  # fmt: skip
 """Names of tests, ``module.py::Class::test`` or ``module.py::test``, and why they fail."""
 
 

@@ -1,7 +1,7 @@
 """What the backend offers: each function with what it refuses, and the way a call of NetworkX becomes one of oocgraph.
 
-`algorithm` registers a function under its own name, which is NetworkX's. The function receives the graph as `Nodes`, and its other arguments
-as NetworkX documents them. What it costs is said in ``_oocgraph_nx.COSTS``, without which it is not registered.
+`algorithm` registers a function under its own name, which is NetworkX's. The function receives the graph as `Nodes`, and its other
+arguments as NetworkX documents them. What it costs is said in ``_oocgraph_nx.COSTS``, without which it is not registered.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.graph import CSRStore
@@ -181,7 +182,8 @@ class StoreNodes(Nodes):
 
     def reached(self, search: Any) -> Mapping[Any, Any]:
         """See `Nodes.reached`."""
-        return search.reached()
+        found: Mapping[Any, Any] = search.reached()
+        return found
 
     def paths(self, search: Any, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
         """See `Nodes.paths`."""
@@ -189,14 +191,13 @@ class StoreNodes(Nodes):
 
 
 def stored_column(result: VertexResult, column: str) -> Array:
-    """Return a column of a result in store order."""
+    """Return a column of a result in store order; of ids, their store numbers."""
     if isinstance(result, ValuesResult):
         return result.stored[column]
-    if hasattr(result, "search"):
-        return np.asarray(getattr(result.search, column))
-    if column in ("parent", getattr(result, "value_column", None)):
-        return result.stored_parent if column == "parent" else result.stored_value
-    return getattr(result, f"stored_{column}")
+    if isinstance(result, BFSResult):
+        return np.asarray(result.search.parent if column == "parent" else result.search.level)
+    stored: Array = getattr(result, f"stored_{column}")  # components and core numbers
+    return stored
 
 
 class NodeValues(ValuesResult):

@@ -41,7 +41,7 @@ class VertexSet(Set[Any]):
         self.ids = ids
 
     @classmethod
-    def _from_iterable(cls, it: Any) -> set[Any]:  # type: ignore[override]
+    def _from_iterable(cls, it: Any) -> set[Any]:
         return set(it)
 
     def __repr__(self) -> str:

@@ -70,7 +70,8 @@ def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: b
     networkx.NetworkXNoPath
         There is no path.
     """
-    return _both(nodes, source, target, weight, stop=stop)[1]
+    path: list[Any] = _both(nodes, source, target, weight, stop=stop)[1]
+    return path
 
 
 def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
