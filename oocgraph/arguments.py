@@ -67,6 +67,11 @@ def _path(name: str, value: Any) -> Any:
     return value
 
 
+def _or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Return the check of a parameter that is None where it is not given."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
 def _whole(name: str, value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
@@ -123,7 +128,10 @@ def known_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     parameters = signature.parameters
     positional = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     needed = [name for name, one in parameters.items() if one.default is one.empty]
-    checks = {name: check for name, check in _CHECKS.items() if name in parameters and "CSRStore" not in str(parameters[name].annotation)}
+    given = {name for name, one in parameters.items() if "CSRStore" not in str(one.annotation)}
+    checks = {
+        name: check if parameters[name].default is not None else _or_none(check) for name, check in _CHECKS.items() if name in given
+    }  # fmt: skip
     has_self = "self" in parameters
     called = function.__qualname__.removesuffix(".__init__")
     taken = ", ".join(name for name in parameters if name != "self")

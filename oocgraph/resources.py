@@ -182,6 +182,7 @@ def resources_of(
     memory_budget: str | int | None = None,
     client: Any = None,
     runtime: Any = None,
+    graph: Any = None,
     take_current: bool = True,
 ) -> Resources:
     """Return the resources of one call of a public function.
@@ -194,6 +195,8 @@ def resources_of(
         As the caller gave them.
     runtime
         An opened runtime, which has resources of its own.
+    graph
+        The graph of the call, as the caller gave it: one in memory is not on a cluster.
     take_current
         Whether it runs on the current Dask client where none is given.
 
@@ -225,6 +228,13 @@ def resources_of(
         raise ArgumentError(f"num_partitions is {found.num_partitions}, but {function} does not take it; leave it out")
     if not can.cluster and found.client:
         raise ArgumentError(f"client is given, but {function} runs in this process only; leave it out")
+    if not getattr(graph, "is_shared", True):
+        if found.client:
+            raise ArgumentError(
+                f"client is given, but {graph.url} is in the memory of this process; write it to a folder that all workers see, by its "
+                "method save, and give that, or leave client out"
+            )
+        take_current = False
     chosen = found.client if found.client is not None else current_client() if can.cluster and take_current else None
     return replace(found, client=chosen or None)
 

@@ -73,6 +73,6 @@ def open_files(*folders):
 
 
 def own_threads():
-    """Names of oocgraph's threads, sorted, but for teams, which are kept for the next computation; those of other libraries come and go."""
-    names = [thread.name for thread in threading.enumerate()]
-    return sorted(name for name in names if name.startswith("oocgraph") and not name.startswith("oocgraph-team"))
+    """Names of oocgraph's threads, sorted, but for those that are kept for the next computation; those of other libraries come and go."""
+    names, kept = [thread.name for thread in threading.enumerate()], ("oocgraph-team", "oocgraph-peak-sampler")
+    return sorted(name for name in names if name.startswith("oocgraph") and not name.startswith(kept))

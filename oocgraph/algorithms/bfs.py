@@ -122,7 +122,7 @@ def bfs(
     source = source if isinstance(source, (int, str, bytes, np.integer)) else sources
     _check_arguments(sources, depth_limit, direction)
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
-    asked = resources_of("bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime)
+    asked = resources_of("bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
     on_workers = asked.client
     if runtime is not None:
         check_runtime(runtime, graph, searches=True, where=where, reverse=reverse)

@@ -160,7 +160,9 @@ def _place(store: CSRStore, path: str | os.PathLike[str] | None) -> tuple[Path, 
         return SearchStore.new_place(path), None
     folder = settings().result_folder
     if folder is None and "://" in store.url:
-        raise ArgumentError(f"{store.url} is remote: name a folder that workers can write to, by result_store or oocgraph.result-folder")
+        raise ArgumentError(
+            f"{store.url} is in no local folder: name a folder that workers can write to, by result_store or oocgraph.result-folder"
+        )
     keep = TemporaryStore.make(Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder)))
     return Path(keep.path), keep
 

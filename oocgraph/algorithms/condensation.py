@@ -29,7 +29,7 @@ from oocgraph.types import ProgressOption
 @known_keywords
 def condensation(
     graph: CSRStore | str | os.PathLike[str],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     scc: StrongComponentsResult | None = None,
     overwrite: bool = False,
@@ -44,7 +44,7 @@ def condensation(
     graph
         A directed graph store or its path.
     path
-        Folder to create, on a local file system.
+        Folder to create, on a local file system. By default none: the condensation is held in memory, as `build_csr` has it.
     scc
         The components, if they are known: the result of `strongly_connected_components`.
     overwrite
@@ -89,12 +89,14 @@ def condensation(
     """
     asked = resources_of("condensation", resources, memory_budget=memory_budget)
     store = open_graph(graph)
-    output_place(path, kind="graph store", overwrite=overwrite)
-    if os.path.realpath(path) == os.path.realpath(store.url):
-        raise ArgumentError(f"path is {os.fspath(path)}, the graph itself; name another folder")
+    if path is not None:
+        output_place(path, kind="graph store", overwrite=overwrite)
+        if os.path.realpath(path) == os.path.realpath(store.url):
+            raise ArgumentError(f"path is {os.fspath(path)}, the graph itself; name another folder")
     if scc is not None and not isinstance(scc, StrongComponentsResult):
         raise ArgumentTypeError(f"scc is {scc!r}; give a result of strongly_connected_components, or leave it out")
-    _check_build(store, asked)
+    if path is not None:
+        _check_build(store, asked)
     if scc is None:
         scc = strongly_connected_components(store, resources=asked, progress=progress)
     scc.check_graph(store)

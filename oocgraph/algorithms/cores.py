@@ -113,7 +113,7 @@ def core_numbers(
     ...     result.vertices.tolist(), result.core_number.tolist(), result.degeneracy
     ([1, 2, 3, 4], [2, 2, 2, 1], 2)
     """
-    asked = resources_of("core_numbers", resources, memory_budget=memory_budget, client=client, runtime=runtime)
+    asked = resources_of("core_numbers", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
     if runtime is not None:
         check_runtime(runtime, graph)
         graph, asked = runtime.store, replace(runtime.resources, client=runtime.client)

@@ -137,7 +137,7 @@ def pagerank(
     [0.464, 0.05, 0.486]
     """
     check_arguments(damping, tol, max_iter, weight)
-    asked, knobs = resources_of("pagerank", resources, memory_budget=memory_budget, client=client, runtime=runtime), settings()
+    asked, knobs = resources_of("pagerank", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph), settings()
     if runtime is not None:
         check_runtime(runtime, graph)
         asked = replace(runtime.resources, client=runtime.client)

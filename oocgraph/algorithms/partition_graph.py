@@ -125,7 +125,7 @@ def partition_graph(
     ...     [(part.num_edges, part.num_masters, part.num_mirrors) for part in parts], parts[0].global_id().tolist()
     ([(2, 2, 1), (1, 1, 1)], [0, 1, 2])
     """
-    asked = resources_of("partition_graph", resources, memory_budget=memory_budget, client=client)
+    asked = resources_of("partition_graph", resources, memory_budget=memory_budget, client=client, graph=graph)
     store = open_graph(graph)
     options = partition_options(
         store, num_partitions, policy, columns=edge_columns, read=read, transposed=transpose, threads=asked.threads,

@@ -292,7 +292,8 @@ def _folder(store: CSRStore) -> Path:
     folder = settings().result_folder
     if folder is None and "://" in store.url:
         raise ArgumentError(
-            f"{store.url} is remote: pass the folder of partitions that oocgraph partition made as partition, or set oocgraph.result-folder"
+            f"{store.url} is in no local folder: pass the folder of partitions that oocgraph partition made as partition, or set "
+            "oocgraph.result-folder"
         )
     return Path(os.path.abspath(store.url)).parent if folder is None else Path(os.path.abspath(folder))
 

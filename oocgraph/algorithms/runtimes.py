@@ -138,7 +138,7 @@ def open_runtime(
     ...     [bfs(runtime.store, source, runtime=runtime).depth for source in (0, 1)]
     [2, 1]
     """
-    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client)
+    found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph)
     store = view_of(open_graph(graph), where=where, reverse=reverse)
     found = on_processor(found, {"where": store.where, "reverse": store.reverse}, partition=partition)
     with watched(progress) as shown:

@@ -117,7 +117,9 @@ def spmv(
     if isinstance(graph, str | os.PathLike | CSRStore):
         graph = open_graph(graph)
     is_graph = isinstance(graph, CSRStore)
-    asked = resources_of("spmv", resources, memory_budget=memory_budget, client=client, runtime=runtime, take_current=is_graph)
+    asked = resources_of(
+        "spmv", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph, take_current=is_graph
+    )  # fmt: skip
     if runtime is not None:
         if not is_graph:
             raise ArgumentError("the runtime has loaded a graph, not this matrix; leave runtime out")

@@ -64,7 +64,7 @@ class Call:
         self, function: str, graph: CSRStore | str | os.PathLike[str], runtime: Runtime | None, resources: Resources | None,
         memory_budget: str | int | None, progress: ProgressOption, client: Any = None,
     ) -> None:  # fmt: skip
-        self._asked = resources_of(function, resources, memory_budget=memory_budget, client=client, runtime=runtime)
+        self._asked = resources_of(function, resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
         self._function, self._runtime, self._progress, self._started = function, runtime, progress, perf_counter()
         if runtime is not None:
             if CAPABILITIES[function].cluster:

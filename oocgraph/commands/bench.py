@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from oocgraph.commands.bench_analysis import bench_analysis
+from oocgraph.commands.bench_calls import bench_calls
 from oocgraph.commands.bench_components import bench_components
 from oocgraph.commands.bench_gpu import bench_gpu
 from oocgraph.commands.bench_imbalance import bench_imbalance
@@ -39,6 +40,7 @@ def bench() -> None:
 
 
 bench.add_command(bench_analysis)
+bench.add_command(bench_calls)
 bench.add_command(bench_components)
 bench.add_command(bench_gpu)
 bench.add_command(bench_imbalance)

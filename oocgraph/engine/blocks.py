@@ -19,7 +19,7 @@ import numpy as np
 
 from oocgraph.closing import Closing
 from oocgraph.config import settings
-from oocgraph.engine.packages import place_threads
+from oocgraph.engine.packages import Thread, place_threads
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules
 from oocgraph.kernels.load import load_kernels
@@ -156,10 +156,14 @@ class BlockEngine(Closing):
         self._lengths = [store.array(f"{group}/indices").length for group in self._groups]
         self.shift = block_shift(sum(self._lengths), share[1])
         self._first_blocks: list[int] = [0, *np.cumsum([max(1, -(-length >> self.shift)) for length in self._lengths]).tolist()]
+        self._is_held = share[1] == 1 and not self._groups[1:] and all(array.is_held for array in self._arrays)
         self.share, blocks = share, np.arange(self._first_blocks[-1])
         self._is_own = (blocks >> GROUP_SHIFT) % share[1] == share[0]
         self.num_blocks = int(np.count_nonzero(self._is_own))
-        self.places, self._chunk_items = place_threads(threads), settings().chunk_items
+        self._is_small = self.num_blocks == 1 and share[1] == 1  # one thread does it in less time than others take to begin
+        self._num_computing, self._num_workers = (1, 1) if self._is_small else (threads, threads + READERS)
+        self.places = [Thread(0, None)] if self._is_small else place_threads(threads)
+        self._chunk_items = settings().chunk_items
         self._list: Array = np.empty(0, np.int64)
         self._left: Agenda | None = None
         self._num_slots = self._charge(budget, beside, sharers)
@@ -215,7 +219,7 @@ class BlockEngine(Closing):
             The store cannot be read, or a neighbour is no vertex.
         """
         began = time.perf_counter()
-        num_workers = self.threads + READERS
+        num_workers = self._num_workers
         self._left = None
         is_alone = agenda is None
         agenda, rules = self._begun(self._agenda(last) if agenda is None else agenda), self._rules(schedule, slack, loads_all)
@@ -246,6 +250,10 @@ class BlockEngine(Closing):
                     if look is not None and look():
                         kernels.fail(agenda, kernels.PAUSED, 0, 0)
 
+                if number == 1:
+                    code = guarded(0)
+                    report()
+                    return {code}
                 return _wait([pool.submit(guarded, i) for i in range(number)], report, POLL_SECONDS if look is None else LOOK_SECONDS)
 
             def in_memory() -> None:
@@ -259,8 +267,8 @@ class BlockEngine(Closing):
                         loop.by_vertex(*graph, worker, counts[worker])
                         return 0
 
-                    in_threads(by_vertex, self.threads)
-                in_threads(by_block, self.threads)
+                    in_threads(by_vertex, self._num_computing)
+                in_threads(by_block, self._num_computing)
 
             try:
                 if self._is_whole():
@@ -297,22 +305,22 @@ class BlockEngine(Closing):
                     break
             return 0
 
-        in_threads(load, READERS)
+        in_threads(load, min(READERS, self._num_workers))
         if agenda.control[kernels.STOP] in (0, kernels.PAUSED):
             kernels.enter_blocks(agenda, missing[: len(begun) * READ_AHEAD], first_slot)
 
     def _charge(self, budget: Budget, beside: Mapping[str, int], sharers: int) -> int:
         """Reserve what is held; returns how many blocks that is."""
         n, blocks, every = len(self._groups) * (self.store.num_rows + 1) - 1, self.num_blocks, self._is_own.size
-        slot_bytes = sum(array.dtype.itemsize << self.shift for array in self._arrays) + 12
-        least = min(blocks, self.threads + READERS + 1)
+        slot_bytes = (0 if self._is_held else sum(array.dtype.itemsize << self.shift for array in self._arrays)) + 12
+        least = blocks if self._is_held else min(blocks, self._num_workers + 1)
         decoded = sum(decoded_bytes(array, 1 << self.shift) for array in self._all_arrays())
         charges = {
             **beside,
             "rows": 2 * (n + 1) + 4 * (n // 64 + 2) + 16 * (every + 1) + 56 * (PLACED_ROWS + 1),
             "what is pending": 2 * ((n + every) // 8 + 8) + 10 * every,
             "checksums": sum(checksum_bytes(array) for array in self._all_arrays()),
-            "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + (self.threads + READERS) * decoded,
+            "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + self._num_workers * decoded,
             "threads and compiled code": SLACK_BYTES,
             **self.store.mask_charges(self._groups),
         }
@@ -328,7 +336,7 @@ class BlockEngine(Closing):
 
     def _list_words(self) -> int:
         num_packages = max(thread.package for thread in self.places) + 1
-        return words_needed(self.store.num_rows, self._chunk_items, self.threads, num_packages, self._num_bags)
+        return words_needed(self.store.num_rows, self._chunk_items, self._num_computing, num_packages, self._num_bags)
 
     @property
     def _num_bags(self) -> int:
@@ -344,7 +352,8 @@ class BlockEngine(Closing):
         return [*self._arrays, *([self.store.array("in/indices")] if self._groups[1:] else [])]
 
     def _room(self, array: StoredArray) -> Array:
-        return aligned(self._num_slots << self.shift, array.dtype.newbyteorder("="))
+        """Return memory for as many blocks of an array as are held; the array itself, if it is in memory."""
+        return array.held if self._is_held else aligned(self._num_slots << self.shift, array.dtype.newbyteorder("="))
 
     def _open_files(self, budget: Budget) -> None:
         """Have kernels read plain local files themselves; past the page cache, where that cannot hold what is not held here."""
@@ -352,7 +361,7 @@ class BlockEngine(Closing):
         arrays, size = self._all_arrays(), 1 << self.shift
         in_pages = all((array.dtype.itemsize << self.shift) % PAGE_BYTES == 0 for array in arrays)
         in_chunks = all(array.num_chunks < 2 or array.chunk_length % size == 0 for array in arrays)
-        if in_pages and in_chunks and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
+        if not self._is_held and in_pages and in_chunks and all(isinstance(array, PlainArray) and array.dtype.isnative for array in arrays):
             unheld = (self.num_blocks - self._num_slots) * sum(array.dtype.itemsize << self.shift for array in self._arrays)
             direct = unheld > page_cache_bytes(budget.limit_bytes)
             for array in arrays:
@@ -362,14 +371,14 @@ class BlockEngine(Closing):
             self._block_files = BlockFiles(arguments[0], arguments[len(self._arrays) - 1], arguments[-1])
 
     def _read(self, block: int, slot: int) -> int:
-        """Read a block that kernels cannot read; returns its bytes."""
+        """Read a block that kernels cannot read; returns the bytes that were not in memory."""
         is_second = block >= self._first_blocks[1]
         arrays = [self.store.array("in/indices")] if is_second else self._arrays
         begin, num_bytes = (block - self._first_blocks[int(is_second)]) << self.shift, 0
         for array, room in zip(arrays, self._held, strict=False):
             part = room[slot << self.shift : (slot << self.shift) + min(1 << self.shift, array.length - begin)]
             array.read_into(begin, part)
-            num_bytes += part.nbytes
+            num_bytes += 0 if array.is_held else part.nbytes
         return num_bytes
 
     def pending_rows(self) -> Array:
@@ -414,13 +423,16 @@ class BlockEngine(Closing):
 
     def _rules(self, schedule: Schedule, slack: int, loads_all: bool) -> Rules:
         loads = loads_all and self._num_slots == self.num_blocks > self._num_held
-        return Rules(slack, self.threads, READERS, schedule != "async", schedule == "rounds", loads)
+        return Rules(slack, self._num_computing, READERS, schedule != "async", schedule == "rounds", loads)
 
     def _forget(self) -> None:
-        """Take no block to be held any more."""
+        """Take no block to be held any more; where the arrays are in memory, all are, each at its own place."""
         self._slot = np.where(self._is_own, -1, kernels.FOREIGN).astype(np.int32)
         self._block_in = np.full(self._num_slots, -1, np.int32)
         self._stamp, self._num_held = np.zeros(self._num_slots, np.int64), 0
+        if self._is_held:
+            self._slot[:] = self._block_in[:] = np.arange(self.num_blocks)
+            self._num_held = self.num_blocks
 
     def _is_whole(self) -> bool:
         """Whether all blocks are held."""

@@ -188,7 +188,7 @@ class Forest(Closing):
     def _read(self, array: StoredArray, start: int, stop: int) -> Array:
         """Read elements, unless they are in memory; up to `PIECE_BYTES` into memory of the calling thread, which its next read reuses."""
         if self._is_resident(array, stop):
-            return self._resident[array.name][start:stop]
+            return self._resident.get(array.name, array.held)[start:stop]
         if (stop - start) * array.dtype.itemsize > PIECE_BYTES:  # a part of a very long row
             return array.read(start, stop)
         piece: Array | None = getattr(self._own, "piece", None)
@@ -199,7 +199,7 @@ class Forest(Closing):
         return values
 
     def _is_resident(self, array: StoredArray, stop: int) -> bool:
-        return array.name in self._resident and stop <= self._resident[array.name].size
+        return stop <= self._resident.get(array.name, array.held).size
 
     def _num_read(self, array: StoredArray, start: int, values: Array) -> int:
         """Return how many bytes were read of values that begin at `start`."""

@@ -1,8 +1,8 @@
 """Quotient graphs: groups of vertices become vertices, in a store of its own.
 
 In: the edges of a graph (`oocgraph.engine.sweeps`), and of each vertex the number of its group. Out: a store in a temporary folder, built
-as any other, from edges that are streamed. Edges between two groups become one, whose weight is their sum; those within a group are left
-out.
+as any other, from edges that are streamed; of a graph in memory one in memory. Edges between two groups become one, whose weight is their
+sum; those within a group are left out.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.ingest.build import build_with_report
 from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
+from oocgraph.ingest.in_memory import build_from_source, source_bytes
 from oocgraph.ingest.sources.source import Source, split_rows
 from oocgraph.kernels.build import compile_kernels
 from oocgraph.kernels.communities import edges_between
-from oocgraph.memory import SPARE_BYTES, host_bytes
+from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import VERTEX_ID, WEIGHT
 from oocgraph.store.remains import Remains, clear
-from oocgraph.types import Array
+from oocgraph.types import Array, ignore_progress
 
 NUM_SLOTS = 1 << 14
 """Edges that a piece adds up at once: half a mebibyte, which stays in a cache."""
@@ -43,6 +44,9 @@ BUILD_THREADS = 4
 
 LEAST_BYTES = 3 << 20
 """Of a thread of a build beside its reader: the smallest blocks and bins, and the table in which it adds up."""
+
+WEIGHT_BYTES = 8
+"""Of a weight, at the most."""
 
 MORE_BYTES, EDGE_BYTES = 8 << 20, 64
 """Of a thread of a build beside these, at most, and for each edge: with more, its steps are fewer."""
@@ -77,6 +81,8 @@ def group_ids(store: CSRStore) -> Array:
 
 def quotient_bytes(store: CSRStore, threads: int) -> int:
     """Return what `build_quotient` takes."""
+    if not store.is_shared:
+        return SPARE_BYTES + source_bytes(store.num_edges, WEIGHT_BYTES)
     more = min(MORE_BYTES, EDGE_BYTES * store.num_edges)
     return FIXED_BYTES + SPARE_BYTES + min(threads, BUILD_THREADS) * (READER_BYTES + LEAST_BYTES + more)
 
@@ -94,19 +100,22 @@ def quotient_calls(store: CSRStore, column: str | None) -> list[tuple[Any, ...]]
 
 
 @contextmanager
-def temporary_folder(store: CSRStore) -> Iterator[Path]:
-    """Make a folder for stores that a computation needs: in ``oocgraph.result-folder``, or beside the graph.
+def temporary_folder(store: CSRStore) -> Iterator[Path | None]:
+    """Make a folder for stores that a computation needs: in ``oocgraph.result-folder``, or beside the graph; None of a graph in memory.
 
     Raises
     ------
     ArgumentError
-        The graph is remote, and no folder is configured.
+        The graph is in no local folder, and no folder is configured.
     OutputError
         The folder cannot be written to.
     """
+    if not store.is_shared:
+        yield None
+        return
     configured = settings().result_folder
     if configured is None and "://" in store.url:
-        raise ArgumentError(f"{store.url} is remote: name a local folder for temporary stores by oocgraph.result-folder")
+        raise ArgumentError(f"{store.url} is in no local folder: name a local folder for temporary stores by oocgraph.result-folder")
     parent = Path(os.path.abspath(store.url)).parent if configured is None else Path(os.path.abspath(configured))
     try:
         clear(parent)
@@ -121,7 +130,7 @@ def temporary_folder(store: CSRStore) -> Iterator[Path]:
         remains.discard()
 
 
-def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *, dtype: np.dtype[Any], threads: int) -> Quotient:
+def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path | None, *, dtype: np.dtype[Any], threads: int) -> Quotient:
     """Build the quotient graph of an undirected graph.
 
     Parameters
@@ -129,7 +138,7 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
     group : (num_vertices,) index dtype
         Of each vertex its group, below `num_groups`.
     path
-        Where its store will be.
+        Where its store will be; None: in memory.
     dtype
         Of its weights; an integer where these are and their sum fits.
 
@@ -171,5 +180,8 @@ def build_quotient(sweeps: Sweeps, group: Array, num_groups: int, path: Path, *,
         weight_column=WEIGHT, num_vertices=num_groups, duplicates="sum", vertex_order="original", durable=False,
         threads=min(threads, BUILD_THREADS), memory_budget=host_bytes() + quotient_bytes(sweeps.store, threads),
     )  # fmt: skip
-    store, _ = build_with_report(source, path, options)
+    if path is None:
+        store: CSRStore = build_from_source(source, options, Budget(effective_budget_bytes(options.memory_budget)), ignore_progress)
+    else:
+        store, _ = build_with_report(source, path, options)
     return Quotient(store, float(np.sum([crossing[number] for number in sorted(crossing)])))

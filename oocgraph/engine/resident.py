@@ -29,7 +29,7 @@ def for_loading(store: CSRStore) -> CSRStore:
 
 def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> GraphSizes:
     """Return what the residency plan needs to know of a graph; `lookups` names the group that has no explicit row starts."""
-    n = store.num_rows
+    n, is_held = store.num_rows, all(array.is_held for array in indices)
     plane_edges: tuple[int, ...] = (0,)
     skew = 0.0
     if lookups:
@@ -42,8 +42,9 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
     return GraphSizes(
         num_vertices=n,
         itemsize=store.index_dtype.itemsize,
+        is_held=is_held,
         num_edges=tuple(array.length for array in indices),
-        indptr_bytes=8 * (n + 1) * (len(indices) - len(lookups)),
+        indptr_bytes=0 if is_held else 8 * (n + 1) * (len(indices) - len(lookups)),
         plane_edges=plane_edges,
         skew=skew,
         checksum_bytes=sum(checksum_bytes(array) for array in indices),
@@ -57,7 +58,9 @@ def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> Ro
 
 
 def read_parallel(array: StoredArray, start: int, stop: int, pool: ThreadPoolExecutor) -> Array:
-    """Read elements ``start .. stop - 1`` with several threads into one array."""
+    """Read elements ``start .. stop - 1`` with several threads into one array; those in memory are where they are."""
+    if stop <= array.held.size:
+        return array.held[start:stop]
     out = np.empty(stop - start, array.dtype.newbyteorder("="))
     read_into(array, start, out, pool, LOAD_BYTES)
     return out

@@ -342,8 +342,10 @@ class Sweeps:
 
         Holds `DEGREES_BYTES`.
         """
-        for first, degree in degree_blocks(self.store, self._those(lists), RANGE_VERTICES):
-            self._degree_bytes += degree.nbytes
+        group = self._those(lists)
+        is_held = self.store.array(f"{group}/indptr").is_held
+        for first, degree in degree_blocks(self.store, group, RANGE_VERTICES):
+            self._degree_bytes += 0 if is_held else degree.nbytes
             yield first, degree
 
     @property

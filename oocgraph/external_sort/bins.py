@@ -18,10 +18,8 @@ from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
 from oocgraph.store.files import write_all
+from oocgraph.store.records import Records
 from oocgraph.types import Array
-
-Records = tuple[Array, ...]
-"""Keys (uint64) and the columns beside them, all of one length."""
 
 _NO_BYTES = np.empty(0, np.uint8)
 

@@ -71,7 +71,7 @@ class BuildReport:
 @known_keywords
 def build_csr(
     edges: Any,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     columns: Sequence[str | None] | None = None,
     weight: str | None = None,
@@ -84,14 +84,15 @@ def build_csr(
     memory_budget: str | int | None = None,
     progress: ProgressOption = None,
 ) -> CSRStore:
-    """Build a graph store from an edge list, of any size, within a memory budget.
+    """Build a graph from an edge list: a store on disk, of any size, within a memory budget, or a graph in memory.
 
     Parameters
     ----------
     edges
         A path, an object in memory (see `open_source`), or an `EdgeSource`.
     path
-        Folder to create, on a local file system.
+        Folder to create, on a local file system. By default none: the graph is held in memory, and its ``save(path)`` writes the
+        same store.
     columns
         Names of the columns of sources and targets, then of columns that are kept with the edges: ``("from", "to", "time")``. None for a
         name: as `open_source` finds it. By default the usual names, and no further columns.
@@ -120,6 +121,7 @@ def build_csr(
     Returns
     -------
     CSRStore
+        Without `path` a `oocgraph.store.in_memory.MemoryGraph`, which all functions take in this process.
 
     Raises
     ------
@@ -134,7 +136,8 @@ def build_csr(
 
     Notes
     -----
-    Peak host bytes: `memory_budget`. Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
+    Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
@@ -143,6 +146,8 @@ def build_csr(
 
     Examples
     --------
+    >>> build_csr(([0, 1, 1], [1, 2, 0])).num_edges
+    2
     >>> import numpy as np, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     graph = build_csr((np.array([0, 1, 1]), np.array([1, 2, 0])), f"{folder}/graph.zarr")
@@ -166,8 +171,22 @@ def build_csr(
         overwrite=overwrite,
         threads=asked.threads,
     )
+    if path is None:
+        return _build_in_memory(edges, options, progress)
     graph, _ = build_with_report(edges, path, options, progress)
     return graph
+
+
+def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOption) -> CSRStore:
+    from oocgraph.ingest.in_memory import build_from_source
+
+    if options.overwrite:
+        raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
+    edges = source if hasattr(source, "streams") else open_requested(source, options)
+    with watched(progress) as shown:
+        compile_kernels()
+        limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
+        return build_from_source(edges, options, Budget(limit), shown)
 
 
 def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:

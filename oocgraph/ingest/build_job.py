@@ -18,9 +18,9 @@ from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.external_sort.sorting import sort_keys
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
-from oocgraph.ingest.payload import Payload
 from oocgraph.ingest.sources.source import Request
 from oocgraph.memory import Budget, enough_memory, format_bytes
+from oocgraph.store.records import Payload
 from oocgraph.store.writer import StoreWriter
 from oocgraph.types import Array, AskedOrder, Codec, Duplicates, Progress
 

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from oocgraph.errors import DuplicateEdgeError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import clean_edges
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.ids import Ids, range_ids
-from oocgraph.ingest.payload import DuplicateRows
 from oocgraph.ingest.ranks import chosen_order, degree_classes, ranked_blocks
-from oocgraph.ingest.read_edges import ColumnReader, key_bits, read_edges
+from oocgraph.ingest.read_edges import ColumnReader, read_edges
 from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
 from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
 from oocgraph.store.layout import GraphAttributes, plane_group
+from oocgraph.store.records import DuplicateRows, key_bits
 from oocgraph.types import Array, VertexOrder, index_dtype
 
 SYNC = "sync"
@@ -44,7 +44,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
         try:
             clean = clean_edges(raw, job, num_ids=ids.num_ids, col_bits=col_bits, codes=codes)
         except DuplicateRows as found:
-            raise _duplicate(found, ids, edges, col_bits) from None
+            raise found.named(partial(_name, ids), col_bits, edges.description) from None
         num_edges = clean.num_edges
     with job.phase("number vertices"):
         classes = degree_classes(clean)
@@ -111,16 +111,6 @@ def _extra(edges: EdgeSource, ids: Ids) -> Array:
     return np.unique(np.asarray(edges.extra_vertices, np.int64)) - int(ids.read(0, 1)[0])
 
 
-def _duplicate(found: DuplicateRows, ids: Ids, edges: EdgeSource, col_bits: int) -> DuplicateEdgeError:
-    """Return the message that names the edge and its rows, from 1 on."""
-
-    def name(position: int) -> Any:
-        value = ids.read(position, position + 1)[0]
-        return value.as_py().decode() if hasattr(value, "as_py") else int(value)
-
-    u, v = name(found.key >> col_bits), name(found.key & ((1 << col_bits) - 1))
-    first, second = (row + 1 for row in found.rows)
-    return DuplicateEdgeError(
-        f"{edges.description}: the edge {u!r} - {v!r} occurs in row {first} and again in row {second}; remove one, or set duplicates to "
-        "drop, min, max, sum, first or keep"
-    )
+def _name(ids: Ids, position: int) -> Any:
+    value = ids.read(position, position + 1)[0]
+    return value.as_py().decode() if hasattr(value, "as_py") else int(value)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.errors import BudgetError
-from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import one_bin
 from oocgraph.external_sort.oversize import Piece, pieces
 from oocgraph.external_sort.vertex_file import VertexFile
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.degrees import DegreeCounter
-from oocgraph.ingest.payload import drop_duplicates, sort_records
 from oocgraph.kernels.build import compact_keys
 from oocgraph.memory import format_bytes
+from oocgraph.store.records import Records, clean_records
 from oocgraph.types import Array
 
 
@@ -94,13 +94,7 @@ def _clean_records(records: Records, job: Job, *, num_pieces: int, col_bits: int
         kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.payload.duplicates != "keep", drop_loops, looped)
         return (keys[:kept],), looped[:num_looped]
     columns = [codes[at][values] if at in codes else values for at, values in enumerate(columns)]
-    looped = np.empty(0, np.uint64)
-    if drop_loops:
-        rows, cols = keys >> np.uint64(col_bits), keys & np.uint64((1 << col_bits) - 1)
-        straight = rows != cols
-        looped = np.unique(cols[~straight])
-        keys, columns = keys[straight], [values[straight] for values in columns]
-    return drop_duplicates(sort_records((keys, *columns)), job.payload), looped
+    return clean_records((keys, *columns), job.payload, col_bits, drop_loops=drop_loops)
 
 
 def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits: int) -> tuple[Piece, Array]:

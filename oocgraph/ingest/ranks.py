@@ -15,66 +15,16 @@ import numpy as np
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.locality import has_room, rank_by_locality
+from oocgraph.ingest.locality import has_room, replace_by_locality
 from oocgraph.kernels.build import NO_RANK, assign_ranks
-from oocgraph.store.layout import MAX_PLANES, num_planes_for
+from oocgraph.store.degrees import DegreeClasses
 from oocgraph.types import Array, AskedOrder
 
 SMALL_DEGREES = 1 << 16
 """Degrees below this find their class in a table (512 KiB), others by bisection."""
 
-MOST_MEAN_DEGREE, MOST_UNEVEN = 16, 8
-"""Mean degree, and largest degree by the mean, to which ``auto`` orders vertices by locality."""
-
 BLOCK = 1 << 18
 """Vertices handled at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class DegreeClasses:
-    """Vertices grouped by degree, in store order.
-
-    Attributes
-    ----------
-    value : (num_classes,) int64
-        Distinct degrees, descending. With ``vertex_order="original"`` one class, of unknown degree.
-    first_vertex : (num_classes + 1,) int64
-        First vertex of each class; the last is the number of vertices.
-    first_entry : (num_classes + 1,) int64
-        First stored entry of each class, in the group that a pull walks.
-    """
-
-    value: Array
-    first_vertex: Array
-    first_entry: Array
-
-    @property
-    def num_vertices(self) -> int:
-        """Vertices with an edge."""
-        return int(self.first_vertex[-1])
-
-    @property
-    def num_entries(self) -> int:
-        """Sum of the degrees."""
-        return int(self.first_entry[-1])
-
-    def num_planes(self) -> int:
-        """Return how many planes are stored."""
-        counts = np.diff(self.first_vertex)
-        most = min(MAX_PLANES, int(self.value[0]) if self.value.size else 0)
-        lengths = np.array([counts[self.value > k].sum() for k in range(most)], np.int64)
-        return num_planes_for(lengths, self.num_entries)
-
-    def row_start(self, row: int) -> int:
-        """First entry of a row."""
-        c = int(np.searchsorted(self.first_vertex, row, side="right")) - 1
-        if c >= self.value.size:
-            return self.num_entries
-        return int(self.first_entry[c] + (row - self.first_vertex[c]) * self.value[c])
-
-    def entries_below(self, rows: Array) -> Array:
-        """Entries before each (fractional) row: (n,) float64."""
-        return np.interp(rows, self.first_vertex.astype(np.float64), self.first_entry.astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +67,7 @@ def degree_classes(clean: CleanEdges) -> DegreeClasses:
             found[value] = found.get(value, 0) + count
     value = np.array(sorted(found, reverse=True), np.int64)
     counts = np.array([found[v] for v in value.tolist()], np.int64)
-    return DegreeClasses(value, np.append(0, np.cumsum(counts)), np.append(0, np.cumsum(counts * value)))
+    return DegreeClasses.of(value, counts)
 
 
 def chosen_order(clean: CleanEdges, classes: DegreeClasses, job: Job) -> AskedOrder:
@@ -125,9 +75,7 @@ def chosen_order(clean: CleanEdges, classes: DegreeClasses, job: Job) -> AskedOr
     asked = job.options.vertex_order
     if asked != "auto":
         return asked
-    mean = classes.num_entries / max(1, classes.num_vertices)
-    is_even = classes.num_vertices > 0 and mean <= MOST_MEAN_DEGREE and int(classes.value[0]) <= MOST_UNEVEN * mean
-    return "locality" if is_even and has_room(clean.degree.length, job) else "degree"
+    return "locality" if classes.are_even and has_room(clean.degree.length, job) else "degree"
 
 
 def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_used: bool, extra: Array) -> Iterator[RankBlock]:
@@ -145,7 +93,7 @@ def ranked_blocks(clean: CleanEdges, classes: DegreeClasses, job: Job, *, all_us
         class_of_small[:], large, num_small, next_rank = 0, np.empty(0, np.uint32), 0, np.zeros(1, np.int64)
     loops, is_ranked = _Ascending(clean.loops), job.options.vertex_order == "locality"
     if is_ranked:
-        rank_by_locality(clean, job)
+        replace_by_locality(clean, job)
     for start, degree, has_edge in _blocks(clean):
         used = degree != NO_RANK if is_ranked else has_edge
         present = np.ones(used.size, bool) if all_used else used.copy()

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from oocgraph.errors import InputError
-from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, sampled_bins
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.ids import RangeIds
-from oocgraph.ingest.payload import Categories, canonical
+from oocgraph.ingest.payload import Categories
 from oocgraph.kernels.build import edge_keys
-from oocgraph.types import MAX_UINT32_VERTICES, Array
+from oocgraph.store.records import Records, canonical, key_bits
+from oocgraph.types import Array
 
 SAMPLED_STREAMS = 8
 """Parts of the source whose first rows are the sample for balancing bins."""
@@ -85,19 +86,6 @@ class ColumnReader:
             self.job.writer.write(f"columns/{names[position]}/bytes", np.frombuffer(b"".join(words), np.uint8))
             self.job.writer.write(f"columns/{names[position]}/offsets", offsets)
         return codes
-
-
-def key_bits(num_ids: int) -> int:
-    """Bits of a provisional id.
-
-    Raises
-    ------
-    InputError
-        An edge would not fit 64 bits.
-    """
-    if num_ids > MAX_UINT32_VERTICES:
-        raise InputError(f"the graph has {num_ids:,} vertices; a build handles {MAX_UINT32_VERTICES:,} at most: split the graph")
-    return max(1, (num_ids - 1).bit_length())
 
 
 def raw_bins(num_ids: int, sample: Array, job: Job, *, num_rows: int | None) -> KeyBins:

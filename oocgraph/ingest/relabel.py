@@ -11,24 +11,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, uniform_bins
 from oocgraph.external_sort.oversize import Piece
 from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.dedupe import CleanEdges
-from oocgraph.ingest.ranks import DegreeClasses
 from oocgraph.kernels.build import rename_cols, rename_rows
+from oocgraph.store.degrees import DegreeClasses
+from oocgraph.store.records import Records, key_bits
 from oocgraph.types import Array
-
-
-def entry_bits(num_vertices: int) -> int:
-    """Bits of a vertex number in the keys of entries."""
-    return max(1, (num_vertices - 1).bit_length())
 
 
 def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
     """Bins of a group: balanced by the degrees when they are `known`, otherwise by half."""
-    bits = entry_bits(classes.num_vertices)
+    bits = key_bits(classes.num_vertices)
     scale, total = float(1 << bits), max(1.0, float(classes.num_entries))
     last = max(1, classes.num_vertices)
 
@@ -52,7 +48,7 @@ def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, Bi
     groups = {"out": out}
     if job.directed:
         groups["in"] = BinFiles(job.folder("entries-in"), entry_bins(classes, job, num_entries=num_entries, known=by_degree), columns)
-    dealer = _Dealer(out, groups.get("in", out), entry_bits(classes.num_vertices), job)
+    dealer = _Dealer(out, groups.get("in", out), key_bits(classes.num_vertices), job)
     if clean.degree.resident is not None:
         _rename_in_memory(clean, clean.degree.resident, dealer, job)
     else:

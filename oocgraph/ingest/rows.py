@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.external_sort.bins import BinFiles, Records
+from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.oversize import Piece, pieces
 from oocgraph.external_sort.temporary import NumberedFiles, read_into
 from oocgraph.ingest.build_job import Job
-from oocgraph.ingest.payload import sort_records
-from oocgraph.ingest.ranks import DegreeClasses
-from oocgraph.ingest.relabel import entry_bits
 from oocgraph.kernels.build import fill_planes, split_rows
 from oocgraph.store import layout
+from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.files import write_all
+from oocgraph.store.records import Records, key_bits, sort_records
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array, index_dtype
 
@@ -40,7 +39,7 @@ class RowBlock:
 def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
-    bits, dtype = entry_bits(num_vertices), index_dtype(num_vertices)
+    bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
     parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
     num_entries = int(entries.counts.sum())
 

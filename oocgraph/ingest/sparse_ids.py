@@ -16,8 +16,9 @@ from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import SplitterBins
 from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
-from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, key_bits, raw_bins
+from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, raw_bins
 from oocgraph.kernels.build import edge_keys
+from oocgraph.store.records import key_bits
 from oocgraph.types import Array
 
 SIGN = np.uint64(1 << 63)

@@ -1,4 +1,4 @@
-"""Cells of a graph: vertices grouped around random ones, and the order of the cells (`oocgraph.ingest.locality`).
+"""Cells of a graph: vertices grouped around random ones, and the order of the cells (`oocgraph.store.locality`).
 
 In: edges as keys ``row << bits | col``, in blocks and any number of threads; arrays of vertices. Which thread comes first makes no
 difference: of the cells that reach a vertex at the same level the one with the smallest number has it.

@@ -66,6 +66,8 @@ class GraphSizes:
         Squared coefficient of variation of the degrees of the pull group.
     checksum_bytes
         Page checksums, when reads are to be checked.
+    is_held
+        Whether edges, planes and row starts are in memory already.
     part_bytes
         Of a partition: what it holds whether or not a search runs (bitmaps of owned vertices, row lookups). Its searches are charged
         apart (`part_state_bytes`). None of a whole graph.
@@ -78,6 +80,7 @@ class GraphSizes:
     plane_edges: tuple[int, ...]
     skew: float
     checksum_bytes: int
+    is_held: bool = False
     part_bytes: int | None = None
 
 
@@ -161,7 +164,7 @@ def plan_residency(
     state = vertex_state_bytes(sizes)
     queues = 4 * QUEUE_CAPACITY * 8 + SLACK_BYTES
     all_edges = sum(sizes.num_edges)
-    item = sizes.itemsize
+    item = 0 if sizes.is_held else sizes.itemsize  # bytes that it takes to have one more
     most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)
     left = available_bytes - state - queues
     road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices

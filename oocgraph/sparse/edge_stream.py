@@ -25,7 +25,7 @@ from oocgraph.memory import Budget
 from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.sparse.stored import StoredMatrix
-from oocgraph.store.arrays import PlainArray, aligned, decoded_bytes
+from oocgraph.store.arrays import aligned, decoded_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.team import team_of
 from oocgraph.types import PAGE_BYTES, Array
@@ -97,14 +97,15 @@ class EdgeStream:
         self.part = part_of(matrix, entries)
         bounds = _bounds(self.part)
         self.parts: list[PartialCSR] = cut(self.part, _between_rows(self.part, bounds) if whole_rows else bounds)
-        self._is_plain = isinstance(self.part.indices.array, PlainArray)
+        self._is_plain = self.part.indices.array.unit == 1
         self._num_workers = min(threads + READ_AHEAD, max(1, len(self.parts)))
         slices = {"indices": matrix.indices, "pointers": matrix.indptr} | ({} if matrix.data is None else {"values": matrix.data})
+        self._held = {name for name, slice_ in slices.items() if slice_.array.is_held}
         self._dtypes = {name: slice_.dtype for name, slice_ in slices.items()}
-        self._lengths = {name: max(getattr(part, name).size for part in self.parts) for name in self._dtypes}
+        self._lengths = {name: max(getattr(part, name).size for part in self.parts) for name in self._dtypes if name not in self._held}
         worker_bytes = sum(decoded_bytes(slices[name].array, n) or n * self._dtypes[name].itemsize for name, n in self._lengths.items())
         self._spare_pages = 2 if whole_rows else 0  # of a piece that begins and ends inside of pages
-        worker_bytes += len(_ALIGNED) * (1 + self._spare_pages) * PAGE_BYTES
+        worker_bytes += len({*_ALIGNED} - self._held) * (1 + self._spare_pages) * PAGE_BYTES
         budget.reserve("pieces of edges", self._num_workers * worker_bytes + matrix.indptr.page_bytes)
         self._kept: dict[int, PartialCSR] = {}
         self._resident = np.empty(0, self._dtypes["indices"]) if resident is None or entries is not None else resident
@@ -128,7 +129,7 @@ class EdgeStream:
 
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
-        direct = sum(part.entry_bytes for part in self.parts[self._num_kept :]) > cache_bytes
+        direct = sum(self._read_bytes(i) for i in range(self._num_kept, len(self.parts))) > cache_bytes
         if direct != self._direct:
             self._direct = direct
             self._buffers = queue.SimpleQueue()  # others, at the boundaries of pages
@@ -217,24 +218,23 @@ class EdgeStream:
         unread = replace(
             part, start=start, stop=end, first_line=first, stop_line=stop, pointers=pointers,
             values=None if part.values is None else part.values[here],
-            indices=self._resident[start:end] if self._has(i, "indices") else part.indices[here],
+            indices=self._resident[start:end] if i < self._num_resident else part.indices[here],
         )  # fmt: skip
         rows = unread.load(buffers)
         with self._counting:
-            self.bytes_requested += pointers.nbytes + rows.entry_bytes - (rows.indices.nbytes if self._has(i, "indices") else 0)
+            self.bytes_requested += sum(array.nbytes for name, array in _fields(rows) if not self._has(i, name))
         return rows
 
     def _read(self, i: int, buffers: dict[str, Array]) -> PartialCSR:
         part = self.parts[i]
-        unread = part if not self._has(i, "indices") else replace(part, indices=self._resident[part.start : part.stop])
+        unread = part if i >= self._num_resident else replace(part, indices=self._resident[part.start : part.stop])
         loaded = unread.load(buffers, direct=self._direct)
         with self._counting:
             self.bytes_requested += self._read_bytes(i)
         return loaded
 
     def _read_bytes(self, i: int) -> int:
-        part = self.parts[i]
-        return int(part.entry_bytes + part.pointers.nbytes - (part.indices.nbytes if self._has(i, "indices") else 0))
+        return sum(int(slice_.nbytes) for name, slice_ in _fields(self.parts[i]) if not self._has(i, name))
 
     def _buffer(self, name: str) -> Array:
         """Return memory for one field of any piece; at a page boundary where it is read around the page cache."""
@@ -256,7 +256,7 @@ class EdgeStream:
 
     def _has(self, i: int, name: str) -> bool:
         """Whether a field of a piece is in memory elsewhere."""
-        return name == "indices" and i < self._num_resident
+        return name in self._held or (name == "indices" and i < self._num_resident)
 
     def _keep(self, budget: Budget) -> int:
         """Reserve room for as many pieces, from the first, as there is; return how many."""
@@ -265,6 +265,12 @@ class EdgeStream:
         if num_kept:
             budget.reserve("resident edges", int(ends[num_kept - 1]))
         return num_kept
+
+
+def _fields(part: PartialCSR) -> list[tuple[str, Any]]:
+    """Return what a piece has: names and slices."""
+    named = {"pointers": part.pointers, "indices": part.indices, "values": part.values}
+    return [(name, slice_) for name, slice_ in named.items() if slice_ is not None]
 
 
 def pieces_bytes(store: CSRStore, **options: Any) -> int:

@@ -86,6 +86,16 @@ class StoredArray:
         """Number of chunks."""
         return -(-self.length // self.chunk_length)
 
+    @property
+    def held(self) -> Array:
+        """Elements that are in memory already, from the first on: they are used where they are, and nobody changes them. None on disk."""
+        return np.empty(0, self.dtype)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all elements are in memory already."""
+        return self.held.size == self.length
+
     def read(self, start: int, stop: int) -> Array:
         """Return elements ``start .. stop - 1``: a new array, in host memory.
 
@@ -377,7 +387,7 @@ BLOSC_BYTES = 9 << 20
 
 def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
     """Bytes that one read of up to a chunk, or of `num_elements`, holds beside its result where chunks are decoded as a whole."""
-    if isinstance(array, PlainArray):
+    if array.unit == 1:
         return 0
     chunk = DECODED_COPIES * max(num_elements, array.chunk_length) * array.dtype.itemsize
     return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)

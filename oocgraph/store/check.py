@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
-from oocgraph.errors import CorruptStoreError
+from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.progress import watched
@@ -81,6 +81,8 @@ def check_store(
     CorruptStoreError
         Something is wrong. The message names arrays, chunk files, page numbers and byte offsets, up to 20 problems. The
         structure is looked at only when all bytes are as they were written.
+    ArgumentError
+        The graph is in memory.
     BudgetError
         The budget is too small for one thread; the message names the smallest that works.
 
@@ -88,7 +90,10 @@ def check_store(
     -----
     Peak host bytes: one bit per vertex, and per thread 10 MiB, or a chunk of a compressed or remote store.
     """
-    return check_within(open_graph(graph), resources_of("check_store", resources, memory_budget=memory_budget), progress=progress)
+    asked, store = resources_of("check_store", resources, memory_budget=memory_budget), open_graph(graph)
+    if not store.is_shared:
+        raise ArgumentError(f"{store.url} is in memory, and has no stored bytes to check; check the store that its method save writes")
+    return check_within(store, asked, progress=progress)
 
 
 def check_within(store: CSRStore, resources: Resources, *, following_bytes: int = 0, progress: ProgressOption = None) -> CheckReport:

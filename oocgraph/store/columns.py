@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
+from oocgraph.store.arrays import REMEDY, StoredArray
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.layout import string_arrays
 from oocgraph.types import Array
@@ -34,7 +34,7 @@ def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[t
     Where a chunk is decoded as a whole, each is read once.
     """
     gap, span = max(1, COALESCE_BYTES // itemsize), RANGE_BYTES // itemsize
-    if not isinstance(array, PlainArray):
+    if array.unit > 1:
         gap = span = array.chunk_length
     cut = (np.diff(positions) > gap) | (positions[1:] // span != positions[:-1] // span)
     bounds = [0, *(np.flatnonzero(cut) + 1).tolist(), positions.size] if positions.size else [0]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Codec
+
+IN_MEMORY: WeakValueDictionary[str, CSRStore] = WeakValueDictionary()
+"""Graphs in the memory of this process, by URL."""
 
 BLOCK_VERTICES = 1 << 16
 """Vertices read at once where a list of them is streamed."""
@@ -157,6 +161,9 @@ class CSRStore:
         except VertexNotFoundError:
             return False
         return True
+
+    is_shared = True
+    """Whether other processes can open the graph by its URL."""
 
     def has_array(self, name: str) -> bool:
         """Return whether the store has the array `name`, such as ``out/planes/offsets``."""
@@ -333,6 +340,8 @@ def open_graph(
             f"a graph is a store or its path, not {type(path).__name__}; build one with build_csr, or open one with open_graph"
         )
     text = os.fspath(path)
+    if text in IN_MEMORY:
+        return IN_MEMORY[text]
     if "://" in text and not text.startswith("file://"):
         return _open_remote(text, storage_options).checked(check_pages)
     folder = Path(text.removeprefix("file://"))

@@ -88,11 +88,13 @@ class StoredSlice:
         return value
 
     def read(self, out: Array | None = None, *, direct: bool = False) -> Array:
-        """Return the elements: in the first of `out`, where it is given, is large enough and the array can be read into it.
+        """Return the elements: where they are in memory, or in the first of `out`, where it is given, is large enough and can be used.
 
         `direct`: into `out` around the page cache, where that can be done (`oocgraph.store.arrays.PlainArray.read_into`): whole pages are
         read then, and the elements begin in one of them, if `out` has room for two pages more.
         """
+        if self.stop <= self.array.held.size:
+            return self.array.held[self.start : self.stop]
         if isinstance(self.array, PlainArray) and out is not None and out.size >= self.size:
             lead = self.start % self._page_length
             size = min(-(-(lead + self.size) // self._page_length) * self._page_length, self.array.length - self.start + lead)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
-from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.arrays import StoredArray
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
@@ -36,7 +36,7 @@ WINDOW_COPIES = 3
 
 def held_window_bytes(stored: StoredArray) -> int:
     """Return what a thread holds that reads windows of an array; nothing of plain local files."""
-    if isinstance(stored, PlainArray):
+    if stored.unit == 1:
         return 0
     chunk_bytes = stored.chunk_length * stored.dtype.itemsize
     return WINDOW_COPIES * (chunk_bytes if isinstance(stored, ZarrArray) else min(chunk_bytes, WINDOW_BYTES))

@@ -13,8 +13,8 @@ from oocgraph import ArgumentError, BudgetError, Resources
 from oocgraph.config import setting
 from oocgraph.engine.block_runtime import BlockRuntime
 from oocgraph.engine.local import LocalRuntime
-from oocgraph.ingest.locality import order_cells
 from oocgraph.kernels import locality as kernels
+from oocgraph.store.locality import order_cells
 
 ARRAYS = ("out/indices", "out/indptr", "vertices/id", "vertices/order")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -27,26 +28,43 @@ def open_networkx(graph: Any, request: Request) -> Source:
     layout = ArrayLayout(DESCRIPTION, columns, kind, dtypes, agreed_num_vertices(DESCRIPTION, None, request))
 
     def stream(block_rows: int) -> Iterator[EdgeBlock]:
-        edges, row = iter(graph.edges(data=True)), 0
+        edges, row = iter(graph.edges(data=True) if dtypes else graph.edges()), 0
         while part := list(islice(edges, block_rows)):
-            source, target = (
-                layout.ids(np.array([edge[k] for edge in part], object), row_place(DESCRIPTION, name, row))
-                for k, name in enumerate(("source", "target"))
-            )
+            sources, targets, *_ = zip(*part, strict=True)
+            source, target = _ids(layout, sources, "source", row), _ids(layout, targets, "target", row)
             attributes = {name: _column([edge[2][name] for edge in part], dtype) for name, dtype in dtypes.items()}
             yield EdgeBlock(source, target, attributes, row)
             row += len(part)
 
-    isolated = np.array([vertex for vertex, degree in graph.degree() if degree == 0], object)
+    isolated = _isolated(graph)
     return layout.open(
         single_stream(stream),
         graph.number_of_edges(),
         directed=bool(graph.is_directed()),
-        extra_vertices=layout.ids(isolated, row_place(DESCRIPTION, "isolated vertices", 0)) if isolated.size else None,
+        extra_vertices=_ids(layout, isolated, "isolated vertices", 0) if isolated else None,
     )
 
 
+def _ids(layout: ArrayLayout, labels: Sequence[Any], name: str, first_row: int) -> Any:
+    """Return labels, whose kind is known, as ids; those that are not in range are refused."""
+    place = row_place(DESCRIPTION, name, first_row)
+    if layout.kind == "string":
+        return large_strings(labels)
+    try:
+        return layout.ids(np.array(labels, np.int64), place)
+    except OverflowError:
+        return layout.ids(np.array(labels, object), place)  # names the one that is too large
+
+
+def _isolated(graph: Any) -> list[Any]:
+    alone = [vertex for vertex, neighbours in graph.adjacency() if not neighbours]
+    return [vertex for vertex in alone if not graph.pred[vertex]] if graph.is_directed() else alone
+
+
 def _label_kind(graph: Any) -> IdKind:
+    kinds = set(map(type, graph))
+    if kinds <= {int} or kinds == {str}:
+        return "string" if str in kinds else "int64"
     strings = integers = 0
     for label in graph:
         if isinstance(label, str):
@@ -63,6 +81,12 @@ def _label_kind(graph: Any) -> IdKind:
 
 def _attribute_dtype(graph: Any, name: str, *, weight: bool) -> str:
     """Dtype that holds the attribute of every edge: int64, float64 or string."""
+    values = [value for *_, value in graph.edges(data=name)]
+    kinds = set(map(type, values))
+    if kinds == {float} and not (weight and any(map(isnan, values))):
+        return "float64"
+    if kinds == {int} and -(2**63) <= min(values) <= max(values) < 2**63:
+        return "int64"
     found = set()
     for source, target, attributes in graph.edges(data=True):
         where = f"{DESCRIPTION}, edge ({source!r}, {target!r})"

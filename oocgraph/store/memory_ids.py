@@ -1,0 +1,113 @@
+"""Positions of ids in ascending order, found in memory.
+
+In: ids of the ends of edges, and of further vertices. Out: the position of each end, and what turns positions back into ids. Integers that
+fill a range well enough are positions in it, with gaps; others, and strings, are sorted and numbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.store.layout import string_arrays
+from oocgraph.store.strings import string_buffers
+from oocgraph.types import Array
+
+MAX_GAPS = 4
+"""Positions per id up to which a range of integers is used as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedIds:
+    """Ids by position.
+
+    Attributes
+    ----------
+    source, target : (num_edges,) int64
+        Positions of the ends.
+    num_ids
+        Number of positions.
+    present : (num_ids,) bool, or None
+        Whether a position is a vertex even without an edge; None: all are.
+    implied : (first, stop) or None
+        When every id of that range is a vertex.
+    id_kind
+        ``int64`` or ``string``.
+    take
+        Returns the ids at positions: (n,) int64, or a pyarrow array.
+    """
+
+    source: Array
+    target: Array
+    num_ids: int
+    present: Array | None
+    implied: tuple[int, int] | None
+    id_kind: str
+    take: Callable[[Array], Any]
+
+    def name(self, position: int) -> Any:
+        """Return the id at a position, for messages."""
+        found = self.take(np.array([position]))[0]
+        return found.as_py().decode() if self.id_kind == "string" else int(found)
+
+    def arrays(self, name: str, positions: Array) -> dict[str, Array]:
+        """Return the arrays of a store that hold the ids at positions, by name."""
+        ids = self.take(positions)
+        return {name: ids} if self.id_kind == "int64" else dict(zip(string_arrays(name), string_buffers(ids), strict=True))
+
+
+def number_ids(source: Any, target: Any, vertices: Any = None, num_vertices: int | None = None) -> NumberedIds:
+    """Return the positions of the ends of edges in ascending order of ids.
+
+    Parameters
+    ----------
+    source, target : (num_edges,) int64, or pyarrow.LargeStringArray
+        Ids of the ends.
+    vertices : as `source`, or None
+        Further vertices.
+    num_vertices
+        Declares that the vertices are ``0 .. num_vertices - 1``; no id is another.
+    """
+    if not isinstance(source, np.ndarray):
+        return _number_strings(source, target, vertices)
+    ids = [source, target] if vertices is None else [source, target, vertices]
+    low, high = (0, num_vertices - 1) if num_vertices is not None else _bounds(ids)
+    implied, length, count = None if num_vertices is None else (0, num_vertices), high - low + 1, sum(one.size for one in ids)
+    if length <= MAX_GAPS * count:
+        present = np.zeros(length, bool) if implied is None else None
+        if present is not None and vertices is not None:
+            present[vertices - low] = True
+        ends = (source, target) if not low else (source - low, target - low)
+        return NumberedIds(
+            source=ends[0], target=ends[1], num_ids=length, present=present, implied=implied, id_kind="int64", take=lambda at: at + low
+        )  # fmt: skip
+    table, position = np.unique(np.concatenate(ids), return_inverse=True)
+    return NumberedIds(
+        source=position[: source.size], target=position[source.size : 2 * source.size], num_ids=table.size, present=None, implied=implied,
+        id_kind="int64", take=table.__getitem__,
+    )  # fmt: skip
+
+
+def _bounds(ids: list[Array]) -> tuple[int, int]:
+    """Smallest and largest of some ids; of none, those of an empty range."""
+    filled = [one for one in ids if one.size]
+    return (min(int(one.min()) for one in filled), max(int(one.max()) for one in filled)) if filled else (0, -1)
+
+
+def _number_strings(source: Any, target: Any, vertices: Any) -> NumberedIds:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    everything = [source, target] if vertices is None else [source, target, vertices]
+    coded = pa.concat_arrays([one.cast(pa.large_binary()) for one in everything]).dictionary_encode()
+    order = pc.array_sort_indices(coded.dictionary)  # bytewise
+    table, position_of = coded.dictionary.take(order), np.empty(len(order), np.int64)
+    position_of[order.to_numpy()] = np.arange(len(order))
+    position = position_of[coded.indices.to_numpy()]
+    return NumberedIds(
+        source=position[: len(source)], target=position[len(source) : 2 * len(source)], num_ids=len(table), present=None, implied=None,
+        id_kind="string", take=lambda at: table.take(pa.array(at)),
+    )  # fmt: skip
