@@ -60,7 +60,7 @@ class MemoryArray(StoredArray):
     @property
     def held(self) -> Array:
         """All elements; none where some are replaced as they are read."""
-        return self._values if self.mask is None else self._values[:0]
+        return self._values if self.mask is None else super().held
 
     @property
     def unit(self) -> int:

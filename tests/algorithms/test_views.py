@@ -177,6 +177,23 @@ def test_compressed_graphs_and_blocks_of_edges(tmp_path, codec, monkeypatch):
         oocgraph.verify_bfs(graph, near)
 
 
+@pytest.mark.parametrize("order", ["degree", "original", "locality"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_graph_in_memory_answers_as_its_store_does(tmp_path, order, directed):
+    edges = edges_of(3)
+    stored, held = build(edges, tmp_path / "g", directed=directed, order=order), build(edges, None, directed=directed, order=order)
+    source, where = int(edges.source[2]), "year < 2005 and kind != 'a'"
+    for reverse in (False, True):
+        for search, column in ((oocgraph.bfs, "level"), (oocgraph.sssp, "distance")):
+            expected = reached(search(stored, source, where=where, reverse=reverse), column)
+            assert reached(search(held, source, where=where, reverse=reverse), column) == expected
+        assert reached(oocgraph.bfs(held, source, reverse=reverse), "level") == reached(
+            oocgraph.bfs(stored, source, reverse=reverse), "level"
+        )
+    assert components(oocgraph.connected_components(held, where=where)) == components(oocgraph.connected_components(stored, where=where))
+    np.testing.assert_array_equal(held.read("out/indices"), stored.read("out/indices"))  # nothing was changed in place
+
+
 def test_weights_of_edges_that_are_left_out_are_not_looked_at(tmp_path):
     """Not even if they are negative or no numbers."""
     edges = pd.DataFrame({"source": [0, 0, 1], "target": [1, 2, 2], "weight": [1.5, -3.0, -np.inf], "kind": ["good", "bad", "bad"]})
