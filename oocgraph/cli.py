@@ -43,6 +43,7 @@ COMMANDS = {
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
     "sssp": "Find shortest paths from one vertex.",
+    "path": "Find a shortest path from one vertex to another.",
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",

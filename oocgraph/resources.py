@@ -125,6 +125,7 @@ CAPABILITIES = {
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),
+    "shortest_path": Capabilities(),
     "run": Capabilities(),
     "strongly_connected_components": Capabilities(),
     "condensation": Capabilities(),

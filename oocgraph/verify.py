@@ -42,6 +42,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, map_bounded, read_entries, row_blocks
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import LEVEL_UNREACHED, Array, no_parent
 
 BLOCK_BYTES = 4 << 20
@@ -136,6 +137,9 @@ def verify_search(
         num_threads = _affordable(store, num_cores() if threads is None else threads, memory_budget)
         num_reached, depth = tree.check_vertices(np.asarray(sources, np.int64), num_threads)
         num_edges, num_loops = tree.check_edges(num_threads)
+    if store.stored is not store:  # of a view, edges that do not count are read as loops
+        num_live_loops = store.count_self_loops(lambda vertices: tree.level[vertices] != tree.unreached)
+        num_edges, num_loops = num_edges - num_loops + num_live_loops, num_live_loops
     directed = store.attributes.directed
     return Validation(
         num_reached=num_reached,
@@ -148,7 +152,7 @@ def verify_search(
 
 def validation_bytes(store: CSRStore) -> int:
     """Return what one thread that validates a search of `store` holds beside its parents and levels."""
-    return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store)
+    return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store) + sum(store.mask_charges(["out"]).values())
 
 
 def _shared_bytes(store: CSRStore) -> int:
@@ -207,15 +211,18 @@ def verify_bfs(
     if not isinstance(result, BFSResult):
         raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.bfs returns")
     result.check_graph(store)
-    ids = VertexIds(store)
+    ids, view = VertexIds(store), view_of(store, where=result.where, reverse=result.reverse)
     given, search = ids.parse(result.source), result.search
     numbers = ids.vertices_of(given)
     if not np.array_equal(distinct(numbers[numbers >= 0]), distinct(np.asarray(search.sources, np.int64))):
         raise ValidationError(f"the search started from the vertices {search.sources}, but its sources are {numbers[numbers >= 0]}")
     if set(given[numbers < 0].tolist()) != set(result.isolated_ids.tolist()):
         raise ValidationError(f"the isolated sources are {given[numbers < 0]}, not {result.isolated_ids}")
+    limit = result.depth_limit
+    if result.target is not None and (farthest := np.asarray(result.level_of(result.target))).min() >= 0:
+        limit = int(farthest.max()) if limit is None else min(limit, int(farthest.max()))
     validation = verify_search(
-        store, search.sources, search.parent, search.level, depth_limit=result.depth_limit, threads=asked.threads,
+        view, search.sources, search.parent, search.level, depth_limit=limit, threads=asked.threads,
         memory_budget=asked.memory_budget,
     )  # fmt: skip
     for name in ("num_reached", "depth", "num_reached_edges"):
@@ -237,14 +244,20 @@ class _Tree:
         self.unreached = LEVEL_UNREACHED if level.dtype == np.uint8 else 2**32 - 1
         self.limit = _NO_LIMIT if depth_limit is None else depth_limit
 
+    @property
+    def check_rows(self) -> Any:
+        """The rules of rows: faster ones of an undirected graph, whose rows ascend; those of a view do not."""
+        ascending = not self.store.attributes.directed and self.store.stored is self.store
+        return rules.check_undirected if ascending else rules.check_directed
+
     def kernel_calls(self) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return what is called, with arguments of the types that it is called with."""
-        rows, none, directed = np.zeros(2, np.int64), no_parent(self.parent.dtype), self.store.attributes.directed
+        rows, none = np.zeros(2, np.int64), no_parent(self.parent.dtype)
         entries, bits = np.empty(0, self.store.array("out/indices").dtype.newbyteorder("=")), np.zeros(1, np.uint64)
         held = self.parent, self.level, self.unreached, self.limit
         return [
             (rules.check_vertices, (self.parent, self.level, 0, 0, self.unreached, none, self.limit)),
-            (rules.check_directed if directed else rules.check_undirected, (rows, 0, 0, entries, *held, bits)),
+            (self.check_rows, (rows, 0, 0, entries, *held, bits)),
             (rules.find_unlinked, (bits, self.level, self.unreached)),
         ]
 
@@ -273,8 +286,7 @@ class _Tree:
     def check_edges(self, num_threads: int) -> tuple[int, int]:
         """Rules 4 and 5; returns the stored entries and the self-loops among them, of reached rows."""
         n = self.level.size
-        indices = self.store.array("out/indices")
-        check_edges = rules.check_directed if self.store.attributes.directed else rules.check_undirected
+        indices, check_edges = self.store.array("out/indices"), self.check_rows
         max_entries = BLOCK_BYTES // indices.dtype.itemsize
         linked = np.zeros((num_threads, -(-n // 64)), np.uint64)
         slots: SimpleQueue[tuple[Array, Array]] = SimpleQueue()

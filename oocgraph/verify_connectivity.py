@@ -27,6 +27,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import BLOCK_ROWS, edge_block_bytes, edge_blocks
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import Array
 
 BLOCK_ENTRIES = 1 << 20
@@ -68,6 +69,7 @@ def verify_components(
         raise ArgumentTypeError(f"result is {result!r}; give what connected_components returns")
     if isinstance(result, ComponentsResult):
         result.check_graph(store)
+        store = view_of(store, where=result.where)
     component = np.asarray(result.stored_component if isinstance(result, ComponentsResult) else result)
     if component.shape != (store.num_rows,) or component.dtype.kind not in "iu":
         raise ValidationError(f"components are {component.dtype} of shape {component.shape}; {store.url} has {store.num_rows:,} vertices")
@@ -94,6 +96,7 @@ def _charges(store: CSRStore) -> dict[str, int]:
         "vertices that edges join": 8 * store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices"], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
+        **store.mask_charges(["out"]),
     }
 
 

@@ -25,6 +25,7 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.rows import edge_block_bytes, edge_blocks
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import no_parent
 
 BLOCK_ENTRIES = 1 << 20
@@ -72,7 +73,7 @@ def verify_sssp(
     if not isinstance(result, SSSPResult):
         raise ArgumentTypeError(f"result is {result!r}; give what oocgraph.sssp returns")
     result.check_graph(store)
-    ids = VertexIds(store)
+    ids, store = VertexIds(store), view_of(store, where=result.where, reverse=result.reverse)
     source = int(ids.vertices_of(result.source)[0])
     if bool(result.isolated) != (source < 0):
         raise ValidationError(f"the source {result.source!r} has {'no' if source < 0 else 'an'} edge, and the result says otherwise")
@@ -80,9 +81,9 @@ def verify_sssp(
     if not distance.shape == parent.shape == (store.num_rows,):
         raise ValidationError(f"distances {distance.shape} and parents {parent.shape} must be of each of the {store.num_rows} vertices")
     unreached = distance.dtype.type(np.inf if distance.dtype.kind == "f" else np.iinfo(distance.dtype).max)
-    beyond = (result.distance_limit, None if result.target is None else result.distance_of(result.target))
-    limits = [one for one in beyond if one is not None]
-    limit = float(min((one for one in limits if one >= 0), default=np.inf))
+    limit = np.inf if result.distance_limit is None else float(result.distance_limit)
+    if result.target is not None and (farthest := np.asarray(result.distance_of(result.target))).min() >= 0:
+        limit = min(limit, float(farthest.max()))
     weights, none = store.array(f"out/{result.weight}"), no_parent(store.index_dtype)
     load_libraries(store)
     linked = np.zeros(0, np.uint8)
@@ -116,4 +117,5 @@ def _charges(store: CSRStore, weight: str) -> dict[str, int]:
         "marks of vertices": store.num_rows,
         "a block of rows": edge_block_bytes(store, "out", ["indices", weight], BLOCK_ENTRIES),
         "threads and compiled code": SLACK_BYTES,
+        **store.mask_charges(["out"]),
     }

@@ -9,13 +9,13 @@ chosen by the bytes that each would move, exactly counted where that pays (`oocg
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from oocgraph.algorithms.runtimes import check_runtime, open_where
+from oocgraph.algorithms.search_options import as_list, on_processor, refuse_elsewhere, target_numbers
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.errors import ArgumentError
@@ -25,6 +25,7 @@ from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import Direction, ProgressOption
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def bfs(
     graph: CSRStore | str | os.PathLike[str],
     source: Any,
     *,
+    target: Any = None,
     depth_limit: int | None = None,
+    where: str | None = None,
+    reverse: bool = False,
     direction: Direction = "auto",
     partition: Partitions | str | os.PathLike[str] | None = None,
     result_store: str | os.PathLike[str] | None = None,
@@ -58,8 +62,15 @@ def bfs(
         A graph store or its path.
     source
         User id of the source; a list of ids is one traversal from the set.
+    target
+        User id of a vertex, or a list of them: the search ends with the level at which the last of them is found. In this process only.
     depth_limit
         Last level to find; by default all are found.
+    where
+        Condition on edge columns, such as ``kind == "Depends" and year < 2020``: only edges that meet it are followed. Columns and values
+        are compared by ``== != < <= > >=`` and ``in [...]``, and joined by ``and``, ``or``, ``not``. On this process's processor only.
+    reverse
+        Follow edges from their targets to their sources; those of an undirected graph lead both ways. On this process's processor only.
     direction
         ``auto``: by the bytes that each direction would move. ``push``, ``pull``: always. ``half``, ``alpha-beta``, ``gemini``:
         rules of the literature (`oocgraph.plan.direction`).
@@ -104,21 +115,27 @@ def bfs(
 
     Notes
     -----
-    Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges.
+    Host memory: about 8.7 bytes a vertex and what the budget allows of planes and edges. With `where` an eighth of a byte for each stored
+    edge, and with `reverse` 16 bytes a vertex, more.
     """
-    sources = [source] if isinstance(source, (str, bytes, int, np.integer)) or not isinstance(source, Iterable) else _as_list(source)
+    sources = as_list(source)
     source = source if isinstance(source, (int, str, bytes, np.integer)) else sources
     _check_arguments(sources, depth_limit, direction)
     depth_limit = None if depth_limit is None else min(int(depth_limit), MAX_DEPTH_LIMIT)
     asked = resources_of("bfs", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
-    where = asked.client
+    on_workers = asked.client
     if runtime is not None:
-        check_runtime(runtime, graph, searches=True)
+        check_runtime(runtime, graph, searches=True, where=where, reverse=reverse)
         if partition is not None:
             raise ArgumentError("partition and runtime are given; give partition to open_runtime")
-        where = runtime.client
-    store = open_graph(graph) if runtime is None else runtime.store
-    if where is not None and (partition is None or store.num_rows):
+        on_workers = runtime.client
+    view = view_of(open_graph(graph), where=where, reverse=reverse) if runtime is None else runtime.view
+    store, options = view.stored, {"target": target, "where": view.where, "reverse": view.reverse}
+    if runtime is None:
+        asked = on_processor(asked, options, partition=partition)
+    elif target is not None:
+        refuse_elsewhere(runtime, "target")
+    if on_workers is not None and (partition is None or store.num_rows):
         from oocgraph.algorithms.bfs_on_cluster import bfs_on_cluster
 
         with watched(progress) as shown:
@@ -126,15 +143,16 @@ def bfs(
                 store, source, sources, resources=asked, runtime=runtime, partition=partition, result_store=result_store, resume=resume,
                 direction=direction, depth_limit=depth_limit, progress=shown,
             )  # fmt: skip
-    if where is None and (result_store is not None or resume is not None):
+    if on_workers is None and (result_store is not None or resume is not None):
         name = "result_store" if result_store is not None else "resume"
         raise ArgumentError(f"{name} is given, but the search runs in this process; pass client, or leave it out")
     with watched(progress) as shown, PeakSampler() as sampler:
-        opened: Any = nullcontext(runtime) if runtime is not None else open_where(store, asked, partition=partition, progress=shown)
+        opened: Any = nullcontext(runtime) if runtime is not None else open_where(view, asked, partition=partition, progress=shown)
         with opened as loaded:
-            ids = VertexIds(loaded.store)
+            ids = VertexIds(store)
             numbers = ids.vertices_of(sources)
-            found = loaded.search(np.unique(numbers[numbers >= 0]), direction=direction, depth_limit=depth_limit, progress=shown)
+            stop: dict[str, Any] = {} if target is None else {"targets": target_numbers(ids, target, numbers, sources)}
+            found = loaded.search(np.unique(numbers[numbers >= 0]), direction=direction, depth_limit=depth_limit, progress=shown, **stop)
             metrics = loaded.metrics  # what is known as long as it is open
     return BFSResult(
         search=found,
@@ -142,16 +160,13 @@ def bfs(
         source=source,
         isolated_sources=[given for given, number in zip(sources, numbers, strict=True) if number < 0],
         depth_limit=depth_limit,
+        target=target,
+        where=view.where,
+        reverse=view.reverse,
         edge_bytes=store.edge_bytes,
         peak_host_bytes=sampler.peak_bytes,
         **metrics,
     )
-
-
-def _as_list(source: Iterable[Any]) -> list[Any]:
-    """Turn any collection of ids (list, range, set, array, Series) into a list."""
-    given: list[Any] = np.asarray(source).ravel().tolist() if hasattr(source, "dtype") else list(source)
-    return given
 
 
 def _check_arguments(sources: list[Any], depth_limit: Any, direction: Any) -> None:

@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
+from oocgraph.algorithms.search_options import on_processor
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
@@ -32,6 +33,7 @@ from oocgraph.results.writer import writing_bytes
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.vertices import VertexIds
+from oocgraph.store.views import view_of
 from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 def connected_components(
     graph: CSRStore | str | os.PathLike[str],
     *,
+    where: str | None = None,
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -54,6 +57,8 @@ def connected_components(
     ----------
     graph
         A graph store or its path.
+    where
+        Condition on edge columns that edges must meet to connect anything; see `oocgraph.bfs`. In this process only.
     runtime
         The graph opened before (`oocgraph.open_runtime`): what it has in memory is not read again. It has its own resources.
     resources
@@ -96,15 +101,16 @@ def connected_components(
     """
     asked = resources_of("connected_components", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
     if runtime is None:
-        return find_components(open_graph(graph), asked, progress=progress)
-    check_runtime(runtime, graph)
-    return find_components(runtime.store, replace(runtime.resources, client=runtime.client), progress=progress, runtime=runtime)
+        view = view_of(open_graph(graph), where=where)
+        return find_components(view, on_processor(asked, {"where": where}), progress=progress)
+    check_runtime(runtime, graph, where=where)
+    return find_components(runtime.view, replace(runtime.resources, client=runtime.client), progress=progress, runtime=runtime)
 
 
 def find_components(
     store: CSRStore, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> ComponentsResult:  # fmt: skip
-    """Find the components of a graph; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
+    """Find the components of a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
     started, client, threads = perf_counter(), resources.client or None, resources.num_threads
     limit = resources.limit_bytes if client is None else Resources().limit_bytes  # of this process, in which workers put their trees
     opened = Unopened(limit, following_bytes) if client is not None or runtime is None else opened_of(runtime, store, resources)
@@ -124,7 +130,8 @@ def find_components(
 
         found = opened.within(found_within)
     return ComponentsResult(
-        stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store), seconds=found.seconds,
+        stored_component=found.component, num_linked=found.num_linked, ids=VertexIds(store.stored), where=store.where,
+        seconds=found.seconds,
         bytes_requested=found.num_bytes, bytes_read=found.bytes_read, plane_bytes=found.plane_bytes, edge_bytes=store.edge_bytes,
         load_seconds=found.load_seconds, peak_host_bytes=sampler.peak_bytes, memory_budget=limit, exchange=found.exchange,
     )  # fmt: skip

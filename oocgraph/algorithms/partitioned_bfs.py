@@ -121,6 +121,11 @@ class PartitionedGraph(Closing):
     only_searches = True
     """Whether `oocgraph.bfs` alone takes it."""
 
+    @property
+    def view(self) -> CSRStore:
+        """The graph as it is searched."""
+        return self.store
+
     def check(self) -> None:
         """Refuse to do anything once it is closed."""
         self.runtime.check()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from oocgraph.engine.blocks import LEVEL_SLACK, Schedule, Work, has_many_edges, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, NO_TARGETS, Schedule, Work, forget_beyond, has_many_edges, new_values
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.engine.packages import filled
 from oocgraph.errors import ArgumentError
@@ -77,7 +77,7 @@ class Relaxing(NamedTuple):
 
     def within(
         self, budget: Budget, loop: Any, unreached: Any, numbers: Array, initial: Array, buckets: Array, *,
-        bound: Any = None, target: int = -1,
+        bound: Any = None, targets: Array = NO_TARGETS,
     ) -> Relaxed:  # fmt: skip
         """Hand values on within a budget until none gets better.
 
@@ -93,8 +93,8 @@ class Relaxing(NamedTuple):
             Store numbers of the vertices that values begin at, the values, and their buckets.
         bound
             Values beyond it are not kept; None: any are.
-        target
-            Store number of a vertex: values beyond its own are not kept; -1: none.
+        targets : (n,) int64
+            Store numbers, ascending, of vertices: values beyond the largest of theirs are not kept; none: all are.
         """
         store, kind = self.store, unreached.dtype
         vertex_bytes = store.num_rows * (kind.itemsize + store.index_dtype.itemsize)
@@ -103,15 +103,15 @@ class Relaxing(NamedTuple):
         with self.opened.blocks(store, self.column, budget, threads=self.threads, beside=beside) as engine:
             value = filled(store.num_rows, unreached, kind, engine.places)
             parent = filled(store.num_rows, no_parent(store.index_dtype), store.index_dtype, engine.places)
-            values = new_values(value, parent, unreached if bound is None else bound, target=target, scale=self.scale)
+            values = new_values(value, parent, unreached if bound is None else bound, targets=targets, scale=self.scale)
             value[numbers], parent[numbers] = initial, numbers
             device = device_bytes_read()
             work = engine.run(
                 loop, values, numbers, buckets, schedule=self.schedule, slack=self.slack, progress=self.progress,
-                loads_all=bound is None and target < 0,
+                loads_all=bound is None and not targets.size,
             )  # fmt: skip
-            if target >= 0:
-                forget_beyond(values.bound[0], value, parent, unreached)
+            if targets.size:
+                forget_beyond(min(values.bound[0], value[targets].max()), value, parent, unreached)
             return Relaxed(value, parent, engine.num_blocks, work, device_bytes_read() - device)
 
     def fields_of(self, found: Relaxed, unreached: Any, started: float, sampler: PeakSampler, resources: Resources) -> dict[str, Any]:
@@ -127,14 +127,6 @@ class Relaxing(NamedTuple):
             "load_seconds": perf_counter() - started - work.seconds, "peak_host_bytes": sampler.peak_bytes,
             "memory_budget": resources.limit_bytes,
         }  # fmt: skip
-
-
-def forget_beyond(bound: Any, value: Array, parent: Array, unreached: Any) -> None:
-    """Forget vertices beyond a bound: they were found on the way, perhaps not by a shortest path."""
-    for start in range(0, value.size, 1 << 20):
-        values, parents = (array[start : start + (1 << 20)] for array in (value, parent))
-        parents[values > bound] = no_parent(parent.dtype)
-        values[values > bound] = unreached
 
 
 def charge_paths(store: CSRStore, budget: Budget, num_bytes: int) -> None:
@@ -157,7 +149,7 @@ def widths(store: CSRStore, column: str | None) -> tuple[float, int]:
     """Choose the width of a bucket and the slack: by the weights, and by whether there are hubs or many edges."""
     if column is None:
         return 1.0, LEVEL_SLACK
-    array = store.array(f"out/{column}")
+    array = store.stored.array(f"out/{column}")
     step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
     places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
     sample = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])

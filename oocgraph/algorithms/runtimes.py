@@ -10,12 +10,14 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from oocgraph.algorithms.search_options import on_processor
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.views import view_of
 from oocgraph.types import Progress, ProgressOption
 
 if TYPE_CHECKING:
@@ -34,6 +36,11 @@ class Runtime(Protocol):
     @property
     def store(self) -> CSRStore:
         """The graph."""
+        ...
+
+    @property
+    def view(self) -> CSRStore:
+        """The graph as it is searched: perhaps without some edges, or turned round (`oocgraph.store.views`)."""
         ...
 
     @property
@@ -78,6 +85,8 @@ class Runtime(Protocol):
 def open_runtime(
     graph: CSRStore | str | os.PathLike[str],
     *,
+    where: str | None = None,
+    reverse: bool = False,
     partition: Partitions | str | os.PathLike[str] | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -90,6 +99,8 @@ def open_runtime(
     ----------
     graph
         A graph store or its path.
+    where, reverse
+        Load the edges that meet a condition, or turned round; see `oocgraph.bfs`. What uses the runtime must be given the same.
     partition
         Search over partitions; see `oocgraph.bfs`.
     resources
@@ -128,8 +139,10 @@ def open_runtime(
     [2, 1]
     """
     found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph)
+    store = view_of(open_graph(graph), where=where, reverse=reverse)
+    found = on_processor(found, {"where": store.where, "reverse": store.reverse}, partition=partition)
     with watched(progress) as shown:
-        return open_where(open_graph(graph), found, partition=partition, progress=shown)
+        return open_where(store, found, partition=partition, progress=shown)
 
 
 def open_where(
@@ -169,13 +182,16 @@ def opened_of(runtime: Runtime | None, graph: CSRStore | str | os.PathLike[str],
     """
     if runtime is None:
         return Unopened(resources.limit_bytes)
-    check_runtime(runtime, graph)
+    view = graph if isinstance(graph, CSRStore) else None
+    check_runtime(runtime, graph, where=None if view is None else view.where, reverse=view is not None and view.reverse)
     assert isinstance(runtime, OpenedGraph)
     return runtime
 
 
-def check_runtime(runtime: Any, graph: CSRStore | str | os.PathLike[str], *, searches: bool = False) -> None:
-    """Refuse a runtime that is none, of another graph, closed, or only for `searches` where something else is computed.
+def check_runtime(
+    runtime: Any, graph: CSRStore | str | os.PathLike[str], *, searches: bool = False, where: str | None = None, reverse: bool = False
+) -> None:  # fmt: skip
+    """Refuse a runtime that is none, of another graph or view, closed, or only for `searches` where something else is computed.
 
     Raises
     ------
@@ -187,6 +203,10 @@ def check_runtime(runtime: Any, graph: CSRStore | str | os.PathLike[str], *, sea
     url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)
     if os.path.abspath(url) != os.path.abspath(runtime.store.url):
         raise ArgumentError(f"the runtime has loaded {runtime.store.url}, not {url}; open another runtime for that graph")
+    view, reverse = runtime.view, reverse and runtime.store.attributes.directed
+    for name, opened, asked in (("where", view.where, where and where.strip()), ("reverse", view.reverse, reverse)):
+        if opened != asked:
+            raise ArgumentError(f"{name} is {asked!r}, but the runtime was opened with {name}={opened!r}; open another with open_runtime")
     if runtime.only_searches and not searches:
         raise ArgumentError("the runtime is for searches only; open one by open_runtime, without partition")
     runtime.check()

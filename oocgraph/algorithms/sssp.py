@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, forget_beyond, widths
+from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, widths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
+from oocgraph.algorithms.search_options import on_processor, target_numbers
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.engine.blocks import EdgeError, load_loop
+from oocgraph.engine.blocks import EdgeError, forget_beyond, load_loop
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
@@ -38,7 +39,8 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.scipy import weight_column
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import ProgressOption
+from oocgraph.store.views import view_of
+from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -57,6 +59,8 @@ def sssp(
     delta: float | None = None,
     target: Any = None,
     distance_limit: float | None = None,
+    where: str | None = None,
+    reverse: bool = False,
     runtime: Runtime | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
@@ -80,9 +84,13 @@ def sssp(
     delta
         Width of a bucket, as a distance; by default chosen by the weights and the degrees.
     target
-        User id of a vertex: only vertices that are not farther away are found.
+        User id of a vertex, or a list of them: only vertices that are not farther away than the last of them are found.
     distance_limit
         Only vertices up to this distance are found.
+    where
+        Condition on edge columns that edges must meet; see `oocgraph.bfs`. In this process only.
+    reverse
+        Follow edges from their targets to their sources. In this process only.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources. Of one on a cluster the workers are used, not what they
         have loaded.
@@ -131,10 +139,13 @@ def sssp(
     """
     asked = resources_of("sssp", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph)
     if runtime is not None:
-        check_runtime(runtime, graph)
-        graph, asked = runtime.store, replace(runtime.resources, client=runtime.client)
+        check_runtime(runtime, graph, where=where, reverse=reverse)
+        view, asked = runtime.view, replace(runtime.resources, client=runtime.client)
+    else:
+        view = view_of(open_graph(graph), where=where, reverse=reverse)
+        asked = on_processor(asked, {"where": view.where, "reverse": view.reverse})
     task = Task(source, weight, schedule, delta, target, distance_limit)
-    return find_paths(open_graph(graph), task, asked, progress=progress, runtime=runtime)
+    return find_paths(view, task, asked, progress=progress, runtime=runtime)
 
 
 class Task(NamedTuple):
@@ -151,14 +162,15 @@ class Task(NamedTuple):
 def find_paths(
     store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
 ) -> SSSPResult:  # fmt: skip
-    """Find shortest paths; what is done next needs up to `following_bytes`, for which a refusal names a budget, too."""
+    """Find shortest paths in a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
     started, column = perf_counter(), checked_task(store, task, is_on_cluster=bool(resources.client))
-    ids = VertexIds(store)
-    source, target = (_number_of(ids, name, one) for name, one in (("source", task.source), ("target", task.target)))
+    ids = VertexIds(store.stored)
+    source = _source_of(ids, task.source)
+    targets = target_numbers(ids, task.target, np.array([source]), [task.source])
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
-        delta, limit = task.delta or delta, 0 if source == target else task.distance_limit
+        delta, limit = task.delta or delta, 0 if targets.tolist() == [source] else task.distance_limit
         here = replace(resources, memory_budget=None) if resources.client else resources  # of this process, where workers' paths come to
         is_opened = runtime is not None and not resources.client
         opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
@@ -167,7 +179,7 @@ def find_paths(
         try:
             for kind in ("float",) if store.array(f"out/{column}").dtype.kind == "f" else ("narrow", "wide"):
                 try:
-                    unreached, found = compute(relaxing, kind, source, target, limit)
+                    unreached, found = compute(relaxing, kind, source, targets, limit)
                     break
                 except EdgeError as error:
                     if error.why != OVERFLOW or kind != "narrow":
@@ -176,8 +188,8 @@ def find_paths(
             raise _refusal(store, column, error) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, here)
     return SSSPResult(
-        **fields, ids=ids, source=task.source, isolated={} if source >= 0 else {task.source: 0}, delta=delta, target=task.target,
-        distance_limit=task.distance_limit,
+        **fields, ids=ids, source=task.source, isolated={} if source >= 0 else {task.source: 0}, delta=delta,
+        target=task.target, distance_limit=task.distance_limit, where=store.where, reverse=store.reverse,
     )  # fmt: skip
 
 
@@ -188,17 +200,20 @@ def _bound(limit: float | None, unreached: Any) -> Any:
     return min(int(unreached), floor(min(limit, 2.0**62)))
 
 
-def _in_process(relaxing: Relaxing, kind: str, source: int, target: int, limit: float | None) -> tuple[Any, Relaxed]:
+def _in_process(relaxing: Relaxing, kind: str, source: int, targets: Array, limit: float | None) -> tuple[Any, Relaxed]:
     """Find paths in this process, with distances of one kind; returns that of vertices that are not reached, and what was found."""
     loop, unreached = relax.SHORTEST[kind]
     load_loop(loop, unreached.dtype, relaxing.store, relaxing.column)
     numbers = np.full(int(source >= 0), source)
     zero, bound = np.zeros(numbers.size, np.int32), _bound(limit, unreached)
-    found = relaxing.opened.within(lambda budget: relaxing.within(budget, loop, unreached, numbers, zero, zero, bound=bound, target=target))
+    begin = unreached, numbers, zero, zero
+    found = relaxing.opened.within(lambda budget: relaxing.within(budget, loop, *begin, bound=bound, targets=targets))
     return unreached, found
 
 
-def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int, target: int, limit: float | None) -> tuple[Any, Relaxed]:
+def _on_cluster(
+    resources: Resources, relaxing: Relaxing, kind: str, source: int, targets: Array, limit: float | None
+) -> tuple[Any, Relaxed]:  # fmt: skip
     """As `_in_process`, on workers; imports nothing of Dask before."""
     from oocgraph.cluster.block_rounds import run_on_cluster
     from oocgraph.cluster.worker_paths import PathsSpec, merged
@@ -209,12 +224,12 @@ def _on_cluster(resources: Resources, relaxing: Relaxing, kind: str, source: int
         charge_paths(store, budget, NUM_TABLES * store.num_rows * (unreached.dtype.itemsize + store.index_dtype.itemsize))
         found = run_on_cluster(
             store, resources, PathsSpec, title="the search for shortest paths", label="sssp-step", merge=merged, progress=relaxing.progress,
-            column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, target=target,
+            column=relaxing.column, kind=kind, scale=relaxing.scale, slack=relaxing.slack, source=source, targets=tuple(targets.tolist()),
             bound=_bound(limit, unreached),
         )  # fmt: skip
         distance, parent = (array if array.flags.writeable else array.copy() for array in found.table)
-        if target >= 0:
-            forget_beyond(distance[target], distance, parent, unreached)
+        if targets.size:
+            forget_beyond(distance[targets].max(), distance, parent, unreached)
         return Relaxed(distance, parent, found.num_blocks, found.work, found.device_bytes)
 
     return unreached, relaxing.opened.within(within)
@@ -236,12 +251,10 @@ def checked_task(store: CSRStore, task: Task, *, is_on_cluster: bool = False) ->
     return column
 
 
-def _number_of(ids: VertexIds, name: str, given: Any) -> int:
-    """Return the store number of a vertex; -1: it has no edges; -2: it is not given."""
-    if given is None and name == "target":
-        return -2
+def _source_of(ids: VertexIds, given: Any) -> int:
+    """Return the store number of the source; -1: it has no edges."""
     if isinstance(given, list | tuple | set | dict) or getattr(given, "ndim", 0) != 0:
-        raise ArgumentError(f"{name} is {given!r}; give one vertex")
+        raise ArgumentError(f"source is {given!r}; give one vertex")
     return int(ids.vertices_of(given)[0])
 
 

@@ -51,6 +51,11 @@ class ClusterRuntime(Closing):
     only_searches = False
     """Whether `oocgraph.bfs` alone takes it."""
 
+    @property
+    def view(self) -> CSRStore:
+        """The graph as it is searched."""
+        return self.store
+
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
         self.session, self.client, self.store = session, session.client, store
         self.lease = session.lease

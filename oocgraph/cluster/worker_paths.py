@@ -68,8 +68,10 @@ class PathsSpec(SharesSpec):
         Of distances: a key of `oocgraph.kernels.relax.SHORTEST`.
     scale, slack
         Buckets in a unit of distance; see `oocgraph.kernels.blocks.Rules`.
-    source, target
-        Store numbers; of the target -1: none. A source of -1 has no edges.
+    source
+        Store number; one of -1 has no edges.
+    targets
+        Store numbers, ascending, of vertices: distances beyond the largest of theirs are not kept; none: any are.
     bound
         Distances beyond it are not kept; None: any are.
     """
@@ -79,7 +81,7 @@ class PathsSpec(SharesSpec):
     scale: float
     slack: int
     source: int
-    target: int
+    targets: tuple[int, ...]
     bound: float | None
     message: ClassVar[type[Any]] = PathsSlice
 
@@ -117,9 +119,9 @@ class PathsShare(BlockShare):
 
     def __init__(self, engine: BlockEngine, spec: PathsSpec, most: int) -> None:
         super().__init__(engine)
-        self._spec, self._most = spec, most
+        self._spec, self._most, self._targets = spec, most, np.array(spec.targets, np.int64)
         self.loop, self._unreached = relax.SHORTEST[spec.kind]
-        self.slack, self.loads_all = spec.slack, spec.bound is None and spec.target < 0
+        self.slack, self.loads_all = spec.slack, spec.bound is None and not spec.targets
         self._values: Values | None = None
         self._published = self._left = np.empty(0)
 
@@ -132,7 +134,7 @@ class PathsShare(BlockShare):
         """See `BlockShare`."""
         value, parent, bound = arrays
         self._published = np.empty(0)
-        self._values = new_values(value, parent, 0, target=self._spec.target, scale=self._spec.scale)._replace(bound=bound)
+        self._values = new_values(value, parent, 0, targets=self._targets, scale=self._spec.scale)._replace(bound=bound)
         return self._values
 
     def fill(self, values: Values, before: Sequence[PathsTable]) -> tuple[Array, Array]:
@@ -198,8 +200,8 @@ class PathsShare(BlockShare):
         values, spec = self._values, self._spec
         work: Work | None = None
         if earliest < NONE:
-            if spec.target >= 0:
-                values.bound[0] = min(values.bound[0], values.value[spec.target])
+            if spec.targets:
+                values.bound[0] = min(values.bound[0], values.value[self._targets].max())
             work = self.engine.run(
                 self.loop, values, pending, self._buckets(pending), schedule="async", slack=spec.slack,
                 last=min(earliest + ROUND_BUCKETS, int(NONE) - 1), loads_all=self.loads_all,

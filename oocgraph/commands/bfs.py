@@ -17,6 +17,7 @@ from oocgraph.commands.common import (
     json_option,
     overwrite_option,
     progress_bars,
+    where_option,
 )
 from oocgraph.commands.tables import print_levels
 
@@ -30,6 +31,9 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
+@click.option("--target", "targets", metavar="ID", multiple=True, help="Stop at the level at which it is found; repeat for several.")
+@where_option
+@click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
 @device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
 @click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
@@ -43,6 +47,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 def bfs(
     graph: str,
     sources: tuple[str, ...],
+    targets: tuple[str, ...],
     *,
     place: Place,
     resources: Resources,
@@ -77,7 +82,8 @@ def bfs(
     source = source_ids[0] if len(source_ids) == 1 else source_ids
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         there = replace(resources, num_partitions=place.partitions, client=client)
-        result = search(store, source, resources=there, progress=progress, **place.result_options(), **options)
+        target = ids.parse(list(targets)).tolist() if targets else None
+        result = search(store, source, target=target, resources=there, progress=progress, **place.result_options(), **options)
         result_seconds = _write(result, out, overwrite=overwrite)
     fields = {**result.summary(), "result_seconds": result_seconds, peak_name(client): sampler.peak_bytes}
     if validate:

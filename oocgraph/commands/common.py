@@ -126,6 +126,11 @@ def check_size(_context: click.Context, _option: click.Parameter, value: str | N
     return value
 
 
+where_option = click.option(
+    "--where", metavar="CONDITION", help="Use only edges whose columns meet it, as in 'year < 2020 and kind == \"a\"'; in this process."
+)
+
+
 def emit(fields: Mapping[str, Any], *, as_json: bool, title: str) -> None:
     """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields."""
     if as_json:

@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.engine.blocks import LEVEL_SLACK, BlockEngine, load_loop, new_values
+from oocgraph.engine.blocks import LEVEL_SLACK, BlockEngine, forget_beyond, load_loop, new_values
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import ArgumentError
@@ -81,9 +81,12 @@ class BlockRuntime(WholeGraph, Closing):
                 self._engine.close()
 
     def search(
-        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, progress: Progress = ignore_progress
-    ) -> Search:
-        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in store order.
+        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
+        progress: Progress = ignore_progress,
+    ) -> Search:  # fmt: skip
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none, until all of `targets` are found, if given.
+
+        The result is in store order.
 
         Raises
         ------
@@ -97,19 +100,28 @@ class BlockRuntime(WholeGraph, Closing):
                 "that it is searched by blocks; take direction auto, raise memory_budget, or build it with the vertex order degree"
             )
         with self.lifetime.searching:
-            return self._search(sources, depth_limit, progress)
+            return self._search(sources, depth_limit, np.empty(0, np.int64) if targets is None else targets, progress)
 
-    def _search(self, sources: Array, depth_limit: int | None, progress: Progress) -> Search:
+    def _search(self, sources: Array, depth_limit: int | None, targets: Array, progress: Progress) -> Search:
         store, began, device = self.store, perf_counter(), device_bytes_read()
         level = np.full(store.num_rows, NOT_REACHED)
         parent = np.full(store.num_rows, no_parent(store.index_dtype), store.index_dtype)
         level[sources], parent[sources] = 0, sources
-        values, buckets = new_values(level, parent, NOT_REACHED if depth_limit is None else depth_limit), np.zeros(sources.size, np.int32)
+        values = new_values(level, parent, NOT_REACHED if depth_limit is None else depth_limit, targets=targets)
+        buckets = np.zeros(sources.size, np.int32)
         work = self._engine.run(
             relax.levels, values, sources, buckets, schedule="async", slack=LEVEL_SLACK, progress=progress, loads_all=False
         )  # fmt: skip
+        if targets.size:
+            forget_beyond(level[targets].max(), level, parent, NOT_REACHED)
         num_reached, num_entries, depth = kernels.count_reached(self._engine.rows, level, NOT_REACHED)
-        loops = store.count_self_loops(lambda vertices: level[vertices] != UNREACHED)
+
+        def is_reached(vertices: Array) -> Array:
+            reached: Array = level[vertices] != UNREACHED
+            return reached
+
+        num_entries -= store.count_dead_edges(is_reached)
+        loops = store.count_self_loops(is_reached)
         seconds, num_bytes = perf_counter() - began, max(work.bytes_read, device_bytes_read() - device)
         reason = f"by blocks of edges, those in memory first: {work.num_read} blocks read, {self._engine.num_blocks} in the graph"
         return Search(

@@ -20,7 +20,6 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.packages import Thread, place_threads
-from oocgraph.engine.resident import sorted_lookup
 from oocgraph.kernels import blocks as kernels
 from oocgraph.kernels.blocks import NONE, Agenda, BlockFiles, BlockRows, Held, Rules
 from oocgraph.kernels.load import load_kernels
@@ -32,8 +31,9 @@ from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_byte
 from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
 from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
-from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress
+from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress, no_parent
 
 SHIFT = 14
 """Binary logarithm of the entries of a block: 64 KiB of neighbours. On a Kronecker graph of scale 22 in memory blocks of 2**12 and 2**16
@@ -322,6 +322,7 @@ class BlockEngine(Closing):
             "checksums": sum(checksum_bytes(array) for array in self._all_arrays()),
             "blocks that are read": least * slot_bytes + 2 * PAGE_BYTES + self._num_workers * decoded,
             "threads and compiled code": SLACK_BYTES,
+            **self.store.mask_charges(self._groups),
         }
         budget.reserve_all({**charges, LATER: (sharers - 1) * sum(charges.values())})  # the others are as large as this one
         more = max(0, min(blocks - least, budget.available_bytes // sharers // slot_bytes))
@@ -494,7 +495,7 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
     rows = kernels.empty_rows(SHIFT)
     agenda = Agenda(words, words, small, small, small, small, small, offset, np.empty(0, np.uint8), offset, offset, 0, 1)
     files, held = BlockFiles(none, none, none), Held(index, weights)
-    values = Values(value, index, store.index_dtype.type(0), value, 0, 1.0, words, offset)
+    values = Values(value, index, store.index_dtype.type(0), value, offset, 1.0, words, offset)
     load_kernels([
         (loop.by_block, (rows, held, files, values, agenda, Rules(0, 1, 1, False, False, False), -1, -1, offset)),
         *([(loop.by_vertex, (rows, held, values, agenda, 0, 0, offset))] if by_vertex else []),
@@ -509,15 +510,27 @@ def load_loop(loop: Loop, value_dtype: np.dtype[Any], store: CSRStore, column: s
     ])  # fmt: skip
 
 
+NO_TARGETS = np.empty(0, np.int64)
+"""Of work that no vertex ends."""
+
+
 def new_values(
-    value: Array, parent: Array, bound: Any, *, target: int = -1, scale: float = 1.0, num_left: int = 0,
+    value: Array, parent: Array, bound: Any, *, targets: Array = NO_TARGETS, scale: float = 1.0, num_left: int = 0,
 ) -> Values:  # fmt: skip
     """Return values to work on; those left are all of `num_left` vertices."""
     left = np.full(num_left // 64 + 1, ~np.uint64(0)) if num_left else np.empty(0, np.uint64)
     if num_left:
         left[-1] = (1 << (num_left & 63)) - 1
     busy = parent.dtype.type(np.iinfo(parent.dtype).max - 1)
-    return Values(value, parent, busy, np.full(1, bound, value.dtype), target, scale, left, np.zeros(1, np.int64))
+    return Values(value, parent, busy, np.full(1, bound, value.dtype), targets, scale, left, np.zeros(1, np.int64))
+
+
+def forget_beyond(bound: Any, value: Array, parent: Array, unreached: Any) -> None:
+    """Forget vertices beyond a bound: they were found on the way, perhaps not by a shortest path."""
+    for start in range(0, value.size, 1 << 20):
+        values, parents = (array[start : start + (1 << 20)] for array in (value, parent))
+        parents[values > bound] = no_parent(parent.dtype)
+        values[values > bound] = unreached
 
 
 def _wait(futures: list[Future[int]], report: Callable[[], None], seconds: float) -> set[int]:

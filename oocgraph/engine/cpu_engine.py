@@ -193,7 +193,7 @@ class Engine(Closing):
             status, error = cpu.push_levels(
                 state.queues, state.counts, limits, push.lookup, push.heads, push.resident, _files_of(push),
                 self._cache_tag, self._cache, self._cache.view(self.store.index_dtype), self._missing,
-                state.reached, *state.owners, state.marks, log,
+                state.reached, *state.owners, state.marks, state.targets, log,
             )  # fmt: skip
             if error and push.files is not None:
                 raise push.files.error(error)
@@ -336,10 +336,13 @@ class Engine(Closing):
 
     def reached_edges(self, state: SearchState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
-        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1]
-        if self.store.attributes.directed:
-            return stored
-        return (stored + self.store.count_self_loops(partial(are_marked, state.reached))) // 2
+        is_reached = partial(are_marked, state.reached)
+        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1] - self.store.count_dead_edges(is_reached)
+        return stored if self.store.attributes.directed else (stored + self.store.count_self_loops(is_reached)) // 2
+
+    def has_found_targets(self, state: SearchState) -> bool:
+        """Whether all vertices at which the search stops are visited."""
+        return bool(are_marked(state.reached, state.targets).all())
 
     # What differs between a whole graph and a partition.
 

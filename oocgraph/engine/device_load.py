@@ -26,6 +26,7 @@ from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import held_window_bytes
+from oocgraph.store.row_lookup import sorted_lookup
 
 DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""
@@ -83,7 +84,7 @@ def load_device_graph(
     groups = ["out", "in"] if store.attributes.directed else ["out"]
     indices = [store.array(f"{group}/indices") for group in groups]
     is_sorted = store.attributes.vertex_order == "degree"
-    lookups = {group: host.sorted_lookup(host.for_loading(store)) for group in groups if group == store.pull_group and is_sorted}
+    lookups = {group: sorted_lookup(host.for_loading(store)) for group in groups if group == store.pull_group and is_sorted}
     sizes = device_sizes(store, indices, lookups)
     windows = max(held_window_bytes(array) for array in indices)
     fixed = host_fixed_bytes(store.num_rows, sizes.itemsize, io_threads=io_threads, buffer_bytes=buffer_bytes, window_bytes=windows)

@@ -59,6 +59,8 @@ def charge_forest(store: CSRStore, budget: Budget, threads: int, *, num_vectors:
     budget.reserve("pieces", 2 * threads * (PIECE_BYTES + max(decoded_bytes(array) for array in indices)))
     budget.reserve("row starts", 2 * threads * 8 * (BLOCK_ROWS + 1) + 16 * MAX_RANGES)
     budget.reserve("threads and compiled code", SLACK_BYTES)
+    for name, num_bytes in store.mask_charges(_groups(store)).items():
+        budget.reserve(name, num_bytes)
 
 
 def _groups(store: CSRStore) -> list[str]:

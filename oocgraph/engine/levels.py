@@ -35,6 +35,7 @@ def search(
     *,
     direction: Direction = "auto",
     depth_limit: int | None = None,
+    targets: Array | None = None,
     progress: Progress = ignore_progress,
 ) -> Search:
     """Traverse from ``sources`` ((num_sources,) int64 store numbers, distinct, perhaps none), in store order; see `oocgraph.bfs`.
@@ -43,14 +44,18 @@ def search(
     """
     runtime.lifetime.check()
     with runtime.lifetime.searching:
-        return _search(runtime, sources, direction, depth_limit, progress)
+        return _search(runtime, sources, direction, depth_limit, targets, progress)
 
 
-def _search(runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, progress: Progress) -> Search:
+def _search(
+    runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, targets: Array | None, progress: Progress
+) -> Search:  # fmt: skip
     device_began, began, before = device_bytes_read(), time.perf_counter(), runtime.thread_counts
     last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
     state = runtime.start(sources)
-    while state.frontier_size and state.level < last_level:
+    if targets is not None:
+        state.targets = targets
+    while state.frontier_size and state.level < last_level and not (state.targets.size and runtime.has_found_targets(state)):
         if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
             iterate(runtime, state, direction)
             progress(LEVEL, state.level, 0)

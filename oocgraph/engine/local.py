@@ -115,6 +115,7 @@ class LocalRuntime(WholeGraph, Engine):
         loading = Loading(threads or knobs.threads, io_threads or knobs.io_threads, BUFFER_BYTES, max_planes)
         plan = ShardPlan(store, None, 0, loading)
         try:
+            budget.reserve_all(store.mask_charges(plan.groups))
             residency = plan.residency(available_bytes=budget.available_bytes, limit_bytes=budget.limit_bytes)
         except BudgetError:
             return False

@@ -77,7 +77,7 @@ class OpenedGraph(Closing):
     Parameters
     ----------
     store
-        The graph.
+        The graph, or a view of it.
     resources
         Memory, threads and device.
     progress
@@ -95,7 +95,7 @@ class OpenedGraph(Closing):
     """The Dask client on whose workers it is: none."""
 
     def __init__(self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress) -> None:
-        self.store, self.resources = store, resources
+        self.store, self.view, self.resources = store.stored, store, resources
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
@@ -120,15 +120,19 @@ class OpenedGraph(Closing):
                 self._give_back()
 
     def search(
-        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, progress: Progress = ignore_progress
-    ) -> Search:
-        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in store order."""
+        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
+        progress: Progress = ignore_progress,
+    ) -> Search:  # fmt: skip
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none, until all of `targets` are found, if given.
+
+        The result is in store order.
+        """
         with self._taking_turns():
             if self._loaded is None:
                 self._streams.clear()
                 self._close_engines()
-                self._loaded = open_in_process(self.store, self.resources)
-            return self._loaded.search(sources, direction=direction, depth_limit=depth_limit, progress=progress)
+                self._loaded = open_in_process(self.view, self.resources)
+            return self._loaded.search(sources, direction=direction, depth_limit=depth_limit, targets=targets, progress=progress)
 
     @property
     def metrics(self) -> dict[str, Any]:

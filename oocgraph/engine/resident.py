@@ -51,16 +51,6 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
     )
 
 
-def sorted_lookup(store: CSRStore) -> RowLookup:
-    """Return the row lookup of the pull group of a degree-sorted store."""
-    degree, first = store.degree_classes
-    if not degree.size:
-        degree, first = np.zeros(1, np.int64), np.zeros(1, np.int64)
-    counts = np.diff(np.append(first, store.num_rows))
-    edge = np.concatenate([[0], np.cumsum(counts * degree)[:-1]]).astype(np.int64)
-    return RowLookup(np.empty(0, np.int64), first.astype(np.int64), edge, degree.astype(np.int64))
-
-
 def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> RowLookup:
     """Read the row lookup of a group whose row starts are explicit."""
     array = store.array(f"{group}/indptr")

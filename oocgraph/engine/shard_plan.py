@@ -25,6 +25,7 @@ from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
 from oocgraph.store.gather import EdgeFiles
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.types import Array
 
 
@@ -60,7 +61,7 @@ class ShardPlan:
         self.lookup: RowLookup | None = None
         self.lengths = np.full(1, self.num_owned, np.int64)
         if self.sorted:
-            self.lookup = whole.sorted_lookup(self.verified)
+            self.lookup = sorted_lookup(self.verified)
             if vertex_partition is not None:
                 self.lookup = RowLookup(self.lookup.indptr, *local_lookup(vertex_partition, partition, *self.lookup[1:]))
             self.lengths = plane_lengths(self.lookup.value, self.lookup.first, self.num_owned, store.attributes.num_planes)
@@ -113,6 +114,7 @@ class ShardPlan:
         CorruptStoreError
             A chunk is missing or truncated, or a page differs from its checksum.
         """
+        budget.reserve_all(self.store.mask_charges(self.groups))
         residency = self.residency(available_bytes=budget.available_bytes, limit_bytes=budget.limit_bytes, least_bytes=budget.named_bytes)
         budget.check_alternatives()
         for name, num_bytes in (
@@ -156,7 +158,7 @@ class ShardPlan:
         """Take all rows of a group; its first planes and edges resident."""
         store, n = self.store, self.store.num_rows
         if group == self.groups[-1] and self.sorted:
-            lookup = self.lookup if self.vertex_partition is None and self.lookup is not None else whole.sorted_lookup(self.verified)
+            lookup = self.lookup if self.vertex_partition is None and self.lookup is not None else sorted_lookup(self.verified)
         elif group == "out" or self.vertex_partition is None:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
@@ -166,7 +168,7 @@ class ShardPlan:
             lengths, offsets = self._plane_bounds(num_planes)
             planes = whole.read_parallel(self.verified.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
             heads = Planes(planes, offsets, lengths)
-        resident = self._read_edges(self.verified.array(array.name), num_resident, pool)
+        resident = self._read_edges(self.verified.array(f"{group}/indices"), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
             on_disk = (array.length - num_resident) * array.dtype.itemsize

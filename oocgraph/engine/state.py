@@ -38,9 +38,12 @@ class SearchProgress:
         Whether the last iteration was a pull.
     bytes_requested : int
         Of the store's files.
+    targets : (num_targets,) int64
+        Vertices at which a search of the whole graph stops when all of them are visited; none: it goes on.
     """
 
     def __init__(self, num_vertices: int) -> None:
+        self.targets = np.empty(0, np.int64)
         self.num_vertices = num_vertices
         self.level = 0
         self.frontier_size = self.frontier_edges = 0

@@ -107,6 +107,10 @@ class InProcess(Steps, Protocol):
         """Push tiny frontiers, many levels in one call; returns whether a larger frontier is left."""
         ...
 
+    def has_found_targets(self, state: Any) -> bool:
+        """Whether all vertices at which a search stops are visited; a search on a GPU stops at none."""
+        ...
+
     def finish(self, state: Any) -> None:
         """Set parent and level of what was not reached; both exist in store order when it returns."""
         ...

@@ -11,6 +11,7 @@ from typing import Any
 from oocgraph.engine import levels
 from oocgraph.resources import Resources
 from oocgraph.results.search import Search
+from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 
@@ -29,15 +30,25 @@ class WholeGraph:
     resources = Resources()
     """What it was opened with, as far as that is known."""
 
+    @property
+    def view(self: Any) -> CSRStore:
+        """The graph as it is searched."""
+        view: CSRStore = self.store
+        return view
+
     def check(self: Any) -> None:
         """Refuse to do anything once it is closed."""
         self.lifetime.check()
 
     def search(
-        self: Any, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, progress: Progress = ignore_progress
-    ) -> Search:
-        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none; the result is in store order."""
-        return levels.search(self, sources, direction=direction, depth_limit=depth_limit, progress=progress)
+        self: Any, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
+        progress: Progress = ignore_progress,
+    ) -> Search:  # fmt: skip
+        """Traverse from `sources`, (num_sources,) int64 store numbers, distinct, perhaps none, until all of `targets` are found, if given.
+
+        The result is in store order.
+        """
+        return levels.search(self, sources, direction=direction, depth_limit=depth_limit, targets=targets, progress=progress)
 
     @property
     def resident(self) -> Mapping[str, Array]:

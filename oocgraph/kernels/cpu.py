@@ -589,7 +589,7 @@ def _queue_stretch(
 @nb.njit(nogil=True, cache=True)
 def push_levels(
     queues: Any, state: Any, limits: Any, lookup: Any, planes: Any, resident: Any, files: Any, cache_tag: Any, cache: Any,
-    cache_indices: Any, missing: Any, visited: Any, owned: Any, rank: Any, marks: Any, log: Any,
+    cache_indices: Any, missing: Any, visited: Any, owned: Any, rank: Any, marks: Any, targets: Any, log: Any,
 ) -> Any:  # fmt: skip
     """Push many levels in one call, for frontiers so small that a call per level would cost more than its work.
 
@@ -607,6 +607,8 @@ def push_levels(
         0 last level to find, 1 edges above which a frontier is left to others, 2 misses above which the first level's pages
         are listed in `missing` instead of being read one after the other, 3 largest level (the one-byte form ends at 254),
         4 as 2, for the levels after the first, 5 vertices above which a frontier is left to others.
+    targets : (num_targets,) int64
+        Vertices: when all of them are visited, the search is done. None: it goes on.
     log : (capacity, 4) int64
         Per level: frontier size, edges, bytes read, nanoseconds.
 
@@ -625,13 +627,16 @@ def push_levels(
     clock = np.empty(2, np.int64)
     began = nanoseconds(clock)
     miss_limit = limits[2]
+    found = 0  # so many of the targets
     for i in range(state[0]):
         queues[2 + state[6], i] = find_class(lookup.first, queues[state[6], i])
     while True:
         count, edges, level = state[0], state[1], state[2]
         queue, next_queue = queues[state[6]], queues[1 - state[6]]
         classes, next_classes = queues[2 + state[6]], queues[3 - state[6]]
-        if count == 0 or level >= limits[0]:
+        while found < targets.size and (visited[targets[found] >> 6] >> np.uint64(targets[found] & 63)) & one:
+            found += 1
+        if count == 0 or level >= limits[0] or (targets.size and found == targets.size):
             return STATUS_DONE, 0
         if edges > limits[1] or count > limits[5] or level >= limits[3]:
             return STATUS_GROWN, 0

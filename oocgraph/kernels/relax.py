@@ -52,8 +52,8 @@ class Values(NamedTuple):
         What the parent of a vertex is while a thread changes its value; no number of a vertex. Not used in peeling.
     bound : (1,) of the dtype of `value`
         Values beyond it are not kept. Peeling: the level.
-    target : int
-        Vertex whose value becomes the bound; -1: none.
+    targets : (num_targets,) int64
+        Vertices, ascending, the largest of whose values becomes the bound; none: it stays.
     scale : float
         Buckets in a step of priority.
     left : (num_vertices // 64 + 1,) uint64
@@ -66,7 +66,7 @@ class Values(NamedTuple):
     parent: Array
     busy: Any
     bound: Array
-    target: int
+    targets: Array
     scale: float
     left: Array
     num_removed: Array
@@ -101,7 +101,7 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
         # no array goes to another function below: numba would count the references to it, for each edge
         offset, row_first, inside, table, num_entries, shift, second_row, second_block = rows
         pending, seen, buckets, held_group, other_group, slots, _, _, _, control, controls, _, _ = agenda
-        value, parent, busy, bound, target, scale, _, num_removed = values
+        value, parent, busy, bound, wanted, scale, _, num_removed = values
         targets, weights = held
         has_weights, last_target = weights.size > 1, targets.size - 1
         num_rows, has_second = offset.size - 1, second_row < offset.size - 1
@@ -218,9 +218,20 @@ def make_run_block(relax: Any, priority: Any, *, maximise: bool, most: Any, list
                         continue
                     rank = priority(new)
                     bucket = _bucket(-rank if maximise else rank, scale)
-                    if y == target:
-                        bound[0] = min(bound[0], new)
-                        atomic_min(controls, LAST, np.int64(bucket))
+                    low, high = np.int64(0), np.int64(wanted.size)
+                    while low < high:  # whether it is a target
+                        middle = (low + high) >> 1
+                        if wanted[middle] < y:
+                            low = middle + 1
+                        else:
+                            high = middle
+                    if low < wanted.size and wanted[low] == y:
+                        farthest = new
+                        for j in range(wanted.size):
+                            farthest = max(farthest, value[wanted[j]])
+                        if farthest <= bound[0]:
+                            bound[0] = farthest
+                            atomic_min(controls, LAST, np.int64(_bucket(priority(farthest), scale)))
                     if listed and push(w, t, np.int64(bucket), y):
                         continue
                 while True:

@@ -59,6 +59,25 @@ class Planes(NamedTuple):
     length: Array
 
 
+class EdgeMask(NamedTuple):
+    """Which edges of a group count; in what is read, the others are replaced (`replace_dead`).
+
+    Attributes
+    ----------
+    live : (num_edges // 64 + 1,) uint64
+        Bit per edge; length 0 where all count.
+    rows : RowLookup
+        Where rows begin: of neighbours, a dead edge becomes one to its row's own vertex. Without any row it becomes 0: a weight.
+    """
+
+    live: Array
+    rows: RowLookup
+
+
+NO_MASK = EdgeMask(np.empty(0, np.uint64), RowLookup(*(np.empty(0, np.int64) for _ in range(4))))
+"""Where all edges count."""
+
+
 class ChunkFiles(NamedTuple):
     """The chunk files of an array of edges.
 
@@ -74,6 +93,8 @@ class ChunkFiles(NamedTuple):
         Of each page; length 0 where they are not compared.
     page_shift : int
         Binary logarithm of the edges in a page.
+    mask : EdgeMask
+        Which of the edges count.
     """
 
     fds: Array
@@ -81,6 +102,7 @@ class ChunkFiles(NamedTuple):
     extent: Array
     checksums: Array
     page_shift: int
+    mask: EdgeMask = NO_MASK
 
 
 class Marks(NamedTuple):
@@ -148,6 +170,9 @@ def new_long_rows(num_rows: int, limit: int) -> LongRows:
 
 NO_LONG_ROWS = new_long_rows(0, 1)
 """Where none is put off."""
+
+NEAR_ROWS = 16
+"""Rows that are looked at one after the other before the row of an edge is searched for."""
 
 NO_HIT = 2**62
 """Of a long row."""
@@ -222,13 +247,51 @@ def vertex_of_edge(lookup: Any, e: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def replace_dead(mask: Any, first: Any, values: Any) -> None:
+    """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`."""
+    live, rows = mask
+    v, c, end = np.int64(0), np.int64(0), np.int64(first)  # the row of edges up to `end`; nothing is known of it before the first
+    e, last = np.int64(first), np.int64(first + values.size)
+    if not rows.first.size:
+        end = last
+    while e < last:
+        stop = min(last, (e | 31) + 1)
+        dead = np.uint32(~live[e >> 6] >> np.uint64(e & 32)) & (np.uint32(0xFFFFFFFF) << np.uint32(e & 31))
+        if not dead:
+            e = stop
+            continue
+        if e >= end:
+            for _ in range(NEAR_ROWS if end > first else 0):
+                v += 1
+                c = next_class(rows, c, v)
+                _, end = row_of(rows, c, v)
+                if e < end:
+                    break
+            if e >= end:
+                v = vertex_of_edge(rows, e)
+                c = find_class(rows.first, v)
+                _, end = row_of(rows, c, v)
+        stop = min(stop, end)
+        at, bits = e - first, np.int64(dead) >> (e & 31)
+        if stop - e == 32:  # a loop of known length and without a branch, which the compiler makes one of vectors
+            for k in range(32):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        else:
+            for k in range(stop - e):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        e = stop
+
+
+@nb.njit(nogil=True, cache=True)
 def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
     is not below the bound of ``files.extent``. Checksums are compared when given.
     """
-    fds, chunk_pages, extent, checksums, _ = files
+    fds, chunk_pages, extent, checksums, page_shift, mask = files
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, extent[0] - page * 4096)
@@ -245,4 +308,19 @@ def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
                 return CHECKSUM_FAILED - (page + i)
     if extent[2] and highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
         return RANGE_FAILED - page
+    if mask.live.size:
+        _replace_dead_of_pages(mask, page << page_shift, 4096 >> page_shift, buffer[:want])
     return want
+
+
+@nb.njit(nogil=True, cache=True)
+def _replace_dead_of_pages(mask: Any, first: Any, itemsize: Any, buffer: Any) -> None:
+    """Replace the dead ones of edges that were read, of so many bytes each."""
+    if itemsize == 4:
+        replace_dead(mask, first, buffer.view(np.uint32))
+    elif itemsize == 8:
+        replace_dead(mask, first, buffer.view(np.int64))
+    elif itemsize == 2:
+        replace_dead(mask, first, buffer.view(np.uint16))
+    else:
+        replace_dead(mask, first, buffer)

@@ -88,6 +88,7 @@ def check_directed(
             w = np.int64(indices[i])
             if w < 0 or w >= level.size:
                 return INDEX_RANGE, u, w, num_edges, num_loops
+            num_loops += w == u
             lw = np.int64(level[w])
             if lw > lu:
                 if lw > last:

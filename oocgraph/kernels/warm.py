@@ -89,7 +89,7 @@ def call_search_kernels(index_dtype: str, *, parts: bool = False, device: bool =
     owners = (np.ones(1, np.uint64), np.zeros(1, np.uint32)) if parts else (None, None)
     cpu.push_rows(0, 2, rows, planes, resident, 0, files, 0, buffer, buffer.view(dtype), frontier, visited, *owners, marks)
     cpu.push_levels(
-        queues, state, limits, rows, planes, resident, files, none, cache, cache.view(dtype), none, visited, *owners, marks,
+        queues, state, limits, rows, planes, resident, files, none, cache, cache.view(dtype), none, visited, *owners, marks, none,
         np.zeros((1, 4), np.int64),
     )  # fmt: skip
     cpu.fill_cache(none, 0, 0, files, none, cache)

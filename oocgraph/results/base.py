@@ -79,6 +79,8 @@ class VertexResult(VertexMapping):
         Name of the algorithm, as results on disk have it.
     columns : mapping of str to str
         Columns beside ``vertices``: the dtype of each, or `oocgraph.results.writer.ID` where its values are ids.
+    options : tuple of str
+        Arguments of the call that `summary` reports where they were given.
     metrics : tuple of str
         Attributes that `summary` returns.
 
@@ -89,6 +91,7 @@ class VertexResult(VertexMapping):
 
     algorithm: ClassVar[str]
     columns: ClassVar[Mapping[str, str]]
+    options: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]] = ("edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
 
     ids: VertexIds
@@ -284,7 +287,8 @@ class VertexResult(VertexMapping):
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
-        return {name: getattr(self, name) for name in self.metrics}
+        given = {name: getattr(self, name) for name in self.options}
+        return {name: getattr(self, name) for name in self.metrics} | {name: one for name, one in given.items() if one}
 
     def dtype_of(self, column: str) -> np.dtype[Any]:
         """Return the dtype of the array of a column."""

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import Join
 from oocgraph.results.mapping import ColumnMapping
@@ -37,8 +37,8 @@ class BFSResult(VertexResult):
         Source as the user gave it: an id, or a list of ids.
     isolated_sources
         Those of the sources that have no edge.
-    depth_limit
-        The limit that the search was given.
+    depth_limit, target, where, reverse
+        As the search was given them.
     planes_resident
         Planes that were held in memory; of the GPU, if the search ran on one.
     device
@@ -64,10 +64,15 @@ class BFSResult(VertexResult):
         "peak_host_bytes", "memory_budget", "planes_resident", "load_seconds",
     )  # fmt: skip
 
+    options = ("target", "where", "reverse")
+
     search: Search
     source: Any
     isolated_sources: Sequence[Any] = ()
     depth_limit: int | None = None
+    target: Any = None
+    where: str | None = None
+    reverse: bool = False
     planes_resident: int = 0
     device: str = "cpu"
     device_memory_budget: int = 0
@@ -201,13 +206,15 @@ class BFSResult(VertexResult):
         ------
         VertexNotFoundError
             `target` does not occur in the graph's input.
-        ArgumentTypeError, ArgumentError
-            `target` is not one vertex, or was not reached.
+        ArgumentTypeError
+            `target` is not one vertex.
+        NoPathError
+            It was not reached.
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
         if self.level_of(target) == UNREACHED:
-            raise ArgumentError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
+            raise NoPathError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
         vertex = int(self.ids.vertices_of(target)[0])
         if vertex < 0:  # an isolated source
             return self.ids.parse(target)

@@ -37,6 +37,8 @@ class ComponentsResult(VertexResult):
         Bytes of the planes that were read.
     exchange
         What workers of a cluster had trees in, or sent them through, and why; empty: there were none.
+    where
+        Condition that edges met.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
@@ -48,6 +50,8 @@ class ComponentsResult(VertexResult):
         "load_seconds",
     )  # fmt: skip
 
+    options = ("where",)
+
     stored_component: Array
     num_linked: int
     seconds: float
@@ -55,6 +59,7 @@ class ComponentsResult(VertexResult):
     bytes_read: int
     plane_bytes: int
     exchange: str = ""
+    where: str | None = None
 
     def __repr__(self) -> str:
         return f"<ComponentsResult: {self.num_components:,} components of {self.ids.num_ids:,} vertices, {format_number(self.seconds)} s>"

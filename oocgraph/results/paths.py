@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.join import among, join_parents
 from oocgraph.results.mapping import ColumnMapping
@@ -126,13 +126,15 @@ class PathsResult(VertexResult):
         ------
         VertexNotFoundError
             `target` does not occur in the graph's input.
-        ArgumentTypeError, ArgumentError
-            `target` is not one vertex, or was not reached.
+        ArgumentTypeError
+            `target` is not one vertex.
+        NoPathError
+            It was not reached.
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
         if self._look_up(self.value_column, target) == self.no_value:
-            raise ArgumentError(f"there is no path to {target!r} that {self!r} has found")
+            raise NoPathError(f"there is no path to {target!r} that {self!r} has found")
         vertex = int(self.ids.vertices_of(target)[0])
         if vertex < 0:  # where a path begins that has no edge
             return self.ids.parse(target)
@@ -175,7 +177,7 @@ class SSSPResult(PathsResult):
         The source, as the user gave it.
     delta
         Width of a bucket.
-    target, distance_limit
+    target, distance_limit, where, reverse
         As they were given.
     **others
         As of `PathsResult`: the values are distances.
@@ -188,11 +190,15 @@ class SSSPResult(PathsResult):
         "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
 
+    options = ("target", "where", "reverse")
+
     weight: str
     source: Any
     delta: float
     target: Any = None
     distance_limit: Any = None
+    where: str | None = None
+    reverse: bool = False
 
     @property
     def no_value(self) -> Any:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -22,11 +22,29 @@ from oocgraph.store.files import read_into
 from oocgraph.store.values import Below, Rule
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
+if TYPE_CHECKING:
+    from oocgraph.kernels.rows import EdgeMask
+
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
+
+
+class Mask(Protocol):
+    """Which elements of an array are replaced in whatever is read of it (`oocgraph.store.edge_masks`)."""
+
+    @property
+    def for_kernels(self) -> EdgeMask:
+        """What kernels that read pages themselves take; there is none of planes."""
+        ...
+
+    def applied(self, start: int, values: Array) -> Array:
+        """Replace some of the elements from `start` on, in `values` or, where these may not be changed, in a copy; returns them."""
+        ...
 
 
 class StoredArray:
     """A one-dimensional array of a store.
+
+    Of an array with a `Mask` some elements are replaced after what was read has been checked.
 
     Parameters
     ----------
@@ -46,6 +64,8 @@ class StoredArray:
     """
 
     codec: Codec = "none"
+    mask: Mask | None = None
+    """Which elements are replaced; None: none."""
 
     def __init__(
         self,
@@ -89,7 +109,7 @@ class StoredArray:
         lead = int(self._follows_unread(start))  # what an ordered value is compared with comes with it, in one read
         values = self._fetch(start - lead, stop)
         self._check_values(start, values[lead:], int(values[0]) if lead else None)
-        return values[lead:]
+        return values[lead:] if self.mask is None else self.mask.applied(start, values[lead:])
 
     def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
         """Fill `out` with elements ``start .. start + out.size - 1``; `direct` as in `PlainArray.read_into`."""
@@ -109,6 +129,12 @@ class StoredArray:
         """Return a reader of the same array that reads any values: for what compares bytes, or has its own say on values."""
         other = copy(self)
         other.rule = None
+        return other
+
+    def masked(self, mask: Mask) -> Self:
+        """Return a reader of the same array that replaces elements."""
+        other = copy(self)
+        other.mask = mask
         return other
 
     def chunk_ranges(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
@@ -245,6 +271,11 @@ class PlainArray(StoredArray):
         `direct` leaves them out of the page cache, where that can be done: if `out` is of `aligned`, pages are whole and in one chunk, and
         the file system can. What is read once in a long cycle only drives other pages out, and costs a copy.
         """
+        self._read_checked(start, out, direct=direct)
+        if self.mask is not None:
+            self.mask.applied(start, out)
+
+    def _read_checked(self, start: int, out: Array, *, direct: bool) -> None:
         if not direct and self._read_sound(start, out):
             return
         if not (direct and self._read_directly(start, out)):

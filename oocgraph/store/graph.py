@@ -6,7 +6,7 @@ In: a path or URL. Out: `CSRStore`, which hands out `StoredArray` readers. Nothi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,8 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain", "is_shared",
-        "plane_offsets", "pull_group", "read", "specs",
+        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain",
+        "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
 """Attributes that the library itself uses, and `dir` leaves out."""
@@ -60,6 +60,10 @@ class CSRStore(GraphAccess):
     check_pages : bool
         Whether everything that is read is compared with its checksum; see `checked`.
     """
+
+    where: str | None = None
+    reverse = False
+    """What a view leaves out, and whether it turns edges round (`oocgraph.store.views`)."""
 
     def __init__(
         self,
@@ -280,6 +284,19 @@ class CSRStore(GraphAccess):
             return 0
         blocks = self.array(SELF_LOOPS).blocks(BLOCK_VERTICES)
         return sum(int(np.count_nonzero(chosen(block.astype(np.int64)))) for _, block in blocks)
+
+    def count_dead_edges(self, chosen: Callable[[Array], Array]) -> int:
+        """Count the edges in the out-lists of chosen vertices that a view leaves out (`oocgraph.store.views`): here none."""
+        return 0
+
+    def mask_charges(self, groups: Iterable[str]) -> dict[str, int]:
+        """Return what a view holds once lists of some groups are read, by name: here nothing."""
+        return {}
+
+    @property
+    def stored(self) -> CSRStore:
+        """The graph as it is stored, whatever a view of it leaves out or exchanges."""
+        return self
 
     def to_scipy(self, *, weight: str | None = None, dtype: Any = np.float32) -> Any:
         """Return the graph as a ``scipy.sparse.csr_array`` in memory; row i is the i-th input id ascending (isolated ones included).

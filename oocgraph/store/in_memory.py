@@ -59,8 +59,8 @@ class MemoryArray(StoredArray):
 
     @property
     def held(self) -> Array:
-        """All elements."""
-        return self._values
+        """All elements; none where some are replaced as they are read."""
+        return self._values if self.mask is None else super().held
 
     @property
     def unit(self) -> int:

@@ -18,11 +18,11 @@ from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_levels import TINY
 from oocgraph.engine.device_load import device_sizes
 from oocgraph.engine.in_process import open_in_process
-from oocgraph.engine.resident import sorted_lookup
 from oocgraph.errors import BudgetError, CorruptStoreError, DeviceError, OocGraphError
 from oocgraph.kernels.gpu import kernel_names
 from oocgraph.plan import device_residency
 from oocgraph.store.graph import open_graph
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.verify import verify_bfs
 from tests.algorithms.test_bfs import DIRECTIONS, graphs, in_store_order, scipy_levels
 from tests.cuda_on_cpu.device import CpuDevice

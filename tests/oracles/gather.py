@@ -39,7 +39,7 @@ def gather_rows(
     scratch_indices: Array, out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """See `oocgraph.kernels.gather.gather_rows`; reads no page that no row wants, in the order in which rows want them."""
-    fds, chunk_pages, extent, checksums, page_shift = files
+    fds, chunk_pages, extent, checksums, page_shift, _ = files
     edges = edge_numbers(start, offset, e0, e1)
     at_home = edges < resident.size
     out[at_home] = resident[edges[at_home]]
