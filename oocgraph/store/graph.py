@@ -40,8 +40,8 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain", "is_shared",
-        "plane_offsets", "pull_group", "read", "specs",
+        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain",
+        "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
 """Attributes that the library itself uses, and `dir` leaves out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oocgraph import build_csr
-from tests.store.asked_graphs import directed, strings, undirected
+from tests.store.asked_graphs import directed, remote, strings, undirected
 
 METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
 PROPERTIES = {"attributes", "edge_bytes", "index_dtype", "num_bytes", "num_edges", "num_rows", "num_vertices", "storage_options", "url"}
@@ -48,6 +48,14 @@ def test_repr_begins_with_what_users_ask(tmp_path, make):
     assert places == sorted(places)
     assert f"{graph.num_vertices:,} vertices" in text
     assert f"{graph.num_edges:,} edges" in text
+
+
+def test_the_size_is_that_of_the_files_or_the_arrays(tmp_path):
+    asked = undirected(tmp_path / "g.zarr")
+    assert asked.graph.num_bytes == sum(file.stat().st_size for file in (tmp_path / "g.zarr").rglob("*") if file.is_file())
+    part = asked.graph.subgraph(range(200))
+    assert part.num_bytes == sum(part.read(name).nbytes for name in part.array_names())
+    assert remote(tmp_path / "r.zarr").graph.num_bytes is None
 
 
 def test_a_table_of_html_escapes_names(tmp_path):
