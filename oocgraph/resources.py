@@ -165,7 +165,7 @@ CAPABILITIES = {
 
 
 def capability_table() -> str:
-    """Return `CAPABILITIES` as a table in Markdown, as README.md has it."""
+    """Return `CAPABILITIES` as a table in Markdown, as docs/api.md has it."""
     names = {"gpu": "GPU", "cluster": "cluster", "gpu_cluster": "GPUs of a cluster", "out_of_core": "out of core", "resumes": "resumes"}
     rows = [
         ["function", "in process", *names.values()],

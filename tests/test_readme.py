@@ -1,4 +1,4 @@
-"""The README is run: Python blocks in one namespace, shell blocks with the installed command; CI runs its two install commands."""
+"""README.md and the pages in docs are run: Python blocks of a page in one namespace, shell blocks with the installed command."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+PAGES = {path.name: path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+
+MOST_LINES = 120
+"""Of the README: what is longer is a page of its own."""
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language, page="README.md"):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES[page], re.DOTALL | re.MULTILINE)
+
+
+def pages_with(language):
+    return [page for page in PAGES if blocks(language, page)]
 
 
 @pytest.fixture
@@ -32,17 +39,19 @@ def shell(tmp_path):
     return lambda script: subprocess.run(["bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def test_python_blocks_run(tmp_path):
+@pytest.mark.parametrize("page", pages_with("python"))
+def test_python_blocks_run(page, tmp_path):
     """Blocks follow on each other, as a reader would type them; in a process as small as the reader's, because they name budgets."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    code = "\n".join(blocks("python"))
+    code = "\n".join(blocks("python", page))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
-def test_shell_blocks_run(shell):
+@pytest.mark.parametrize("page", pages_with("bash"))
+def test_shell_blocks_run(page, shell):
     """Every block of commands succeeds in an empty folder; those that install are run by CI."""
-    scripts = [block for block in blocks("bash") if "pip install" not in block]
+    scripts = [block for block in blocks("bash", page) if "pip install" not in block]
     assert scripts
     for script in scripts:
         done = shell(script)
@@ -58,7 +67,15 @@ def test_ci_runs_the_install_commands():
     assert ".venv/bin/oocgraph demo" in script
 
 
-def test_files_that_the_readme_names_exist():
-    """A path in the README is a path in the repository."""
-    for path in re.findall(r"`((?:oocgraph|configs)/[\w./]+)`", README):
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_pages_name_exist(page):
+    """A path or a link in a page is a path in the repository."""
+    for path in re.findall(r"`((?:oocgraph|configs|docs|notebooks)/[\w./-]+)`", PAGES[page]):
         assert (ROOT / path).exists(), path
+    folder = ROOT if page == "README.md" else ROOT / "docs"
+    for link in re.findall(r"\]\(([^)#]+)\)", PAGES[page]):
+        assert (folder / link).exists(), link
+
+
+def test_the_readme_is_short():
+    assert len(PAGES["README.md"].splitlines()) <= MOST_LINES

@@ -75,7 +75,7 @@ def test_one_rule_for_the_current_client(monkeypatch):
 
 def test_every_function_that_computes_is_in_the_table():
     assert sorted(CAPABILITIES) == WITH_RESOURCES
-    assert capability_table() in (ROOT / "README.md").read_text()
+    assert capability_table() in (ROOT / "docs" / "api.md").read_text()
 
 
 def test_functions_use_their_own_row(tmp_path):
