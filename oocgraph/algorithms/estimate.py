@@ -44,11 +44,8 @@ SAMPLE_BLOCKS, SAMPLE_ROWS = 16, 1 << 16
 OVERLAP = 0.9
 """Vertices of all blocks together, as a share of the sum of those of each, from which on they are taken for different ones."""
 
-KERNEL_BYTES = 56 << 20
-"""Compiled code and libraries that are loaded before a build or a search; measured 45 MiB."""
-
-PROCESS_BYTES = 124 << 20
-"""What a process holds that builds or searches and nothing else, with what a refusal adds to the budget it names; measured 121 MiB."""
+KERNEL_BYTES = 80 << 20
+"""Compiled code and libraries that are loaded before a build or a search; measured 45 to 65 MiB."""
 
 ID_BYTES = 8 + 8 + 4
 """Of each vertex in a store: its id twice, in the store's order and sorted, and its position."""
@@ -120,7 +117,7 @@ def estimate(
     >>> found.num_edges, found.num_vertices, found.store_bytes < 1 << 20
     (3, 3, True)
     """
-    held = max(host_bytes() + KERNEL_BYTES, PROCESS_BYTES)
+    held = host_bytes() + KERNEL_BYTES
     asked = resources_of("estimate", resources, memory_budget=memory_budget)
     num_threads, memory = asked.num_threads, available_bytes() if asked.memory_budget is None else asked.limit_bytes
     free = {"free_disk_bytes": _free_bytes(path), "free_memory_bytes": memory}

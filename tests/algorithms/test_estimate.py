@@ -106,8 +106,8 @@ def test_what_does_not_fit_is_told(monkeypatch):
     disk, build, search = found.shortages
     assert disk.startswith("a build does not fit on this disk: it needs ")
     assert disk.endswith("and 100 B are free")
-    assert build.startswith("a build does not fit in the memory")
-    assert search.startswith("a search does not fit in the memory")
+    assert build.startswith("a build does not fit in memory")
+    assert search.startswith("a search does not fit in memory")
 
 
 def test_a_graph_without_edges_is_estimated():
