@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
+    from oocgraph.algorithms.estimate import estimate
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
     from oocgraph.algorithms.label_propagation import label_propagation
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
+    from oocgraph.results.estimate import Estimate
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult
@@ -113,6 +115,7 @@ __all__ = [
     "DuplicateEdgeError",
     "EccentricityResult",
     "EigenvectorResult",
+    "Estimate",
     "ExportReport",
     "GenerationsResult",
     "HarmonicResult",
@@ -163,6 +166,7 @@ __all__ = [
     "diameter",
     "eccentricity",
     "eigenvector_centrality",
+    "estimate",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
@@ -210,6 +214,7 @@ _HOMES = {
     "DiameterResult": "oocgraph.results.distances",
     "EccentricityResult": "oocgraph.results.distances",
     "EigenvectorResult": "oocgraph.results.centrality",
+    "Estimate": "oocgraph.results.estimate",
     "ExportReport": "oocgraph.export.files",
     "GenerationsResult": "oocgraph.results.strong",
     "HarmonicResult": "oocgraph.results.distances",
@@ -248,6 +253,7 @@ _HOMES = {
     "diameter": "oocgraph.algorithms.eccentricity",
     "eccentricity": "oocgraph.algorithms.eccentricity",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
+    "estimate": "oocgraph.algorithms.estimate",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",

@@ -21,3 +21,31 @@ def format_number(value: float, digits: int = 4) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def counted(count: int, things: str) -> str:
+    """Return a number of things, given by their plural, as text.
+
+    Examples
+    --------
+    >>> counted(1, "vertices"), counted(2500, "communities"), counted(1, "communities"), counted(1, "passes"), counted(1, "edges")
+    ('1 vertex', '2,500 communities', '1 community', '1 pass', '1 edge')
+    """
+    if count == 1:
+        for plural, singular in (("vertices", "vertex"), ("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", "")):
+            if things.endswith(plural):
+                return f"1 {things.removesuffix(plural)}{singular}"
+    return f"{count:,} {things}"
+
+
+def read_share(fraction: float) -> str:
+    """Return a text of how much of the edges was read.
+
+    Examples
+    --------
+    >>> read_share(0.00712), read_share(0), read_share(2.04)
+    ('read 0.71 % of the edges', 'read 0 % of the edges', 'read the edges 2 times')
+    """
+    if fraction > 1:
+        return f"read the edges {format_number(fraction, 2)} times"
+    return f"read {format_number(100 * fraction, 2)} % of the edges"

@@ -22,7 +22,7 @@ WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "bala
 ON_CLUSTERS = {
     "core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv", "hits", "katz_centrality",
     "eigenvector_centrality", "multi_source_bfs", "closeness_centrality", "harmonic_centrality", "eccentricity", "diameter",
-    "personalized_pagerank",
+    "personalized_pagerank", "build_csr",
 }  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}

@@ -114,6 +114,11 @@ def betweenness_centrality(
     [0.0, 2.0, 2.0, 0.0]
     """
     call = Call("betweenness_centrality", graph, runtime, resources, memory_budget, progress)
+    return find_betweenness(call, k, Random(seed), normalized=normalized, endpoints=endpoints)
+
+
+def find_betweenness(call: Call, k: int | None, random: Random, *, normalized: bool, endpoints: bool) -> BetweennessResult:
+    """Find the betweenness centrality of every vertex, with a sample that `random` chooses; see `betweenness_centrality`."""
     num_ids = call.store.attributes.num_input_vertices
     if k is not None and not (is_count(k) and k <= num_ids):
         raise ArgumentError(
@@ -122,7 +127,7 @@ def betweenness_centrality(
     num_sampled = None if k is None or k == num_ids else int(k)
 
     def compute(sweeps: Sweeps) -> tuple[Array, int]:
-        sources = range(sweeps.store.num_rows) if num_sampled is None else sampled(sweeps.store, num_sampled, seed)
+        sources = range(sweeps.store.num_rows) if num_sampled is None else sampled(sweeps.store, num_sampled, random)
         paths = _Paths(sweeps)
         for first in range(0, len(sources), LANES):
             sweeps.progress(SOURCES, first, len(sources))
@@ -142,15 +147,15 @@ def betweenness_centrality(
     return BetweennessResult(stored={"centrality": centrality}, isolated={"centrality": 0.0}, details=details, **fields)
 
 
-def sampled_positions(num_ids: int, num_sampled: int, seed: int) -> Array:
+def sampled_positions(num_ids: int, num_sampled: int, random: Random) -> Array:
     """Return positions among all ids that are chosen, ascending."""
-    return np.sort(np.fromiter(Random(seed).sample(range(num_ids), num_sampled), np.int64, num_sampled))
+    return np.sort(np.fromiter(random.sample(range(num_ids), num_sampled), np.int64, num_sampled))
 
 
-def sampled(store: CSRStore, num_sampled: int, seed: int) -> Array:
+def sampled(store: CSRStore, num_sampled: int, random: Random) -> Array:
     """Return the store numbers of vertices chosen among all ids, those of isolated ones left out."""
     ids, found, start = VertexIds(store), list[Array](), 0
-    positions = sampled_positions(ids.num_ids, num_sampled, seed)
+    positions = sampled_positions(ids.num_ids, num_sampled, random)
     for _, numbers in ids.stored_blocks(BLOCK_IDS):
         low, high = np.searchsorted(positions, [start, start + numbers.size])
         found.append(numbers[positions[low:high] - start])

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from oocgraph.commands.bench_access import bench_access
 from oocgraph.commands.bench_analysis import bench_analysis
 from oocgraph.commands.bench_calls import bench_calls
 from oocgraph.commands.bench_components import bench_components
@@ -29,16 +30,17 @@ from oocgraph.commands.bench_schedule import bench_schedule
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bench_where import bench_where
 from oocgraph.commands.clusters import Place, place_options
-from oocgraph.commands.common import check_size, json_option, memory_option, progress_bars, threads_option
+from oocgraph.commands.common import WholeHelps, check_size, json_option, memory_option, progress_bars, threads_option
 
 SCRATCH = "Folder for temporary files."
 
 
-@click.group()
+@click.group(cls=WholeHelps)
 def bench() -> None:
     """Measure, beside a peer on the same graph."""
 
 
+bench.add_command(bench_access)
 bench.add_command(bench_analysis)
 bench.add_command(bench_calls)
 bench.add_command(bench_components)

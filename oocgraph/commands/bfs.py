@@ -14,12 +14,13 @@ from oocgraph.commands.common import (
     check_result_path,
     device_resources_options,
     emit,
+    is_quiet,
     json_option,
     overwrite_option,
     progress_bars,
     where_option,
 )
-from oocgraph.commands.tables import print_levels
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_levels
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -36,7 +37,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
 @device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
 @click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
@@ -62,10 +63,12 @@ def bfs(
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
-    whose parts tell each other what they find; making them is the set-up.
+    whose parts tell each other what they find; making them is the setup.
 
-    Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of
-    this process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
+    Shown are the vertices of each level, then metrics; with --quiet, neither.
+
+    Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of this
+    process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
     """
     from oocgraph.algorithms.bfs import bfs as search
     from oocgraph.memory import PeakSampler
@@ -90,8 +93,10 @@ def bfs(
         start = perf_counter()
         verify_bfs(store, result, memory_budget=resources.memory_budget if client is None else None)
         fields |= {"valid": True, "validation_seconds": perf_counter() - start}
-    emit(fields, as_json=as_json, title=repr(result))
-    if not as_json:
+    if as_json:
+        fields["vertices_per_level"] = result.vertices_per_level().tolist()
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))
+    if not (as_json or is_quiet()):
         print_levels(result.iterations)
 
 

@@ -1,4 +1,4 @@
-"""What every command shares: options, the one JSON object, text for people, progress bars, the first compile.
+"""What every command shares: options, the one JSON object, text for people, progress bars.
 
 Stdout carries the answer and nothing else; everything on the way to it (bars, notes) goes to stderr.
 """
@@ -6,27 +6,37 @@ Stdout carries the answer and nothing else; everything on the way to it (bars, n
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
-from functools import wraps
-from pathlib import Path
+from functools import partial, wraps
 from typing import Any, TypeVar, get_args
 
 import click
 
 from oocgraph import progress
 from oocgraph.config import parse_bytes
-from oocgraph.memory import format_bytes
-from oocgraph.text import format_number
+from oocgraph.listing import human, is_single, label
 from oocgraph.types import DeviceKind, Progress, ignore_progress
 
 _QUIET = "oocgraph.quiet"
 
-COMPILING = "compiling kernels (once) ..."
+MOST_CHARACTERS = 400
+"""Of the first sentence of a command's help."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class WholeHelps(click.Group):
+    """A group of commands whose list has the first sentence of each, whole; click cuts it to 45 characters."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=MOST_CHARACTERS)) for name, one in commands if one is not None])
 
 
 def json_option(command: Command) -> Command:
@@ -36,16 +46,21 @@ def json_option(command: Command) -> Command:
         is_flag=True,
         expose_value=False,
         callback=_set_quiet,
-        help="Show the answer and errors only, no progress or remarks.",
+        help="Show the answer, in one line if possible, and errors only: no progress, remarks or metrics.",
     )
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(quiet(command))
 
 
 def _set_quiet(context: click.Context, _option: click.Parameter, value: bool) -> None:
     context.meta[_QUIET] = value
+    if value:
+        logger = logging.getLogger("oocgraph")
+        context.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
 
 
-def _is_quiet() -> bool:
+def is_quiet() -> bool:
+    """Return whether the command was called with ``--quiet``."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_QUIET))
 
@@ -132,16 +147,23 @@ where_option = click.option(
 )
 
 
-def emit(fields: Mapping[str, Any], *, as_json: bool, title: str) -> None:
-    """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields."""
+def emit(fields: Mapping[str, Any], *, as_json: bool, title: str, answer: Callable[[], object] | None = None) -> None:
+    """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields.
+
+    `answer` prints what is shown between the title and the listing, which are metrics then; with ``--quiet`` there is only the title.
+    """
     if as_json:
         click.echo(json.dumps(fields, default=_plain, allow_nan=False))
         return
     click.echo(title)
-    width = max((len(name) for name in fields), default=0)
-    for name, value in fields.items():
-        if not isinstance(value, list | dict):
-            click.echo(f"  {name.replace('_', ' '):<{width}}  {human(name, value)}")
+    if answer is not None:
+        if is_quiet():
+            return
+        answer()
+    shown = [(label(name), human(name, value)) for name, value in fields.items() if is_single(value)]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, text in shown:
+        click.echo(f"  {name:<{width}}  {text}")
 
 
 def _plain(value: Any) -> Any:
@@ -149,59 +171,14 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def human(name: str, value: Any) -> str:
-    """Text of a value; the unit is in its name.
-
-    Examples
-    --------
-    >>> human("edge_bytes", 4096), human("load_seconds", 0.25), human("num_reached", 8022), human("read_fraction", 0.007)
-    ('4.0 KiB', '0.25 s', '8,022', '0.70 %')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, bool | str):
-        return str(value)
-    if name.endswith(("_bytes", "bytes_read", "bytes_requested", "memory_budget")):
-        return format_bytes(value)
-    if name.endswith("seconds"):
-        return f"{format_number(value)} s"
-    if name.endswith("teps"):
-        return f"{value / 1e6:,.1f} M"
-    if "fraction" in name:
-        return f"{100 * value:,.2f} %"
-    return f"{value:,}" if isinstance(value, int) else format_number(value) if isinstance(value, float) else str(value)
-
-
 def progress_bars() -> AbstractContextManager[Progress]:
-    """Return a context whose `Progress` draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
-    if _is_quiet():
-        return nullcontext(ignore_progress)
-    return progress.progress_bars(otherwise=_only_compiling)
-
-
-def _only_compiling(phase: str, done: int, _total: int) -> None:
-    """Without a terminal: tell of the one step that surprises, nothing else."""
-    if phase.startswith("compiling") and not done:
-        note(f"{phase} ...")
-
-
-def tell_cold_kernels(*modules: str) -> None:
-    """Say so when a module of `oocgraph.kernels` has nothing in the disk cache: compiling it takes seconds, once."""
-    if any(_is_cold(name) for name in modules):
-        note(COMPILING)
-
-
-def _is_cold(name: str) -> bool:
-    from importlib import import_module
-
-    stats = [getattr(kernel, "stats", None) for kernel in vars(import_module(f"oocgraph.kernels.{name}")).values()]
-    folders = {one.cache_path for one in stats if one is not None and one.cache_path}  # None: not cached on its own
-    return not any(any(Path(folder).glob(f"{name}.*.nbi")) for folder in folders)
+    """Return a context whose `Progress` draws bars on stderr when it is a terminal."""
+    return nullcontext(ignore_progress) if is_quiet() else progress.progress_bars()
 
 
 def note(text: str) -> None:
     """Print a remark beside the answer; a reader that has ended does not stop the work."""
-    if not _is_quiet():
+    if not is_quiet():
         with suppress(BrokenPipeError):
             click.echo(text, err=True)
 

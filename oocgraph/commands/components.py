@@ -17,9 +17,9 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
     where_option,
 )
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -45,6 +45,8 @@ def components(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
+    Shown are the components of each size, then metrics; with --quiet, neither.
+
     Metrics: plane_bytes is what was read of the vertices' first neighbours, bytes_requested that and the lists of vertices outside of the
     largest component; bytes_read is the larger of the bytes requested and the device bytes of this process. On a cluster, exchange says
     whether workers linked in one forest, in memory that they share, or sent each other theirs, and why.
@@ -52,6 +54,7 @@ def components(
     from oocgraph.algorithms.components import find_components
     from oocgraph.algorithms.search_options import on_processor
     from oocgraph.memory import PeakSampler
+    from oocgraph.results.histogram import sizes_bytes
     from oocgraph.store.graph import open_graph
     from oocgraph.store.views import view_of
     from oocgraph.verify_connectivity import verification_bytes, verify_components
@@ -59,9 +62,8 @@ def components(
     place.check()
     store = view_of(open_graph(graph, check_pages=check_pages), where=where)
     check_result_path(out, overwrite=overwrite)
-    tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
-        following = verification_bytes(store) if validate else 0
+        following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
         there = on_processor(replace(resources, client=client), {"where": where})
         result = find_components(store, there, progress=progress, following_bytes=following)
         began = perf_counter()
@@ -74,4 +76,4 @@ def components(
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result))
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

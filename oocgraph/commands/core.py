@@ -17,8 +17,8 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -48,6 +48,8 @@ def core(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
+    Shown are the vertices of each core number, then metrics; with --quiet, neither.
+
     Metrics: degeneracy is the largest core number; num_blocks_read counts the blocks of edges read, of num_blocks. bytes_read is the larger
     of the bytes requested and the device bytes of this process.
     """
@@ -60,7 +62,6 @@ def core(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     check_task(store, schedule, is_on_cluster=place.is_cluster)
-    tell_cold_kernels("blocks")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store) if validate else 0
         result = find_cores(store, schedule, replace(resources, client=client), progress=progress, following_bytes=following)
@@ -74,4 +75,4 @@ def core(
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result))
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

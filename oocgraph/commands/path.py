@@ -13,7 +13,6 @@ from oocgraph.commands.common import (
     json_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
     where_option,
 )
 
@@ -40,8 +39,6 @@ def path(
 
     store = open_graph(graph, check_pages=check_pages)
     ends = VertexIds(store).parse([source, target]).tolist()
-    if weight is not None:
-        tell_cold_kernels("blocks")
     began = perf_counter()
     with progress_bars() as progress:
         found = shortest_path(store, *ends, weight=weight, where=where, resources=resources, progress=progress)

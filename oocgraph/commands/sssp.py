@@ -17,9 +17,9 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
     where_option,
 )
+from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
 if TYPE_CHECKING:
     from oocgraph.resources import Resources
@@ -57,6 +57,8 @@ def sssp(
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
+    Shown are the vertices at each distance, then metrics; with --quiet, neither.
+
     Metrics: num_relaxed counts the edges followed, num_again those of vertices that had been followed before with a larger distance;
     num_blocks_read the blocks of edges read, of num_blocks. bytes_read is the larger of the bytes requested and the device bytes of this
     process.
@@ -73,7 +75,6 @@ def sssp(
     check_result_path(out, overwrite=overwrite)
     task = Task(source, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
-    tell_cold_kernels("blocks")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store, column) if validate else 0
         there = on_processor(replace(resources, client=client), {"where": where, "reverse": store.reverse})
@@ -88,4 +89,4 @@ def sssp(
     fields = {**result.summary(), **seconds}
     fields.pop("peak_host_bytes")
     fields[peak_name(client)] = sampler.peak_bytes
-    emit(fields, as_json=as_json, title=repr(result))
+    emit(fields, as_json=as_json, title=repr(result), answer=lambda: print_histogram(result.histogram(SHOWN_BINS)))

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import human
+from oocgraph.listing import human, label
 from oocgraph.memory import format_bytes
 from oocgraph.results.search import by_worker, imbalance
 
 if TYPE_CHECKING:
+    from oocgraph.results.histogram import Histogram
     from oocgraph.results.search import Iteration, WorkerMetrics
 
 SHOWN_LEVELS = 40
 """Levels of a listing: more are counted, not shown."""
+
+SHOWN_BINS, BAR_WIDTH = 20, 40
+"""Lines of a histogram; characters of its longest bar."""
+
+MAX_EMPTY = 2
+"""Empty bins one after the other that have lines of their own."""
 
 SHOWN_SHARES = 4
 """Workers whose shares of a level are shown in its line."""
@@ -38,7 +47,7 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
         console.width = FILE_WIDTH
     values = list(rows)
     texts = [[human(name, value) for name, value in row.items()] for row in values]
-    heads = [name.replace("_", " ") for name in values[0]] if values else []
+    heads = [label(name) for name in values[0]] if values else []
     room = console.width - sum(max(map(len, column)) + COLUMN_GAP for column in zip(heads[:-1], *(row[:-1] for row in texts), strict=True))
     table = Table(box=SIMPLE_HEAD)
     for head, value in zip(heads, values[0].values() if values else (), strict=True):
@@ -47,6 +56,24 @@ def print_table(rows: Iterable[Mapping[str, Any]]) -> None:
     for text in texts:
         table.add_row(*text)
     console.print(table)
+
+
+def print_histogram(histogram: Histogram) -> None:
+    """Print how many there are of which value: a line for each bin, with a bar."""
+    if not histogram.counts.size:
+        return
+    labels, counts = [histogram.name, *histogram.labels()], [histogram.things, *(f"{count:,}" for count in histogram.counts.tolist())]
+    widths = max(map(len, labels)), max(map(len, counts))
+    most, block = int(histogram.counts.max()), "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    bars = ["", *(block * -(-BAR_WIDTH * count // most) for count in histogram.counts.tolist())]
+    click.echo()
+    for is_empty, lines in groupby(zip(labels, counts, bars, strict=True), lambda line: line[1] == "0"):
+        shown = list(lines)
+        if is_empty and len(shown) > MAX_EMPTY:
+            shown = [("...", "0", "")]
+        for name, count, bar in shown:
+            click.echo(f"  {name:>{widths[0]}}  {count:>{widths[1]}}  {bar}".rstrip())
+    click.echo()
 
 
 def print_levels(iterations: Sequence[Iteration]) -> None:

@@ -28,11 +28,11 @@ from oocgraph.kernels.rows import no_files
 from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
+from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
 from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import damaged_rows, degree_blocks, offset_blocks
-from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
 from oocgraph.types import PAGE_BYTES, Array, Progress, ignore_progress, no_parent
 
 SHIFT = 14

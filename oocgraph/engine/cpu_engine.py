@@ -28,9 +28,9 @@ from oocgraph.kernels.deques import Member
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.graph import CSRStore
 from oocgraph.subgraph.extract import edge_pieces, equal_pieces, slice_cuts
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
 from oocgraph.team import PIECES_PER_THREAD as PIECES_PER_COMPUTING_THREAD
 from oocgraph.team import Counts, borrow, give_back
 from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array, no_parent

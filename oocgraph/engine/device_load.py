@@ -23,10 +23,10 @@ from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.subgraph.gather import EdgeFiles, checksum_bytes
-from oocgraph.subgraph.rows import held_window_bytes
 
 DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""

@@ -24,7 +24,7 @@ from oocgraph.plan.device_residency import DeviceResidency, DeviceSizes, host_le
 from oocgraph.plan.residency import MIN_CACHE_SLOTS, SLOT_BYTES, GraphSizes, Residency
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.rows import held_window_bytes
+from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.types import PAGE_BYTES, Array
 
 FLUSH_VERTICES = 1 << 18

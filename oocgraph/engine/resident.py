@@ -11,8 +11,8 @@ from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.plan.residency import GraphSizes
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.gather import checksum_bytes
 from oocgraph.types import Array
 
 LOAD_BYTES = 4 << 20

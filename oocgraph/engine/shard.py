@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels.rows import Planes
 from oocgraph.store.arrays import StoredArray
-from oocgraph.subgraph.gather import EdgeFiles
+from oocgraph.store.gather import EdgeFiles
 from oocgraph.types import PAGE_BYTES, Array
 
 

@@ -23,9 +23,9 @@ from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.gather import EdgeFiles
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_lookup import sorted_lookup
-from oocgraph.subgraph.gather import EdgeFiles
 from oocgraph.types import Array
 
 

@@ -16,9 +16,9 @@ from oocgraph.engine.device_graph import DeviceAdjacency
 from oocgraph.engine.device_state import download, upload
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.plan.device_residency import DeviceResidency
+from oocgraph.store.gather import Gatherer
+from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.dependency import DependencySubgraph
-from oocgraph.subgraph.gather import Gatherer
-from oocgraph.subgraph.rows import EdgeSource, RowGatherer
 from oocgraph.subgraph.staging import Stager, StagingMetrics
 from oocgraph.types import Array
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oocgraph.listing import Listed
 from oocgraph.store.partitions import Partitions
 
 
@@ -31,7 +32,7 @@ class PartMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionReport:
+class PartitionReport(Listed):
     """All of them.
 
     Attributes

@@ -4,7 +4,7 @@ In: ``indices`` of a part and how many blocks may be held. Out: `LocalEdges.piec
 hold those of some rows. A search asks for each row once, so a block is worth holding because its rows are asked for on
 different levels, and in the next search. So a block that a row is in is read as a whole, as long as there is room, and never
 given up; `BLOCK_BYTES` is what a disk reads in about the time in which it finds a page. Where there is no room
-left, exactly the pages of the missing pieces are read (`oocgraph.subgraph.rows`), coalesced, by host threads.
+left, exactly the pages of the missing pieces are read (`oocgraph.store.row_gatherer`), coalesced, by host threads.
 
 What this cache of chunks saves (Kronecker graph of scale 22, 2 x 2 parts, page cache dropped before each search; edge bytes read, in
 multiples of all edge bytes, by the first search and by the next, which begins with the blocks that the first has left):
@@ -30,8 +30,8 @@ import numpy as np
 
 from oocgraph.kernels import pieces
 from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
-from oocgraph.subgraph.rows import EdgeSource, RowGatherer
+from oocgraph.store.gather import EdgeFiles, Gatherer
+from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.types import Array
 
 BLOCK_BYTES = 64 << 10

@@ -19,7 +19,7 @@ from oocgraph.parts.local_edges import BLOCK_BYTES, num_blocks, staging_bytes
 from oocgraph.parts.local_parts import READ_AHEAD
 from oocgraph.parts.traffic_counts import TrafficCounts
 from oocgraph.store.graph import CSRStore
-from oocgraph.subgraph.rows import held_window_bytes
+from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.types import Array, index_dtype
 
 RESULT_BYTES = 48 << 20

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.listing import html_listing, html_records
 from oocgraph.partition.policies import Dimension
 from oocgraph.plan.fitting import Fits
 from oocgraph.plan.timing import Constants, IterationLoad, Shape, predict_seconds
@@ -100,6 +101,11 @@ class BFSPlan:
     threads: int
     constants: Constants
     cases: tuple[PlannedBFS, ...]
+
+    def _repr_html_(self) -> str:
+        found = {name: getattr(self, name) for name in ("source", "num_reached", "depth", "memory_bytes", "threads", "graph")}
+        names = ("dimension", "num_workers", "seconds", "num_bytes", "num_messages", "worker_bytes", "advice")
+        return html_listing("BFSPlan", found) + html_records({name: getattr(case, name) for name in names} for case in self.cases)
 
     def summary(self) -> dict[str, Any]:
         """Return everything as plain values."""

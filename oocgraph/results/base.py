@@ -15,12 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, MissingDependencyError
+from oocgraph.errors import ArgumentError, VertexNotFoundError
+from oocgraph.results import tables
+from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
+from oocgraph.results.mapping import ColumnMapping, one_key
+from oocgraph.results.shown import Shown
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -28,15 +32,8 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 BLOCK_VERTICES = 1 << 19
 """Vertices joined at once."""
-
-
-TOP_VERTICES = 1 << 16
-"""Vertices looked at once for those whose values are largest."""
 
 
 class ResultBlock(SimpleNamespace):
@@ -52,8 +49,10 @@ class ResultBlock(SimpleNamespace):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class VertexResult:
+class VertexResult(Shown):
     """Values of every vertex under the user's vertex ids: the base class of results.
+
+    A result is a mapping from every id to the value of its first column: ``result[vertex]``, ``dict(result)``, ``result == other``.
 
     Parameters
     ----------
@@ -78,10 +77,12 @@ class VertexResult:
         Arguments of the call that `summary` reports where they were given.
     metrics : tuple of str
         Attributes that `summary` returns.
+    answers : tuple of str
+        Attributes that notebooks show first.
 
     Notes
     -----
-    Arrays are made when first asked for and kept; `blocks` and `write` make none of them.
+    Arrays are made when first asked for and kept; `blocks`, `write` and all that mappings do make none of them.
     """
 
     algorithm: ClassVar[str]
@@ -116,12 +117,65 @@ class VertexResult:
         """
         raise NotImplementedError
 
-    def blocks(self, block_size: int | None = None) -> Iterator[ResultBlock]:
-        """Iterate over the whole result in blocks, without keeping it."""
-        start = 0
+    def blocks(self, block_size: int | None = None, *, columns: Sequence[str] | None = None) -> Iterator[ResultBlock]:
+        """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all."""
+        start, names = 0, tuple(self.columns if columns is None else columns)
         for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
-            yield ResultBlock(vertices=vertices, **self.values_of(tuple(self.columns), vertices, numbers, start))
+            yield ResultBlock(vertices=vertices, **self.values_of(names, vertices, numbers, start))
             start += numbers.size
+
+    def column(self, name: str | None = None) -> ColumnMapping:
+        """Return a column as a mapping from every id to its value, by default the first; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        return ColumnMapping(self, self._chosen(name), None, self.ids.num_ids)
+
+    def __getitem__(self, vertex: Any) -> Any:
+        """Return the value of a vertex in the first column."""
+        first = self._chosen(None)
+        return self._values_of_key((first,), vertex)[first]
+
+    def __len__(self) -> int:
+        return self.ids.num_ids
+
+    def __contains__(self, vertex: Any) -> bool:
+        try:
+            self.ids.vertices_of(one_key(vertex, self.ids.kind))
+        except VertexNotFoundError:
+            return False
+        return True
+
+    def _parts(self) -> Iterator[tuple[Ids, Ids]]:
+        return self.column()._parts()
+
+    def _key_parts(self) -> Iterator[Ids]:
+        for vertices, _ in self.ids.stored_blocks(self.block_vertices(MAPPED_VERTICES)):
+            yield vertices
+
+    @property
+    def _value_dtype(self) -> np.dtype[Any]:
+        return self.dtype_of(self._chosen(None))
+
+    def _chosen(self, column: str | None) -> str:
+        """Return a column, by default the first.
+
+        Raises
+        ------
+        ArgumentError
+            There is none of this name.
+        """
+        if column is not None and column not in self.table_columns:
+            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.table_columns)}")
+        return column or next(iter(self.table_columns))
+
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """`columns`, of which tables and mappings are made."""
+        return self.columns
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
@@ -157,6 +211,17 @@ class VertexResult:
         """
         write_result(self, path, overwrite=overwrite)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream of `to_arrow`, as ``pyarrow.table(result)`` and DuckDB ask for it."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow.RecordBatchReader: batches with the column vertex and one for each of `columns`, made as they are read.
+
+        Polars takes it, too: ``polars.DataFrame(result.to_arrow())``.
+        """
+        return tables.to_arrow(self)
+
     def to_pandas(self) -> Any:
         """Return a pandas.DataFrame with the column vertex and one for each of `columns`.
 
@@ -165,55 +230,17 @@ class VertexResult:
         MissingDependencyError
             pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            *others, last = (f"result.{name}" for name in ("vertices", *self.columns))
-            raise MissingDependencyError(
-                "to_pandas needs pandas, which is not installed: `pip install pandas` or `pip install oocgraph[notebooks]`; "
-                f"{', '.join(others)} and {last} are arrays"
-            ) from error
-        arrays = self._in_memory([getattr(self, name) for name in ("vertices", *self.columns)])
-        return pd.DataFrame(dict(zip(("vertex", *self.columns), arrays, strict=True)))
+        return tables.to_pandas(self)
 
-    def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw how many vertices have which value; of a search, time and bytes of each level, by worker.
-
-        Parameters
-        ----------
-        figure
-            Draw on this one, such as a ``pyplot.figure()`` that has a window; by default a new one, which notebooks show.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset with the coordinate vertex and a variable for each of `columns`; of a cluster's result, Dask arrays.
 
         Raises
         ------
         MissingDependencyError
-            matplotlib is not installed.
+            xarray is not installed.
         """
-        try:
-            return self._draw(repr(self).strip("<>"), figure)
-        except ImportError as error:
-            raise MissingDependencyError(
-                "plot needs matplotlib, which is not installed: `pip install matplotlib` or `pip install oocgraph[notebooks]`; "
-                f"{self._unplotted()}"
-            ) from error
-
-    def _draw(self, title: str, figure: Figure | None) -> Figure:
-        from oocgraph.results.plot import plot_counts
-
-        values, name = self._counted()
-        return plot_counts(values, name=name, title=title, figure=figure)
-
-    def _counted(self) -> tuple[Array, str]:
-        """Return values of the vertices that have edges, of which a plot shows how many there are, and what they are called."""
-        raise NotImplementedError
-
-    def _unplotted(self) -> str:
-        """Say where the values are that a plot would show."""
-        return f"result.{next(iter(self.columns))} is an array"
+        return tables.to_xarray(self)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them."""
@@ -233,9 +260,33 @@ class VertexResult:
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        vertices, numbers = self.ids.look_up(given)
-        values = as_numpy(self.values_of((column,), vertices, numbers, 0)[column])
+        values = self._values_at((column,), given)[column]
         return values.tolist()[0] if isinstance(given, str) or np.ndim(given) == 0 else values
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        """Return columns of some vertices, given by user ids.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the graph's input.
+        """
+        vertices, numbers = self.ids.look_up(given)
+        found = self.values_of(columns, vertices, numbers, 0)
+        return {name: as_numpy(found[name]) for name in columns}
+
+    def _values_of_key(self, columns: Sequence[str], vertex: Any) -> dict[str, Any]:
+        """Return columns of one vertex, as mappings are indexed.
+
+        Raises
+        ------
+        VertexNotFoundError
+            It does not occur in the graph's input.
+        ArgumentTypeError
+            It is several.
+        """
+        found = self._values_at(columns, one_key(vertex, self.ids.kind))
+        return {name: values.tolist()[0] for name, values in found.items()}
 
     def _named(self, stored: Array, vertices: Ids, numbers: Array) -> Ids:
         """Return the ids of the vertices that some are named after: `stored` has store numbers; one that is isolated has its own id."""
@@ -249,25 +300,6 @@ class VertexResult:
 
         at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
         return pa.concat_arrays([named, vertices]).take(pa.array(at))
-
-    def _top(self, column: str, count: int) -> list[tuple[Any, float]]:
-        """Ids and values of the vertices whose values are largest, in descending order; of equals, the smaller id first.
-
-        Raises
-        ------
-        ArgumentError
-            `count` is no whole number, or negative.
-        """
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-            raise ArgumentError(f"count is {count!r}; it must be a whole number, 0 or more")
-        best: list[tuple[Any, float]] = []
-        for block in self.blocks(TOP_VERTICES) if count else ():
-            values, floor = getattr(block, column), best[-1][1] if len(best) == count else -np.inf
-            (places,) = np.nonzero(values > floor)
-            places = places[np.argsort(-values[places], kind="stable")[:count]]
-            found = zip(as_numpy(block.vertices.take(places)).tolist(), values[places].tolist(), strict=True)
-            best = sorted([*best, *found], key=lambda pair: -pair[1])[:count]
-        return best
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""

@@ -6,22 +6,23 @@ id (`oocgraph.results.base`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import Join
+from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.search import Iteration, Search, WorkerMetrics, as_json, by_worker
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
-from oocgraph.types import UNREACHED, Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from oocgraph.text import counted, read_share
+from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -53,15 +54,16 @@ class BFSResult(VertexResult):
 
     Notes
     -----
-    `vertices`, `level` and `parent` are made when first asked for and kept; `level_of`, `parent_of`, `path` and `write` make none of them.
+    `vertices`, `level` and `parent` are made when first asked for and kept; lookups, `path`, `reached` and `write` make none of them.
     """
 
     algorithm = "bfs"
     columns = {"level": "int32", "parent": ID}
     metrics = (
-        "device", "source", "num_reached", "depth", "seconds", "teps", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction",
+        "source", "num_reached", "depth", "seconds", "teps", "device", "bytes_read", "bytes_requested", "edge_bytes", "read_fraction",
         "peak_host_bytes", "memory_budget", "planes_resident", "load_seconds",
     )  # fmt: skip
+    answers = ("source", "num_reached", "depth")
 
     options = ("target", "where", "reverse")
 
@@ -80,13 +82,12 @@ class BFSResult(VertexResult):
     num_partitions: int = 0
     setup_seconds: float = 0.0
 
-    def __repr__(self) -> str:
-        source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source)} sources"
-        seconds, share = format_number(self.seconds), format_number(100 * self.read_fraction, 2)
-        return (
-            f"<BFSResult from {source}: {self.num_reached:,} of {self.ids.num_ids:,} vertices reached, depth {self.depth}, "
-            f"{seconds} s, {self.teps / 1e6:,.1f} MTEPS, read {share} % of the edge bytes>"
-        )
+    def _answer(self) -> str:
+        source = repr(self.source) if not isinstance(self.source, list) or len(self.source) < 5 else f"{len(self.source):,} sources"
+        return f" from {source}: {self.num_reached:,} of {counted(self.ids.num_ids, 'vertices')} reached, depth {self.depth:,}"
+
+    def _run(self) -> str:
+        return f"{super()._run()}, {self.teps / 1e6:,.1f} MTEPS, {read_share(self.read_fraction)}"
 
     @property
     def depth(self) -> int:
@@ -188,6 +189,16 @@ class BFSResult(VertexResult):
         """
         return self._look_up("parent", ids)
 
+    def reached(self, column: str | None = None) -> ColumnMapping:
+        """Return a mapping from the reached vertices to their levels, or to their values in another column; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such column.
+        """
+        return ColumnMapping(self, self._chosen(column), ("level", UNREACHED), self.num_reached)
+
     def path(self, target: Any) -> Array:
         """Return the path of the tree from a source to `target`, both included, as user ids.
 
@@ -216,13 +227,20 @@ class BFSResult(VertexResult):
         """See `VertexResult.values_of`."""
         return self._join.values_of(columns, vertices, numbers)
 
-    def _draw(self, title: str, figure: Figure | None) -> Figure:
-        from oocgraph.results.plot import plot_levels
+    def vertices_per_level(self) -> Array:
+        """Return the number of vertices of each level: (depth + 1,) int64."""
+        return self._histogram(max(2, self.depth + 1)).counts
 
-        return plot_levels(self.iterations, title=title, figure=figure)
+    def _histogram(self, max_bins: int) -> Histogram:
+        def parts() -> Iterator[Array]:
+            yield np.zeros(len(set(self.isolated_ids.tolist())), np.int64)
+            for part in in_parts(self.search.level):
+                yield part[part != (LEVEL_UNREACHED if part.dtype == np.uint8 else UNREACHED)]
 
-    def _unplotted(self) -> str:
-        return "result.iterations and result.workers hold the metrics"
+        return make_histogram(parts, name="level", things="vertices", max_bins=max_bins, may_grow=False)
+
+    def _iterations(self) -> Sequence[Iteration]:
+        return self.iterations
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each worker and iteration included."""

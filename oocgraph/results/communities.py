@@ -11,6 +11,7 @@ class LabelPropagationResult(ValuesResult):
 
     algorithm = "label-propagation"
     columns = {"community": ID}
+    groups = "communities"
 
 
 class LouvainResult(ValuesResult):
@@ -18,3 +19,4 @@ class LouvainResult(ValuesResult):
 
     algorithm = "louvain"
     columns = {"community": ID}
+    groups = "communities"

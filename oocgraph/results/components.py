@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, make_histogram, sizes_of_groups
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted
 from oocgraph.types import Array
 
 
@@ -49,6 +48,7 @@ class ComponentsResult(VertexResult):
         "num_components", "seconds", "bytes_read", "bytes_requested", "plane_bytes", "edge_bytes", "peak_host_bytes", "memory_budget",
         "load_seconds",
     )  # fmt: skip
+    answers = ("num_components",)
 
     options = ("where",)
 
@@ -61,8 +61,8 @@ class ComponentsResult(VertexResult):
     exchange: str = ""
     where: str | None = None
 
-    def __repr__(self) -> str:
-        return f"<ComponentsResult: {self.num_components:,} components of {self.ids.num_ids:,} vertices, {format_number(self.seconds)} s>"
+    def _answer(self) -> str:
+        return f": {counted(self.num_components, 'components')} of {counted(self.ids.num_ids, 'vertices')}"
 
     def summary(self) -> dict[str, Any]:
         """See `VertexResult.summary`; of a cluster's also ``exchange``."""
@@ -88,9 +88,9 @@ class ComponentsResult(VertexResult):
         """
         return self._look_up("component", ids)
 
-    def _counted(self) -> tuple[Array, str]:
-        size = np.bincount(self.stored_component)
-        return size[self.stored_component], "size of the component"
+    def _histogram(self, max_bins: int) -> Histogram:
+        sizes = sizes_of_groups(self.stored_component, self.ids.num_ids - self.stored_component.size)
+        return make_histogram(sizes, name="size", things="components", max_bins=max_bins)
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

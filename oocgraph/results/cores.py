@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted, read_share
 from oocgraph.types import Array
 
 
@@ -46,6 +47,7 @@ class CoreResult(VertexResult):
         "degeneracy", "seconds", "idle_seconds", "schedule", "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes",
         "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
+    answers = ("degeneracy",)
 
     stored_core_number: Array
     stored_rank: Array
@@ -57,11 +59,11 @@ class CoreResult(VertexResult):
     bytes_requested: int
     bytes_read: int
 
-    def __repr__(self) -> str:
-        return (
-            f"<CoreResult: core numbers of {self.ids.num_ids:,} vertices, at most {self.degeneracy:,}, {format_number(self.seconds)} s, "
-            f"{format_number(self.read_fraction, 2)} x the edges read>"
-        )
+    def _answer(self) -> str:
+        return f": largest core number {self.degeneracy:,}, of {counted(self.ids.num_ids, 'vertices')}"
+
+    def _run(self) -> str:
+        return f"{super()._run()}, {read_share(self.read_fraction)}"
 
     @property
     def read_fraction(self) -> float:
@@ -88,8 +90,9 @@ class CoreResult(VertexResult):
         """
         return self._look_up("core_number", ids)
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.stored_core_number, "core number"
+    def _histogram(self, max_bins: int) -> Histogram:
+        parts = with_others(self.stored_core_number, 0, self.ids.num_ids)
+        return make_histogram(parts, name="core number", things="vertices", max_bins=max_bins)
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""

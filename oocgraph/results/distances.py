@@ -1,8 +1,7 @@
-"""Results of what is computed by searches from many sources: figures of the sources, levels, centralities, eccentricities, a diameter."""
+"""Results of what is computed by searches from many sources: metrics of the sources, levels, centralities, eccentricities, a diameter."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.listing import Listed
+from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy
-from oocgraph.text import format_number
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 
@@ -41,9 +42,8 @@ class MultiSourceResult(ValuesResult):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", {name: str(values.dtype) for name, values in self.stored.items()})
 
-    def __repr__(self) -> str:
-        sources, vertices = len(self.details["sources"]), self.ids.num_ids
-        return f"<MultiSourceResult: {sources:,} sources, {vertices:,} vertices, {format_number(self.seconds)} s>"
+    def _answer(self) -> str:
+        return f": {counted(len(self.details['sources']), 'sources')}, {counted(self.ids.num_ids, 'vertices')}"
 
     @cached_property
     def levels(self) -> Array:
@@ -112,30 +112,21 @@ class MultiSourceResult(ValuesResult):
             found[name][as_numpy(vertices) == self.isolated_sources[name]] = 0
         return found
 
-    def write(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write vertices and levels; see `VertexResult.write`.
+    @property
+    def table_columns(self) -> Mapping[str, str]:
+        """See `VertexResult.table_columns`.
 
         Raises
         ------
         ArgumentError
             It has no levels.
-        OutputError
-            As there.
         """
         self._check_levels()
-        super().write(path, overwrite=overwrite)
+        return self.columns
 
-    def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame of vertices and levels; see `VertexResult.to_pandas`."""
-        self._check_levels()
-        return super().to_pandas()
-
-    def _chosen(self, column: str | None) -> str:
-        self._check_levels()
-        return super()._chosen(column)
-
-    def _counted(self) -> tuple[Array, str]:
-        return self.details["depth"], "depth"
+    def _histogram(self, max_bins: int) -> Histogram:
+        depths = np.asarray(self.details["depth"])
+        return make_histogram(lambda: in_parts(depths), name="depth", things="sources", max_bins=max_bins)
 
     def _check_levels(self) -> None:
         if not self.columns:
@@ -145,9 +136,8 @@ class MultiSourceResult(ValuesResult):
 class _OfSome(ValuesResult):
     """Values of all vertices, or of those that were asked for; no value is negative."""
 
-    def _counted(self) -> tuple[Array, str]:
-        values, name = super()._counted()
-        return values[values >= 0], name
+    def _known(self, values: Array) -> Array:
+        return values[values >= 0]
 
 
 class ClosenessResult(_OfSome):
@@ -172,7 +162,7 @@ class EccentricityResult(_OfSome):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiameterResult:
+class DiameterResult(Listed):
     """Diameter of a graph, or bounds of it.
 
     Attributes
@@ -201,7 +191,7 @@ class DiameterResult:
 
     def __repr__(self) -> str:
         what = f"{self.lower:,}" if self.is_exact else f"from {self.lower:,} to {self.upper:,}"
-        return f"<DiameterResult: {what}, {self.num_searches:,} searches, {format_number(self.seconds)} s>"
+        return f"<DiameterResult: {what}; {counted(self.num_searches, 'searches')}, {format_number(self.seconds)} s>"
 
     @property
     def is_exact(self) -> bool:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, make_histogram, with_others
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted, format_number
 from oocgraph.types import Array
 
 
@@ -82,6 +83,7 @@ class PageRankResult(VertexResult):
         "damping", "tol", "weights", "iterations", "converged", "change", "seconds", "bytes_read", "bytes_requested", "edge_bytes",
         "kept_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
+    answers = ("highest", "iterations", "converged")
 
     stored_rank: Array
     isolated_scale: float
@@ -95,11 +97,16 @@ class PageRankResult(VertexResult):
     steps: tuple[RankIteration, ...]
     kept_bytes: int = 0
 
-    def __repr__(self) -> str:
-        best = ", ".join(f"{vertex!r}: {rank:.4g}" for vertex, rank in self.top(3)) or "no vertices"
-        end = "converged" if self.converged else "not converged"
-        seconds = format_number(self.seconds)
-        return f"<PageRankResult of {self.ids.num_ids:,} vertices: {self.iterations} iterations, {end}, {seconds} s; {best}>"
+    def _answer(self) -> str:
+        return f" of {counted(self.ids.num_ids, 'vertices')}{', highest: ' + self.highest if self.highest else ''}"
+
+    def _run(self) -> str:
+        return f"{counted(self.iterations, 'iterations')}, {'converged' if self.converged else 'not converged'}, {super()._run()}"
+
+    @property
+    def highest(self) -> str:
+        """The three vertices that rank highest, and their ranks, as text."""
+        return ", ".join(f"{vertex!r} ({format_number(rank)})" for vertex, rank in self.top(3))
 
     @property
     def seconds(self) -> float:
@@ -123,12 +130,22 @@ class PageRankResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
+        return {"rank": self._ranks(numbers, np.arange(start, start + numbers.size))}
+
+    def _ranks(self, numbers: Array, positions: Array) -> Array:
+        """Return the ranks of vertices given by store number and by position among all ids."""
         linked = numbers >= 0
         ranks = np.empty(numbers.size)
         ranks[linked] = self.stored_rank[numbers[linked]]
-        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[start + np.flatnonzero(~linked)]
+        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[positions[~linked]]
         ranks[~linked] = self.isolated_scale * teleport
-        return {"rank": ranks}
+        return ranks
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        numbers = self.ids.vertices_of(given)
+        if self.personalization is None or not (numbers < 0).any():
+            return super()._values_at(columns, given)
+        return {"rank": self._ranks(numbers, self.ids.positions_of(given))}
 
     def rank_of(self, ids: Any) -> Any:
         """Rank of one vertex (float) or several ((n,) float64).
@@ -138,11 +155,7 @@ class PageRankResult(VertexResult):
         VertexNotFoundError
             An id does not occur in the graph's input.
         """
-        if self.personalization is None or not (self.ids.vertices_of(ids) < 0).any():
-            return self._look_up("rank", ids)
-        # where an isolated vertex stands among all is not stored: a stream of the ids finds it
-        ranks = self.rank[np.searchsorted(self.vertices, self.ids.parse(ids))]
-        return float(ranks[0]) if isinstance(ids, str) or np.ndim(ids) == 0 else ranks
+        return self._look_up("rank", ids)
 
     def top(self, count: int = 10) -> list[tuple[Any, float]]:
         """Ids and ranks of the vertices that rank highest, in descending order; of equals, the smaller id first.
@@ -156,8 +169,11 @@ class PageRankResult(VertexResult):
             self._tops[count] = self._top("rank", count)
         return self._tops[count]
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.stored_rank, "rank"
+    def _histogram(self, max_bins: int) -> Histogram:
+        if self.personalization is not None:  # isolated vertices have ranks of their own
+            return super()._histogram(max_bins)
+        parts = with_others(self.stored_rank, self.isolated_scale / max(1, self.ids.num_ids), self.ids.num_ids)
+        return make_histogram(parts, name="rank", things="vertices", max_bins=max_bins)
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each iteration included."""

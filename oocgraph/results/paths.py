@@ -6,7 +6,7 @@ with every input id (`oocgraph.results.base`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,10 +15,12 @@ import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import among, join_parents
+from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted, format_number, read_share
 from oocgraph.types import UNREACHED, Array
 
 
@@ -108,6 +110,16 @@ class PathsResult(VertexResult):
         """
         return self._look_up("parent", ids)
 
+    def reached(self, column: str | None = None) -> ColumnMapping:
+        """Return a mapping from the vertices that were reached to their values, or to those in another column; nothing is held.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such column.
+        """
+        return ColumnMapping(self, self._chosen(column), (self.value_column, self.no_value), self.num_reached)
+
     def path(self, target: Any) -> Array:
         """Return the path to `target` from where it begins, both included, as user ids.
 
@@ -132,8 +144,16 @@ class PathsResult(VertexResult):
             numbers.append(before)
         return self.ids.ids_of(numbers[::-1])
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.stored_value[self.stored_value != self.unreached], self.value_column
+    def _run(self) -> str:
+        return f"{super()._run()}, {read_share(self.read_fraction)}"
+
+    def _histogram(self, max_bins: int) -> Histogram:
+        def parts() -> Iterator[Array]:
+            yield np.array(list(self.isolated.values()), self.stored_value.dtype)
+            for part in in_parts(self.stored_value):
+                yield part[part != self.unreached]
+
+        return make_histogram(parts, name=self.value_column, things="vertices", max_bins=max_bins)
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
@@ -178,6 +198,7 @@ class SSSPResult(PathsResult):
         "source", "num_reached", "eccentricity", "seconds", "idle_seconds", "schedule", "delta", "slack", "num_relaxed", "num_again",
         "num_blocks", "num_blocks_read", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds",
     )  # fmt: skip
+    answers = ("source", "num_reached", "eccentricity")
 
     options = ("target", "where", "reverse")
 
@@ -194,12 +215,9 @@ class SSSPResult(PathsResult):
         """See `PathsResult`: -1, or infinity."""
         return UNREACHED if self.stored_value.dtype.kind == "i" else np.inf
 
-    def __repr__(self) -> str:
-        return (
-            f"<SSSPResult from {self.source!r}: {self.num_reached:,} of {self.ids.num_ids:,} vertices reached, "
-            f"distance at most {self.eccentricity}, "
-            f"{format_number(self.seconds)} s, {format_number(self.read_fraction, 2)} x the edges read>"
-        )
+    def _answer(self) -> str:
+        vertices, most = counted(self.ids.num_ids, "vertices"), format_number(self.eccentricity)
+        return f" from {self.source!r}: {self.num_reached:,} of {vertices} reached, distance at most {most}"
 
     @cached_property
     def eccentricity(self) -> int | float:
@@ -239,14 +257,12 @@ class OperatorResult(PathsResult):
     algorithm = "operator"
     value_column = "value"
     metrics = ("operator", *PathsResult.metrics)
+    answers = ("operator", "num_reached")
 
     operator: str
 
-    def __repr__(self) -> str:
-        return (
-            f"<OperatorResult of {self.operator!r}: {self.num_reached:,} of {self.ids.num_ids:,} vertices have a value, "
-            f"{format_number(self.seconds)} s, {format_number(self.read_fraction, 2)} x the edges read>"
-        )
+    def _answer(self) -> str:
+        return f" of {self.operator!r}: {self.num_reached:,} of {counted(self.ids.num_ids, 'vertices')} have a value"
 
     @cached_property
     def value(self) -> Any:

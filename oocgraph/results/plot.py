@@ -1,31 +1,38 @@
-"""Pictures of results: of a search time and bytes of each level, by worker; of others how many vertices have which value.
+"""Pictures of results: how many vertices have which value; of a search also time and bytes of each level, by worker.
 
-The only module that imports matplotlib. In: the iterations of a search, with parts (on a cluster) or without (in process: one series);
-or values. Out: a matplotlib figure with one panel for each measure. Workers run at the same time, so their seconds stand side by side;
-bytes add up, so they are stacked. Up to `MAX_BARS` levels each have bars of their own; more are drawn as steps over at most `MAX_BINS` bins
-of consecutive levels, each bin the sum of its levels.
+The only module that imports matplotlib. In: a `oocgraph.results.histogram.Histogram`, and the iterations of a search, with parts (on a
+cluster) or without (in process: one series). Out: a matplotlib figure with the histogram as its first panel and one for each measure that
+is not zero everywhere; or the histogram alone, on axes of the caller. An axis is logarithmic where values are heavy-tailed, or where counts
+differ so much that the least could not be seen. Workers run at the same time, so their seconds stand side by side; bytes add up, so they
+are stacked. Up to `MAX_BARS` bins are bars; more are steps, each the sum of consecutive levels. An iteration that finds nothing ends a
+search, and is none of its levels: what it took is drawn with the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from oocgraph.results.histogram import Histogram
 from oocgraph.results.search import Iteration, PartMetrics, by_worker
 from oocgraph.types import Array
 
 MAX_BARS = 40
-"""Levels that are drawn as bars."""
+"""Bins that are drawn as bars."""
 
 MAX_BINS = 200
-"""Bins that more levels are summed into: a step is then at least three pixels wide."""
+"""Bins at most: a step is then at least three pixels wide."""
+
+LOG_RATIO = 50
+"""Largest and least of some counts for which their axis is logarithmic: a fiftieth of a panel is three pixels high."""
 
 MAX_NAMED = 12
 """Workers that the legend names; more are counted there."""
@@ -61,6 +68,15 @@ class Series:
     pulled: Array
 
 
+class Measure(NamedTuple):
+    """A panel: unit, name, unit of the ticks, and heights by worker and bin."""
+
+    unit: str
+    name: str
+    ticks: str
+    heights: Array
+
+
 class Picture(Figure):
     """A figure that notebooks show although pyplot does not know it (pyplot's would be shown twice)."""
 
@@ -70,73 +86,105 @@ class Picture(Figure):
         return out.getvalue()
 
 
-def plot_levels(iterations: Sequence[Iteration], *, title: str, figure: Figure | None = None) -> Figure:
-    """Draw time and bytes of each level, by worker; see `oocgraph.results.bfs.BFSResult.plot`."""
-    series = collect(iterations)
+def plot_histogram(
+    histogram: Callable[[int], Histogram],
+    iterations: Sequence[Iteration],
+    *,
+    title: str,
+    ax: Axes | None = None,
+    figure: Figure | None = None,
+) -> Figure | Axes:
+    """Draw a histogram, made with as many bins as are drawn, and what iterations took; see `oocgraph.results.base.VertexResult.plot`."""
+    counts = histogram(MAX_BINS)
+    if ax is not None:
+        _draw_counts(ax, counts)
+        ax.set_title(title, loc="left", fontsize="medium", wrap=True)
+        return ax
+    series = collect(iterations, counts.edges) if iterations and counts.counts.size else None
+    measures = _measures(series) if series is not None else []
+    picture = Picture(figsize=(10, 1 + 2.4 * (1 + len(measures))), layout="constrained") if figure is None else figure
+    picture.suptitle(title, fontsize="medium")
+    panels = picture.subplots(1 + len(measures), 1, sharex=True, squeeze=False)[:, 0]
+    _draw_counts(panels[0], counts)
+    if series is not None and measures:
+        _draw_measures(panels[1:], series, measures, per_bin=_per_bin(counts))
+        panels[0].set_xlabel("")
+        panels[-1].set_xlabel(counts.name)
+        _add_legend(picture, panels[1])
+    return picture
+
+
+def _draw_counts(panel: Axes, histogram: Histogram) -> None:
+    """Draw a histogram: bars of single values, or steps."""
+    shift = 0.5 if histogram.is_whole and not histogram.is_log else 0.0
+    edges, counts = histogram.edges - shift, histogram.counts
+    if not counts.size:
+        panel.text(0.5, 0.5, f"no {histogram.things}", transform=panel.transAxes, ha="center", color="0.4")
+        panel.set(xticks=[], yticks=[])
+        return
+    if counts.size <= MAX_BARS and not histogram.is_log:
+        panel.bar(edges[:-1] + np.diff(edges) / 2, counts, 0.8 * np.diff(edges), color=_DISTINCT[0])
+    else:
+        edges = np.maximum(edges, 0.5) if histogram.is_log and histogram.is_whole else edges
+        panel.stairs(counts, edges, fill=True, color=_DISTINCT[0])
+    _label(panel, f"{histogram.things}{_per_bin(histogram)}", "Vertices of each level" if histogram.name == "level" else "", EngFormatter())
+    panel.set_xlabel(histogram.name)
+    if histogram.is_log:
+        panel.set_xscale("log")
+    elif histogram.is_whole:
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12 if edges[-1] > 100 else 20))
+    panel.set_xlim(edges[0] or edges[1] / 2, edges[-1])
+    seen = counts[counts > 0]
+    panel.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if seen.size and seen.max() > LOG_RATIO * seen.min():
+        panel.set_yscale("log")
+        panel.set_ylim(0.7 * seen.min(), 1.5 * seen.max())
+        panel.yaxis.set_major_formatter(EngFormatter())
+
+
+def _measures(series: Series) -> list[Measure]:
+    """Return what is drawn of iterations: what is not zero everywhere."""
     on_cluster = series.workers != (IN_PROCESS,)
     measures = [
-        ("seconds", "Busy time of each worker" if on_cluster else "Time", "s", series.busy_seconds),
-        ("bytes", "Bytes read from the store", "B", series.bytes_read),
-        ("bytes", "Bytes sent to other workers", "B", series.sent_bytes),
-    ][: 3 if on_cluster else 2]
-    picture = Picture(figsize=(10, 2.8 * len(measures)), layout="constrained") if figure is None else figure
-    picture.suptitle(title, fontsize="medium")
-    panels = picture.subplots(len(measures), 1, sharex=True)
-    for panel, (unit, name, ticks, heights) in zip(panels, measures, strict=True):
-        draw = _draw_side_by_side if on_cluster and ticks == "s" else _draw_stacked
-        draw(panel, series, heights, _colours(len(series.workers)))
-        if draw is _draw_side_by_side:
+        Measure("seconds", "Busy time of each worker" if on_cluster else "Time", "s", series.busy_seconds),
+        Measure("bytes", "Bytes read from the store", "B", series.bytes_read),
+        Measure("bytes", "Bytes sent to other workers", "B", series.sent_bytes),
+    ]
+    return [one for one in measures if one.heights.any()]
+
+
+def _draw_measures(panels: Iterable[Axes], series: Series, measures: Sequence[Measure], *, per_bin: str) -> None:
+    for panel, measure in zip(panels, measures, strict=True):
+        side_by_side = series.workers != (IN_PROCESS,) and measure.ticks == "s"
+        draw = _draw_side_by_side if side_by_side else _draw_stacked
+        draw(panel, series, measure.heights, _colours(len(series.workers)))
+        if side_by_side:
             panel.stairs(series.wall_seconds, series.edges, color="black", linewidth=1, label="wall time")
         _shade_pulls(panel, series)
-        _label(panel, f"{unit}{_per_bin(series)}", name, EngFormatter(ticks))
-        if not heights.any():
-            panel.set_ylim(0, 1)
-            panel.set_yticks([0])
-            panel.text(0.5, 0.5, "none", transform=panel.transAxes, ha="center", color="0.4")
-    panels[-1].set_xlabel("level")
-    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=12 if series.edges[-1] > 100 else 20))
-    panels[-1].set_xlim(series.edges[0], series.edges[-1])
-    _add_legend(picture, panels[0])
-    return picture
+        _label(panel, f"{measure.unit}{per_bin}", measure.name, EngFormatter(measure.ticks))
 
 
-def plot_counts(values: Array, *, name: str, title: str, figure: Figure | None = None) -> Figure:
-    """Draw how many vertices have which value; see `oocgraph.results.base.VertexResult.plot`."""
-    picture = Picture(figsize=(10, 2.8), layout="constrained") if figure is None else figure
-    picture.suptitle(title, fontsize="medium")
-    panel = picture.subplots()
-    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-    is_whole = values.dtype.kind in "iu"
-    step = max(1, -(-int(high - low + 1) // MAX_BINS)) if is_whole else 0
-    edges = np.arange(low - 0.5, high + step + 0.5, step) if is_whole else np.linspace(low, high or 1.0, MAX_BINS + 1)
-    panel.stairs(np.histogram(values, edges)[0], edges, fill=True, color=_DISTINCT[0])
-    panel.set_xlabel(name)
-    panel.set_ylabel("vertices")
-    panel.set_xlim(edges[0], edges[-1])
-    panel.yaxis.set_major_formatter(EngFormatter())
-    return picture
+def collect(iterations: Sequence[Iteration], edges: Array) -> Series:
+    """Sum what is drawn into bins of levels, given by the edges of these.
 
-
-def collect(iterations: Sequence[Iteration]) -> Series:
-    """Sum what is drawn into bins: one for each level, or for several consecutive ones."""
+    An iteration beyond the last level, which finds nothing, counts there.
+    """
     workers = tuple(by_worker(iterations)) or (IN_PROCESS,)
     row = {worker: number for number, worker in enumerate(workers)}
-    width = 1 if len(iterations) <= MAX_BARS else -(-len(iterations) // MAX_BINS)
-    num_bins = max(1, -(-len(iterations) // width))
-    first = iterations[0].level if iterations else 1
-    edges = np.minimum(first + width * np.arange(num_bins + 1.0), first + max(1, len(iterations))) - 0.5
-    wall, pulls = np.zeros((2, num_bins))
+    num_bins = edges.size - 1
+    wall, pulls, levels = np.zeros((3, num_bins))
     busy, read, sent = np.zeros((3, len(workers), num_bins))
-    for number, iteration in enumerate(iterations):
-        at = number // width
+    places = np.searchsorted(edges, [one.level for one in iterations], side="right") - 1
+    for iteration, at in zip(iterations, np.minimum(places, num_bins - 1).tolist(), strict=True):
         wall[at] += iteration.seconds
         pulls[at] += iteration.direction == "pull"
+        levels[at] += 1
         for part in (_whole(iteration),) if workers == (IN_PROCESS,) else iteration.parts:
             at_worker = row[part.worker], at
             busy[at_worker] += part.seconds
             read[at_worker] += part.bytes_read
             sent[at_worker] += part.sent_bytes
-    return Series(workers, edges, wall, busy, read, sent, pulls > np.diff(edges) / 2)
+    return Series(workers, edges - 0.5, wall, busy, read, sent, pulls > levels / 2)
 
 
 def _whole(iteration: Iteration) -> PartMetrics:
@@ -184,9 +232,11 @@ def _shade_pulls(panel: Any, series: Series) -> None:
         panel.axvspan(series.edges[start], series.edges[stop], color="0.92", zorder=0, label="pull")
 
 
-def _per_bin(series: Series) -> str:
-    width = round(series.edges[1] - series.edges[0])
-    return "" if width == 1 else f" per {width} levels"
+def _per_bin(histogram: Histogram) -> str:
+    width = histogram.edges[1] - histogram.edges[0]
+    if histogram.is_log or not histogram.is_whole:
+        return " per bin"
+    return "" if width == 1 else f" per {width} {histogram.name}s"
 
 
 def _label(panel: Any, unit: str, title: str, ticks: Callable[[float, int], str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -37,3 +38,6 @@ class VectorResult(VertexResult):
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
         return {"value": self.by_id[start : start + numbers.size].astype(np.float64, copy=False)}
+
+    def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:
+        return {"value": self.value[self.ids.positions_of(given)]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.values import ValuesResult
 from oocgraph.results.writer import ID
-from oocgraph.types import Array
 
 
 class SpanningForestResult(ValuesResult):
@@ -26,5 +26,6 @@ class SpanningForestResult(ValuesResult):
         linked = self.parent != self.vertices
         return {"source": self.vertices[linked], "target": self.parent[linked], "weight": self.weight[linked]}
 
-    def _counted(self) -> tuple[Array, str]:
-        return self.stored["weight"], "weight"
+    def _histogram(self, max_bins: int) -> Histogram:
+        weights = self.stored["weight"]
+        return make_histogram(lambda: in_parts(weights), name="weight", things="vertices", max_bins=max_bins)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from oocgraph.errors import ArgumentError
+from oocgraph.listing import human, is_single, label
 from oocgraph.results.base import VertexResult
+from oocgraph.results.histogram import Histogram, finite, make_histogram, sizes_of_groups, with_others
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
-from oocgraph.text import format_number
+from oocgraph.text import counted
 from oocgraph.types import Array
 
 
@@ -38,6 +40,9 @@ class ValuesResult(VertexResult):
         As of `oocgraph.results.base.VertexResult`.
     """
 
+    groups: ClassVar[str] = "components"
+    """What a first column of ids makes of vertices."""
+
     metrics = ("seconds", "bytes_read", "bytes_requested", "edge_bytes", "peak_host_bytes", "memory_budget", "load_seconds")
 
     stored: Mapping[str, Array]
@@ -47,9 +52,14 @@ class ValuesResult(VertexResult):
     bytes_requested: int = 0
     bytes_read: int = 0
 
-    def __repr__(self) -> str:
-        said = ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in self.details.items() if np.ndim(value) == 0)
-        return f"<{type(self).__name__}: {self.ids.num_ids:,} vertices{', ' + said if said else ''}, {format_number(self.seconds)} s>"
+    def _answer(self) -> str:
+        said = [_said(name, value) for name, value in self.details.items() if is_single(value)]
+        return f" of {counted(self.ids.num_ids, 'vertices')}{': ' + ', '.join(said) if said else ''}"
+
+    @property
+    def answers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Details that are single values."""
+        return tuple(name for name, value in self.details.items() if is_single(value))
 
     def __getattr__(self, name: str) -> Any:
         """Return a column, which is kept, or a detail."""
@@ -95,24 +105,17 @@ class ValuesResult(VertexResult):
         """See `VertexResult.summary`."""
         return {**self.details, **super().summary()}
 
-    def _chosen(self, column: str | None) -> str:
-        """Return a column, by default the first.
-
-        Raises
-        ------
-        ArgumentError
-            There is none of this name.
-        """
-        if column is not None and column not in self.columns:
-            raise ArgumentError(f"{type(self).__name__} has no column {column!r}; it has {', '.join(self.columns)}")
-        return column or next(iter(self.columns))
-
-    def _counted(self) -> tuple[Array, str]:
-        name, kind = next(iter(self.columns.items()))
-        values = self.stored[name]
+    def _histogram(self, max_bins: int) -> Histogram:
+        name, kind = next(iter(self.table_columns.items()))
+        stored, num_ids = self.stored[name], self.ids.num_ids
         if kind == ID:
-            return np.bincount(values)[values], f"size of the {name}"
-        return values[~np.isnan(values)], name.replace("_", " ")
+            return make_histogram(sizes_of_groups(stored, num_ids - stored.size), name="size", things=self.groups, max_bins=max_bins)
+        every = with_others(stored, self.isolated[name], num_ids)
+        return make_histogram(lambda: map(self._known, every()), name=name.replace("_", " "), things="vertices", max_bins=max_bins)
+
+    def _known(self, values: Array) -> Array:
+        """Return those of some values that are values."""
+        return finite(values)
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
@@ -127,11 +130,8 @@ class ValuesResult(VertexResult):
         return found
 
 
-def _text(value: Any) -> str:
-    return (
-        format_number(value)
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int) and not isinstance(value, bool)
-        else str(value)
-    )
+def _said(name: str, value: Any) -> str:
+    """Return a detail as a part of a sentence: ``7 communities``, ``modularity 0.43``."""
+    if name.startswith("num_"):
+        return counted(value, label(name))
+    return f"{label(name)} {human(name, value)}"

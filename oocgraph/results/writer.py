@@ -9,8 +9,9 @@ are -1; ids that are strings are then null, which CSV writes as nothing and Zarr
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,20 +55,25 @@ def write_result(result: VertexResult, path: str | os.PathLike[str], *, overwrit
         The path exists and `overwrite` is false, its extension is another, or it cannot be written; nothing is left behind.
     """
     result_place(path, overwrite=overwrite)
-    kinds = {"vertices": ID, **result.columns}
+    kinds = {"vertices": ID, **result.table_columns}
     if Path(path).suffix != ".zarr":
         load_tables()
     with AtomicOutput(path, kind=_kind(Path(path).suffix), overwrite=overwrite) as staged, returned_memory():
         if staged.path.suffix == ".zarr":
             _write_zarr(result, staged.path, kinds)
         else:
-            _write_table(result, staged.path, kinds)
+            _write_table(result, staged.path)
         staged.publish()
 
 
 def writing_bytes(store: CSRStore) -> int:
     """Return what writing a result of `store` takes at the least, in any form, imports included, beside the result itself."""
-    return import_bytes() + WRITER_BYTES + MIN_ROWS * _row_bytes(store)
+    return writing_bytes_of(id_bytes(store, SORTED_ID))
+
+
+def writing_bytes_of(num_id_bytes: int) -> int:
+    """Return that of a store whose ids take so many bytes each."""
+    return import_bytes() + WRITER_BYTES + MIN_ROWS * (ROW_BYTES + ID_COPIES * num_id_bytes)
 
 
 def rows_within(result: VertexResult) -> int:
@@ -116,20 +122,34 @@ def _write_zarr(result: VertexResult, folder: Path, kinds: dict[str, str]) -> No
     write_groups(folder, {RESULT_KEY: plain_json({"algorithm": result.algorithm, "id_kind": result.ids.kind, **result.summary()})})
 
 
-def _write_table(result: VertexResult, file: Path, kinds: dict[str, str]) -> None:
+def _write_table(result: VertexResult, file: Path) -> None:
     """Write Parquet or CSV."""
-    import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    ids = pa.int64() if result.ids.kind == "int64" else pa.large_string()
-    types = {name: ids if kind == ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in kinds.items()}
-    schema = pa.schema([("vertex" if name == "vertices" else name, kind) for name, kind in types.items()])
-    csv = file.suffix == ".csv"
-    few = [name for name, kind in kinds.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
+    schema, csv = arrow_schema(result), file.suffix == ".csv"
+    few = [name for name, kind in result.columns.items() if kind == "int32"]  # dictionaries of ids would be as large as the ids
     options = {"compression": "zstd", "use_dictionary": few}
     with pyarrow.csv.CSVWriter(str(file), schema) if csv else pq.ParquetWriter(str(file), schema, **options) as writer:
-        for block in result.blocks(rows_within(result)):
-            values = [getattr(block, name) for name in kinds]
-            arrays = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in values]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        for batch in arrow_batches(result):
+            writer.write_batch(batch)
+
+
+def arrow_schema(result: VertexResult) -> Any:
+    """Return the ``pyarrow.Schema`` of a result."""
+    import pyarrow as pa
+
+    ids = pa.int64() if result.ids.kind == "int64" else pa.large_string()
+    types = {name: ids if kind == ID else pa.from_numpy_dtype(np.dtype(kind)) for name, kind in result.table_columns.items()}
+    return pa.schema([("vertex", ids), *types.items()])
+
+
+def arrow_batches(result: VertexResult) -> Iterator[Any]:
+    """Iterate over a result as ``pyarrow.RecordBatch``, of as many rows as the memory budget leaves room for."""
+    import pyarrow as pa
+
+    schema = arrow_schema(result)
+    for block in result.blocks(rows_within(result)):
+        values = [getattr(block, name) for name in ("vertices", *result.columns)]
+        arrays = [from_numbers(one) if isinstance(one, np.ndarray) else one for one in values]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -16,6 +16,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentError, CorruptStoreError
 from oocgraph.kernels.load import load_kernels
+from oocgraph.listing import Listed
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -30,7 +31,7 @@ MAX_PROBLEMS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Listed):
     """What a check has seen; it exists only when the store is sound.
 
     Attributes

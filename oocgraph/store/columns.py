@@ -43,6 +43,8 @@ def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[t
 
 def read_at(array: StoredArray, positions: Array) -> Array:
     """Return the elements at `positions` (ascending), by coalesced range reads."""
+    if array.is_held:
+        return array.held[positions]
     out = np.empty(positions.size, array.dtype)
     for lo, hi in coalesced(array, positions, array.dtype.itemsize):
         first = int(positions[lo])
@@ -131,6 +133,22 @@ def distinct(values: Array) -> Array:
         return ascending
     keep: Array = np.concatenate([[True], ascending[1:] != ascending[:-1]])
     return np.compress(keep, ascending)
+
+
+def lower_bounds(values: Array, low: Array, high: Array, wanted: Array) -> Array:
+    """Return the first position of each range ``low .. high - 1`` of `values`, which ascend there, whose value is not below a wanted one.
+
+    Examples
+    --------
+    >>> lower_bounds(np.array([3, 5, 9, 1, 2]), np.array([0, 3]), np.array([3, 5]), np.array([6, 7])).tolist()
+    [2, 5]
+    """
+    low, high = low.copy(), high.copy()
+    while (wide := np.flatnonzero(low < high)).size:
+        middle = (low[wide] + high[wide]) // 2
+        below = values[middle] < wanted[wide]
+        low[wide], high[wide] = np.where(below, middle + 1, low[wide]), np.where(below, high[wide], middle)
+    return low
 
 
 def as_numpy(ids: Ids) -> Array:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.layout import GraphAttributes
+from oocgraph.types import Array
 
 
 class GraphArrays(Protocol):
@@ -25,6 +26,25 @@ class GraphArrays(Protocol):
     @property
     def num_rows(self) -> int:
         """Vertices that have an edge."""
+        ...
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices of the input, isolated ones included."""
+        ...
+
+    @property
+    def pull_group(self) -> str:
+        """Group that carries degree classes, where vertices are sorted by degree."""
+        ...
+
+    @property
+    def degree_classes(self) -> tuple[Array, Array]:
+        """Distinct degrees of that group, descending, and the first vertex of each."""
+        ...
+
+    def has_array(self, name: str) -> bool:
+        """Whether there is such an array."""
         ...
 
     def array(self, name: str) -> StoredArray:

@@ -103,6 +103,11 @@ class MemoryGraph(CSRStore):
         """Return the same graph: what is in memory is compared with nothing."""
         return self
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its arrays."""
+        return held_bytes(self)
+
     def has_array(self, name: str) -> bool:
         """Return whether the graph has the array `name`, such as ``out/planes/offsets``."""
         return name in self.held

@@ -59,7 +59,8 @@ def read_json(path: Path, max_bytes: int = MAX_METADATA_BYTES) -> dict[str, Any]
         It is too large, no JSON, nested too deeply, or no object.
     """
     with open_file(path) as file:
-        return parse_json(file.read(max_bytes + 1), max_bytes)
+        size = os.fstat(file.fileno()).st_size  # a buffer of max_bytes for a few hundred bytes would be most of what a lookup holds
+        return parse_json(file.read(min(size, max_bytes) + 1), max_bytes)
 
 
 def group_has(folder: Path, key: str) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, StoreError, StoreNotFoundError
+from oocgraph.listing import html_listing, html_records
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.fields import between, first_wrong, one_of
 from oocgraph.store.graph import CSRStore, open_graph
@@ -37,6 +39,9 @@ from oocgraph.store.remains import restore
 from oocgraph.store.schema import ArraySpec
 from oocgraph.store.values import Ascending, Below, Rule
 from oocgraph.types import Array
+
+SHOWN_PARTS = 20
+"""Parts that a notebook shows one by one."""
 
 PARTITIONS_FORMAT = 1
 MASTERS = "masters"
@@ -212,6 +217,16 @@ class Partitions:
             f"<Partitions {self.url!r}: {a.num_partitions} by {a.policy}, of {a.num_vertices:,} vertices and {a.num_stored_edges:,} stored "
             f"edges of {a.graph!r}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return what `repr` says, and the size of each part, as their metadata give it."""
+        a = self.attributes
+        values = {"num_partitions": a.num_partitions, "policy": a.policy, "num_vertices": a.num_vertices,
+                  "num_stored_edges": a.num_stored_edges, "graph": a.graph, "url": self.url}  # fmt: skip
+        names = ("num_edges", "num_masters", "num_isolated", "num_mirrors")
+        parts = ({"part": part.index, **{name: getattr(part, name) for name in names}} for part in islice(self, SHOWN_PARTS))
+        rest = self.num_partitions - SHOWN_PARTS
+        return html_listing("Partitions", values) + html_records(parts) + (f"<p>... and {rest:,} more parts</p>" if rest > 0 else "")
 
     def __reduce__(self) -> tuple[Any, tuple[str, bool]]:
         return _reopen, (self.url, self.check_pages)

@@ -74,9 +74,9 @@ class VertexIds:
         given = self.parse(ids)
         wanted = distinct(given)
         vertices = np.full(wanted.size, ISOLATED, np.int64)
-        position = locate(IdPages(self.store, SORTED_ID), wanted)
+        position = self._positions(wanted)
         found = position >= 0
-        vertices[found] = read_at(self.store.array(ORDER), position[found])
+        vertices[found] = self._numbers_at(position[found])
         if not found.all():
             self._require_isolated(wanted[~found])
         return vertices[np.searchsorted(wanted, given)]
@@ -95,6 +95,23 @@ class VertexIds:
         import pyarrow as pa
 
         return pa.array(ids, pa.large_string()), numbers
+
+    def positions_of(self, ids: Any) -> Array:
+        """Return where user ids stand among all ids, ascending: (n,) int64.
+
+        Raises
+        ------
+        VertexNotFoundError
+            An id does not occur in the input, or is not of the graph's kind.
+        """
+        self.vertices_of(ids)  # that all of them occur
+        given, implied = self.parse(ids), self.store.attributes.implied_ids
+        if implied is not None:
+            return given - implied[0]
+        wanted = distinct(given)
+        columns = [SORTED_ID, ISOLATED_ID] if self.store.attributes.num_isolated else [SORTED_ID]
+        below = sum(count_below(IdPages(self.store, name), wanted) for name in columns)
+        return np.asarray(below)[np.searchsorted(wanted, given)]
 
     def ids_of(self, vertices: Any) -> Array:
         """Return the user ids of store numbers: (n,) int64, or object array of str.
@@ -116,7 +133,7 @@ class VertexIds:
             raise VertexNotFoundError(
                 f"{self.store.url}: vertex numbers must be 0 to {self.store.num_rows - 1}, not {unique[0]} to {unique[-1]}"
             )
-        return self._column(VERTEX_ID).read_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
+        return self._ids_at(unique).take(np.searchsorted(unique, numbers.astype(np.int64, copy=False)))
 
     def blocks(self, block_size: int = BLOCK_VERTICES) -> Iterator[tuple[Array, Array]]:
         """Iterate over every input id, ascending, isolated ones included.
@@ -214,6 +231,18 @@ class VertexIds:
         near = as_numpy(column.read(max(0, at - 1), min(column.length, at + 1)))
         return "; the nearest are " + " and ".join(_quoted(one) for one in near)
 
+    def _positions(self, wanted: Array) -> Array:
+        """Return where ascending ids stand among those with edges, -1 where absent: (n,) int64."""
+        return locate(IdPages(self.store, SORTED_ID), wanted)
+
+    def _numbers_at(self, positions: Array) -> Array:
+        """Return the store numbers at ascending positions among the ids with edges."""
+        return read_at(self.store.array(ORDER), positions)
+
+    def _ids_at(self, numbers: Array) -> Ids:
+        """Return the ids of ascending store numbers, as stored."""
+        return self._column(VERTEX_ID).read_at(numbers)
+
     def _column(self, name: str) -> Column:
         return id_order.id_column(self.store, name)
 
@@ -234,7 +263,7 @@ def locate(pages: IdPages, wanted: Array) -> Array:
         -1 where absent.
     """
     position, length = np.full(wanted.size, -1, np.int64), pages.length
-    if wanted.size * pages.num_reads * _SEEK_IDS < length:
+    if _is_for_bisection(pages, wanted):
         for i, one in enumerate(wanted):
             at = pages.below(one)
             if at < length and pages[at] == one:
@@ -247,6 +276,24 @@ def locate(pages: IdPages, wanted: Array) -> Array:
         found = values[places] == wanted[lo:hi]
         position[lo:hi][found] = places[found] + start
     return position
+
+
+def count_below(pages: IdPages, wanted: Array) -> Array:
+    """Return how many values of an ascending column are below each of those `wanted`, which ascend: (n,) int64."""
+    if _is_for_bisection(pages, wanted):
+        return np.array([pages.below(one) for one in wanted], np.int64)
+    count = np.zeros(wanted.size, np.int64)
+    for start in range(0, pages.length, BLOCK_VERTICES):
+        values = as_numpy(pages.column.read(start, min(pages.length, start + BLOCK_VERTICES)))
+        beyond = np.searchsorted(wanted, values[-1], side="right")
+        count[:beyond] += np.searchsorted(values, wanted[:beyond])
+        count[beyond:] += values.size
+    return count
+
+
+def _is_for_bisection(pages: IdPages, wanted: Array) -> bool:
+    """Return whether values are found sooner by bisection of a column than in a stream of it."""
+    return bool(wanted.size * pages.num_reads * _SEEK_IDS < pages.length)
 
 
 def _quoted(one: Any) -> str:

@@ -38,19 +38,13 @@ class GraphView(CSRStore):
         attributes = base.attributes
         if reverse and attributes.vertex_order == "degree":
             attributes = replace(attributes, vertex_order="original", num_planes=0)
-        super().__init__(
-            base.url, attributes, folder=base._folder, group=base._group, storage_options=base.storage_options, check_pages=base.check_pages
-        )
+        super().__init__(base.url, attributes, folder=base._folder, group=base._group, check_pages=base.check_pages)
+        self.is_shared = base.is_shared
         self.base, self.masks, self.reverse = base, masks, reverse
         self.where = None if masks is None else masks.condition.text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.base, self.where, self.reverse)
-
-    @property
-    def is_shared(self) -> bool:  # type: ignore[override]
-        """Whether other processes can open the graph by its URL."""
-        return self.base.is_shared
 
     @property
     def stored(self) -> CSRStore:

@@ -1,1 +1,1 @@
-"""Dependency subgraphs: which rows need edges from disk, and the host threads that gather them."""
+"""Dependency subgraphs: which rows need edges from disk, and the way of edges to a device."""

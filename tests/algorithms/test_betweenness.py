@@ -166,7 +166,7 @@ def test_a_sample_holds_what_was_promised(tmp_path, k):
     """Of a few vertices, and of most of them."""
     graph = oocgraph.build_csr(hubs(6, 50, 300), tmp_path / "g.zarr", num_vertices=5000)
     tracemalloc.start()
-    positions = betweenness.sampled_positions(5000, k, 1)
+    positions = betweenness.sampled_positions(5000, k, Random(1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert positions.size == k

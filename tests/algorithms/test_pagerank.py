@@ -32,6 +32,7 @@ from oocgraph.products import ranking
 from oocgraph.sparse import edge_stream
 from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.store.arrays import PlainArray
+from oocgraph.text import format_number
 from tests.every_knob import rank as pagerank
 from tests.ingest.helpers_build import ArraySource
 from tests.reference_build import reference_build
@@ -229,8 +230,8 @@ class TestResult:
     def test_says_what_it_is(self, result):
         best = result.vertices[np.argsort(-result.rank, kind="stable")]
         assert [vertex for vertex, _ in result.top(5)] == best[:5].tolist()
-        assert repr(result).startswith("<PageRankResult of 230 vertices: ")
-        assert f"; {best[0]}: " in repr(result)
+        assert repr(result).startswith(f"<PageRankResult of 230 vertices, highest: {best[0]} (")
+        assert repr(result).endswith(f"; {result.iterations} iterations, converged, {format_number(result.seconds)} s>")
         assert result.top(1000)[-1][1] == result.rank.min()
 
     def test_figures(self, result):

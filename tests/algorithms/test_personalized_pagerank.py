@@ -97,7 +97,7 @@ def test_a_result_is_read_under_the_users_ids(tmp_path):
     result.write(tmp_path / "r.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "r.parquet"), result.to_pandas())
     result.write(tmp_path / "r.zarr")
-    assert "4 vertices, num iterations" in repr(result)
+    assert "4 vertices: 17 iterations, 2 seeds" in repr(result)
     assert result.summary()["seeds"] == ["c", "alone"]
     with pytest.raises(ArgumentError, match="'a' is no seed of this result; its seeds are 'c', 'alone'"):
         result.top(seed="a")

@@ -159,7 +159,7 @@ def test_a_result_is_read_under_the_users_ids(tmp_path):
     }  # fmt: skip
     again = oocgraph.build_csr(pd.DataFrame(edges), tmp_path / "again.zarr")
     assert again.num_edges == 2
-    assert "SpanningForestResult: 4 vertices, num trees 2" in repr(result)
+    assert "SpanningForestResult of 4 vertices: 2 trees" in repr(result)
     result.plot()
 
 

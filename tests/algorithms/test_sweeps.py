@@ -99,7 +99,7 @@ def test_a_result_is_read_under_the_users_ids(tmp_path):
     assert [vertex for vertex, _ in result.top(2)] == ["a", "b"]
     assert result.summary()["num_iterations"] == result.num_iterations
     assert set(result.to_pandas()) == {"vertex", "centrality"}
-    assert "KatzResult: 4 vertices, num iterations" in repr(result)
+    assert "KatzResult of 4 vertices: 10 iterations" in repr(result)
     assert {"centrality", "num_iterations"} <= set(dir(result))
     with pytest.raises(AttributeError, match="has no attribute 'hub'; it has vertices, centrality, num_iterations"):
         _ = result.hub

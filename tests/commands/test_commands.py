@@ -11,7 +11,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import oocgraph
 from oocgraph import open_graph
+from tests.commands.announced import ANNOUNCED
 from tests.commands.conftest import ROOT, command, remains
 from tests.processes import on_terminal
 
@@ -126,8 +128,41 @@ def test_bfs_reports_what_the_issue_lists(run, kron):
 def test_bfs_text_shows_the_levels(run, kron):
     """A person sees the figures and a table of levels."""
     text = run("bfs", kron, "--source", 3).stdout
-    assert "num reached" in text
+    assert "reached  " in text
     assert "direction" in text
+
+
+def test_bfs_shows_the_vertices_of_each_level_before_metrics(run, kron):
+    """Unless it is to be quiet: one line."""
+    found = oocgraph.bfs(kron, 3)
+    lines = run("bfs", kron, "--source", 3).stdout.splitlines()
+    assert lines[0].startswith(f"<BFSResult from 3: {found.num_reached:,} of 4,096 vertices reached, depth {found.depth}; ")
+    at = next(i for i, line in enumerate(lines) if line.split() == ["level", "vertices"])
+    counts = np.bincount(found.level[found.level >= 0]).tolist()
+    shown = [line.split()[:2] for line in lines[at + 1 : at + 1 + len(counts)]]
+    assert shown == [[str(level), f"{count:,}"] for level, count in enumerate(counts)]
+    assert lines[at + 1 + len(counts)] == ""
+    assert next(i for i, line in enumerate(lines) if line.split()[:1] == ["source"]) > at
+    quiet = run("bfs", kron, "--source", 3, "--quiet").stdout.splitlines()
+    assert len(quiet) == 1
+    assert quiet[0].startswith("<BFSResult from 3: ")
+    assert run("bfs", kron, "--source", 3, "--json").json["vertices_per_level"] == counts
+
+
+def test_other_answers_are_seen_at_a_glance(run, kron, tmp_path):
+    """Sizes of components and communities, core numbers, distances, generations; ranks have a table of their own."""
+    weighted = tmp_path / "w.zarr"
+    oocgraph.generate_grid((4, 5), weighted, weights=(1, 9))
+    for arguments, head in (
+        (("components", kron), ["size", "components"]),
+        (("core", kron), ["core", "number", "vertices"]),
+        (("label-propagation", kron), ["size", "communities"]),
+        (("sssp", weighted, "--source", 0), ["distance", "vertices"]),
+        (("pagerank", kron), ["vertex", "rank"]),
+    ):
+        lines = [line.split() for line in run(*arguments).stdout.splitlines()]
+        assert 0 < lines.index(head) < next(i for i, line in enumerate(lines) if line[:1] == ["seconds"])
+        assert len(run(*arguments, "--quiet").stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull", "half", "alpha-beta", "gemini"])
@@ -169,7 +204,7 @@ def test_nothing_but_json_on_stdout_in_a_process(spawn, kron):
     done = spawn("bfs", kron, "--source", 3, "--json")
     assert done.code == 0
     assert json.loads(done.stdout)["depth"] > 0
-    assert done.stderr in ("", "compiling kernels (once) ...\n")
+    assert done.stderr in ("", ANNOUNCED)
 
 
 def test_bars_are_drawn_on_a_terminal_only(tmp_path):
@@ -188,7 +223,7 @@ def test_first_compile_is_a_step_of_its_own(spawn, tmp_path, monkeypatch):
     """
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     seconds = []
-    for said in ("compiling kernels (once) ...\n", ""):
+    for said in (ANNOUNCED, ""):
         begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         built = spawn("generate", "kronecker", tmp_path / "g.zarr", "--scale", 8, "--overwrite", "--json")
         found = spawn("bfs", tmp_path / "g.zarr", "--source", 3, "--validate", "--json")

@@ -17,7 +17,7 @@ def test_a_forest_is_written(run, kron, tmp_path):
     table = pq.read_table(tmp_path / "f.parquet")
     assert table.column_names == ["vertex", "parent", "weight"]
     assert table["parent"].to_pylist() == result.parent.tolist()
-    assert "num trees" in run("spanning-forest", kron, "--unweighted").stdout
+    assert "  trees " in run("spanning-forest", kron, "--unweighted").stdout
 
 
 def test_what_cannot_be_done_is_refused(refused, kron, tmp_path):

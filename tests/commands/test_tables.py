@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
+import numpy as np
+
 from oocgraph.commands import tables
+from oocgraph.results.histogram import Histogram
 from oocgraph.results.search import Iteration, PartMetrics
+
+
+def test_a_histogram_has_a_line_for_each_bin(capsys):
+    """The longest bar has 40 characters; nothing that is there is invisible; long gaps are one line."""
+    counts = np.array([1, 0, 0, 0, 80, 0, 2000])
+    tables.print_histogram(Histogram("level", "vertices", np.arange(8), counts))
+    lines = capsys.readouterr().out.splitlines()
+    assert rows("\n".join(lines)) == [
+        ["level", "vertices"], ["0", "1", "█"], ["...", "0"], ["4", "80", "██"], ["5", "0"], ["6", "2,000", "█" * 40],
+    ]  # fmt: skip
+    assert (lines[0], lines[-1]) == ("", "")
+    assert len({line.index("█") for line in lines if "█" in line}) == 1
+    tables.print_histogram(Histogram("level", "vertices", np.zeros(1, int), np.zeros(0, int)))
+    assert capsys.readouterr().out == ""
+
+
+def test_terminals_without_blocks_get_other_bars(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    tables.print_histogram(Histogram("level", "vertices", np.arange(2), np.array([3])))
+    sys.stdout.seek(0)
+    assert rows(sys.stdout.read())[-1] == ["0", "3", "#" * 40]
 
 
 def levels(num_levels, workers):

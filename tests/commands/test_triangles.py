@@ -18,7 +18,7 @@ def test_triangles_are_shown_and_written(run, kron, tmp_path):
     table = pq.read_table(tmp_path / "t.parquet")
     assert table.column_names == ["vertex", "triangles", "clustering"]
     assert table["triangles"].to_pylist() == result.triangles.tolist()
-    assert "num triangles" in run("triangles", kron).stdout
+    assert "  triangles " in run("triangles", kron).stdout
 
 
 def test_what_cannot_be_done_is_refused(run, refused, kron, tmp_path):

@@ -144,6 +144,8 @@ def test_single_vertices_and_paths(tmp_path, dtype):
         there.path(2401)
     with pytest.raises(VertexNotFoundError):
         there.level_of(2500)
+    assert there.vertices_per_level().tolist() == here.vertices_per_level().tolist()
+    assert there._repr_html_().count("<tr>") == here._repr_html_().count("<tr>") + 1  # where the result store is
     assert not {"vertices", "level", "parent"} & set(vars(there))
 
 
@@ -184,6 +186,24 @@ def test_pandas_frame(pair, client):
     here, there = pair
     for result in (there, replace(there, client=client)):
         pd.testing.assert_frame_equal(result.to_pandas(), here.to_pandas())
+
+
+def test_it_is_the_mapping_that_a_result_in_process_is(pair):
+    """Streamed from the files of the workers; no Dask array is made for it."""
+    here, there = pair
+    assert there == here
+    assert dict(there) == dict(zip(here.vertices.tolist(), here.level.tolist(), strict=True))
+    assert there.reached("parent") == here.reached("parent") == dict(here.reached("parent"))
+    assert np.asarray(there).tolist() == here.level.tolist()
+    assert not {"vertices", "level", "parent"} & set(vars(there))
+
+
+def test_xarray_keeps_dask_arrays(pair):
+    """Vertices are in memory, as the coordinate of a dataset must be; levels and parents are made when they are used."""
+    here, there = pair
+    found = there.to_xarray()
+    assert isinstance(found.level.data, da.Array)
+    assert found.compute(scheduler="threads").identical(here.to_xarray())
 
 
 def test_graphs_of_arrays_are_small(tmp_path):

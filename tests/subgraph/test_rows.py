@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oocgraph.errors import CorruptStoreError
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.graph import open_graph
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
-from oocgraph.subgraph.rows import EdgeSource, RowGatherer
+from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.staging import Stager
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.reference_build import reference_build

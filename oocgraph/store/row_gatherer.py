@@ -15,7 +15,7 @@ from oocgraph.kernels import gather
 from oocgraph.kernels.rows import no_files
 from oocgraph.store.arrays import StoredArray
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.subgraph.gather import EdgeFiles, Gatherer
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.types import PAGE_BYTES, Array
 
 PARTS_PER_THREAD = 4
@@ -28,10 +28,20 @@ CACHE_LINE_BYTES = 64
 """What a row in memory costs beyond its edges; one on disk costs a page."""
 
 WINDOW_BYTES = 1 << 20
-"""Edges read at once through Zarr."""
+"""Edges read at once where they are not in plain local files."""
+
+GAP_BYTES = 64 << 10
+"""Bytes between two rows that are fetched with them from an object store, where a request takes longer than they do."""
+
+RUN_ROWS = 4096
+"""Rows that are looked through for one request."""
 
 WINDOW_COPIES = 3
 """Of what is read through Zarr a thread holds so many copies at most: as stored, decoded, and the window."""
+
+
+Part = tuple[int, int, int, int]
+"""Edges of a piece: the row that holds the first, the first, the row that holds the last, the one behind the last (all in offset space)."""
 
 
 def held_window_bytes(stored: StoredArray) -> int:
@@ -96,10 +106,12 @@ class RowGatherer:
         CorruptStoreError
             A read failed or a page differs from its checksum; the other threads have ended their parts by then.
         """
-        if e0 == e1:
-            return 0
+        return 0 if e0 == e1 else self.gather(self._parts(e0, e1, out.itemsize), e0, out)
 
-        def call(part: tuple[int, int, int, int], scratch: Array) -> tuple[int, int, int]:
+    def gather(self, parts: list[Part], e0: int, out: Array) -> int:
+        """Fill ``out[e - e0]`` for the edges of some parts; see `__call__`."""
+
+        def call(part: Part, scratch: Array) -> tuple[int, int, int]:
             _, begin, _, end = part
             here = out[begin - e0 : end - e0]
             if self.source.stored is not None:
@@ -107,10 +119,10 @@ class RowGatherer:
             num_bytes, error = self._gather_files(part, scratch, here)
             return 0, num_bytes, error
 
-        return sum(one[1] for one in self.gatherer.run(call, self._parts(e0, e1, out.itemsize), self.source.files))
+        return sum(one[1] for one in self.gatherer.run(call, parts, self.source.files))
 
-    def _parts(self, e0: int, e1: int, itemsize: int) -> list[tuple[int, int, int, int]]:
-        """Cut a piece: ``row, begin, last_row, end`` of each part."""
+    def _parts(self, e0: int, e1: int, itemsize: int) -> list[Part]:
+        """Cut a piece into parts of about equal work."""
         in_memory = self.source.files is None and self.source.stored is None
         row_bytes = CACHE_LINE_BYTES if in_memory else PAGE_BYTES
         num_rows = int(np.searchsorted(self.offset, e1) - np.searchsorted(self.offset, e0))
@@ -120,7 +132,7 @@ class RowGatherer:
         gather.cut_rows(self.offset, e0, e1, row_bytes // itemsize, cuts)
         return [(row, begin, last_row, end) for (row, begin), (last_row, end) in itertools.pairwise(cuts.tolist()) if begin < end]
 
-    def _gather_files(self, part: tuple[int, int, int, int], scratch: Array, out: Array) -> tuple[int, int]:
+    def _gather_files(self, part: Part, scratch: Array, out: Array) -> tuple[int, int]:
         row, begin, last_row, end = part
         files = self.source.files
         if files is None:
@@ -133,7 +145,7 @@ class RowGatherer:
         )  # fmt: skip
         return int(num_bytes), int(error)
 
-    def _copy_windows(self, part: tuple[int, int, int, int], stored: StoredArray, out: Array) -> int:
+    def _copy_windows(self, part: Part, stored: StoredArray, out: Array) -> int:
         """Read windows of an array one after the other, each that holds an edge wanted next; returns their bytes."""
         row, begin, _, end = part
         size = max(1, min(stored.chunk_length, WINDOW_BYTES // stored.dtype.itemsize))
@@ -143,6 +155,20 @@ class RowGatherer:
             row, e = gather.copy_rows(self.start, self.offset, row, e, begin, end, resident, window, base, out)
             if e == end:
                 return num_bytes
-            base = int(self.start[row] + e - self.offset[row]) // size * size
-            window = stored.read(base, min(base + size, stored.length)).astype(out.dtype, copy=False)
+            base = int(self.start[row] + e - self.offset[row])
+            if isinstance(stored, ZarrArray):  # a chunk is decoded as a whole
+                base = base // size * size
+                stop = min(base + size, stored.length)
+            else:
+                stop = min(base + size, self._run_end(row, e, end, GAP_BYTES // stored.dtype.itemsize))
+            window = stored.read(base, stop).view(out.dtype)
             num_bytes += window.nbytes
+
+    def _run_end(self, row: int, e: int, end: int, gap: int) -> int:
+        """Return the end of what one read from edge `e` of `row` serves: rows with at most `gap` edges between one and the next."""
+        last = min(row + RUN_ROWS, int(np.searchsorted(self.offset, end)))
+        starts = self.start[row:last] + np.maximum(self.offset[row:last], e) - self.offset[row:last]
+        ends = self.start[row:last] + np.minimum(self.offset[row + 1 : last + 1], end) - self.offset[row:last]
+        apart = starts[1:] - ends[:-1]
+        cut = np.flatnonzero((apart > gap) | (apart < 0))
+        return int(ends[cut[0]] if cut.size else ends[-1])

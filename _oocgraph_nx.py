@@ -1,0 +1,138 @@
+"""What NetworkX reads of oocgraph's backend when it is imported: names, costs and settings. Imports nothing.
+
+`COSTS` says of each function of the backend what it costs; `oocgraph.networkx_backend` has the functions.
+"""
+
+SEARCH = "One breadth-first search: about 9 bytes a vertex; what the planes in memory leave undecided is read from disk."
+"""What most functions of distances cost."""
+
+TREE = f"{SEARCH} Edges come in an order that is breadth-first by the positions of the nodes; 24 bytes a vertex."
+
+SHORTEST = (
+    "Paths by priority, block by block: about 10 to 14 bytes a vertex, and blocks of edges as the budget has room. Weights are 0 or more."
+)
+
+ALL = "A search from every vertex, 64 at a time: hours for large graphs. 28 to 32 bytes a vertex."
+
+COMPONENTS = "One to three passes over the edges: 9 or 17 bytes a vertex."
+
+STRONG = "Sweeps over what trimming and searches leave undecided: 10 bytes a vertex, more where the budget allows it."
+
+DEGREES = "Reads the degrees, no edges: 16 bytes a vertex."
+
+CORES = "Edges in blocks, each list once: about 10 to 13 bytes a vertex."
+
+ITERATION = "Each iteration reads the edges that do not fit in memory"
+
+TRIANGLES = (
+    "Earlier neighbours are held, in as many passes as the budget makes necessary: 36 bytes a vertex and more. Undirected graphs only."
+)
+
+TREES = "Rounds of Boruvka: 32 bytes a vertex. Where edges weigh the same, graphs of NetworkX are left to it."
+
+SUBGRAPH = " Returns a graph in memory, whose edges must fit in the budget."
+
+COSTS = {
+    "ancestors": SEARCH,
+    "average_clustering": TRIANGLES,
+    "average_shortest_path_length": ALL,
+    "bellman_ford_path": SHORTEST,
+    "bellman_ford_path_length": SHORTEST,
+    "betweenness_centrality": "Two searches' worth of sweeps for every 8 sources: 91 bytes a vertex. Give k for large graphs.",
+    "bfs_edges": TREE,
+    "bfs_layers": SEARCH,
+    "bfs_predecessors": TREE,
+    "bfs_successors": TREE,
+    "bfs_tree": TREE + SUBGRAPH,
+    "bidirectional_dijkstra": SHORTEST,
+    "bidirectional_shortest_path": SEARCH,
+    "center": ALL,
+    "closeness_centrality": ALL + " One search for one node.",
+    "clustering": TRIANGLES,
+    "connected_components": COMPONENTS,
+    "core_number": CORES,
+    "degree_centrality": DEGREES,
+    "descendants": SEARCH,
+    "descendants_at_distance": SEARCH,
+    "diameter": "Few searches for most graphs, by bounds: 32 bytes a vertex. Of a directed graph a search from every vertex.",
+    "dijkstra_path": SHORTEST,
+    "dijkstra_path_length": SHORTEST,
+    "eccentricity": ALL + " One search for one node.",
+    "ego_graph": SEARCH + SUBGRAPH,
+    "eigenvector_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "global_efficiency": ALL,
+    "harmonic_centrality": ALL,
+    "harmonic_diameter": ALL,
+    "has_path": SEARCH + " It ends when the target is found.",
+    "hits": f"{ITERATION} twice: 24 bytes a vertex.",
+    "in_degree_centrality": DEGREES,
+    "is_arborescence": COMPONENTS,
+    "is_branching": COMPONENTS,
+    "is_connected": COMPONENTS,
+    "is_directed_acyclic_graph": STRONG,
+    "is_empty": "Nothing: the counts are known.",
+    "is_eulerian": COMPONENTS,
+    "is_forest": COMPONENTS,
+    "is_isolate": "A few pages of the ids.",
+    "is_k_regular": DEGREES,
+    "is_regular": DEGREES,
+    "is_strongly_connected": STRONG,
+    "is_tree": COMPONENTS,
+    "is_weakly_connected": COMPONENTS,
+    "isolates": "Reads the ids.",
+    "k_core": CORES + SUBGRAPH,
+    "k_crust": CORES + SUBGRAPH,
+    "k_shell": CORES + SUBGRAPH,
+    "katz_centrality": f"{ITERATION} once: 16 bytes a vertex.",
+    "minimum_spanning_edges": TREES,
+    "minimum_spanning_tree": TREES + SUBGRAPH,
+    "multi_source_dijkstra": SHORTEST + " One source.",
+    "multi_source_dijkstra_path": SHORTEST + " One source.",
+    "multi_source_dijkstra_path_length": SHORTEST + " One source.",
+    "node_connected_component": SEARCH,
+    "number_connected_components": COMPONENTS,
+    "number_of_isolates": "Nothing: the counts are known.",
+    "number_of_selfloops": "Nothing: the counts are known.",
+    "number_strongly_connected_components": STRONG,
+    "number_weakly_connected_components": COMPONENTS,
+    "out_degree_centrality": DEGREES,
+    "pagerank": f"{ITERATION} once: 28 bytes a vertex, 32 with weights.",
+    "periphery": ALL,
+    "radius": ALL,
+    "shortest_path": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",
+    "shortest_path_length": f"By the number of edges: {SEARCH} By a weight: {SHORTEST}",
+    "single_source_bellman_ford": SHORTEST,
+    "single_source_bellman_ford_path": SHORTEST,
+    "single_source_bellman_ford_path_length": SHORTEST,
+    "single_source_dijkstra": SHORTEST,
+    "single_source_dijkstra_path": SHORTEST,
+    "single_source_dijkstra_path_length": SHORTEST,
+    "single_source_shortest_path": SEARCH,
+    "single_source_shortest_path_length": SEARCH,
+    "single_target_shortest_path": SEARCH,
+    "single_target_shortest_path_length": SEARCH,
+    "strongly_connected_components": STRONG,
+    "topological_generations": STRONG,
+    "topological_sort": STRONG,
+    "transitivity": TRIANGLES,
+    "triangles": TRIANGLES,
+    "weakly_connected_components": COMPONENTS,
+    "wiener_index": ALL,
+}
+"""What each function costs, in memory beside what the budget has left for edges, and in edges read."""
+
+PARAMETERS = {"memory_budget : str or int, optional": "Bytes that the process may hold, such as ``'2G'``; by default as configured."}
+"""Parameters that every function of the backend has beside NetworkX's."""
+
+
+def get_info() -> dict[str, object]:
+    """Return what NetworkX asks of a backend."""
+    return {
+        "backend_name": "oocgraph",
+        "project": "oocgraph",
+        "package": "oocgraph",
+        "short_summary": "Graphs whose edges do not fit in memory.",
+        "description": "Stores of oocgraph are graphs of NetworkX: nx.pagerank(oocgraph.open_graph(path)).",
+        "functions": {name: {"additional_docs": cost, "additional_parameters": PARAMETERS} for name, cost in COSTS.items()},
+        "default_config": {"memory_budget": None, "threads": None, "min_edges": 10_000},
+    }

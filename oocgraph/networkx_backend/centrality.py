@@ -1,0 +1,71 @@
+"""Centralities by degree and by shortest paths: degree, closeness, harmonic and betweenness centrality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oocgraph.algorithms.betweenness import find_betweenness
+from oocgraph.algorithms.closeness import closeness_centrality as find_closeness
+from oocgraph.algorithms.closeness import harmonic_centrality as find_harmonic
+from oocgraph.algorithms.sweeping import Call
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+
+
+def _by_degree(nodes: Nodes, group: str | None = None) -> Mapping[Any, float]:
+    if len(nodes) <= 1:
+        return dict.fromkeys(nodes, 1)
+    nodes.charge(degrees=16)
+    return nodes.from_stored(nodes.degrees(group) * (1.0 / (len(nodes) - 1.0)), 0.0)
+
+
+@algorithm()
+def degree_centrality(nodes: Nodes) -> Mapping[Any, float]:
+    """See `networkx.degree_centrality`."""
+    return _by_degree(nodes)
+
+
+@algorithm()
+def in_degree_centrality(nodes: Nodes) -> Mapping[Any, float]:
+    """See `networkx.in_degree_centrality`."""
+    return _by_degree(nodes, "in")
+
+
+@algorithm()
+def out_degree_centrality(nodes: Nodes) -> Mapping[Any, float]:
+    """See `networkx.out_degree_centrality`."""
+    return _by_degree(nodes, "out")
+
+
+@algorithm(unsupported=["distance"])
+def closeness_centrality(nodes: Nodes, u: Any = None, distance: Any = None, wf_improved: bool = True) -> Any:
+    """See `networkx.closeness_centrality`."""
+    if u is None:
+        return nodes.as_mapping(find_closeness(nodes.store, wf_improved=wf_improved, resources=nodes.resources))
+    one = nodes.require(u, f"Source {u} is not in G")
+    return find_closeness(nodes.store, [one], wf_improved=wf_improved, resources=nodes.resources).of(one)
+
+
+@algorithm(unsupported=["distance", "sources"])
+def harmonic_centrality(nodes: Nodes, nbunch: Any = None, distance: Any = None, sources: Any = None) -> Mapping[Any, float]:
+    """See `networkx.harmonic_centrality`."""
+    if nbunch is None:
+        return nodes.as_mapping(find_harmonic(nodes.store, resources=nodes.resources))
+    chosen = nodes.chosen(nbunch)
+    ids = [nodes.id_of(node) for node in chosen]
+    found = find_harmonic(nodes.store, ids, resources=nodes.resources) if ids else None
+    return {} if found is None else dict(zip(chosen, found.of(ids).tolist(), strict=True))
+
+
+@algorithm(unsupported=["weight"])
+def betweenness_centrality(
+    nodes: Nodes, k: int | None = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
+) -> Mapping[Any, float]:
+    """See `networkx.betweenness_centrality`."""
+    if not len(nodes):
+        return {}
+    if k is not None and not 1 <= k <= len(nodes):
+        raise ValueError(f"k is {k}; a sample has 1 to {len(nodes)} nodes of this graph")
+    call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
+    return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))

@@ -1,0 +1,74 @@
+"""What degrees and self-loops tell: isolated nodes, regular and Eulerian graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.networkx_backend.components import is_connected, is_strongly_connected
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+
+@algorithm()
+def is_empty(nodes: Nodes) -> bool:
+    """See `networkx.is_empty`."""
+    return nodes.num_edges == 0
+
+
+@algorithm()
+def isolates(nodes: Nodes) -> Iterator[Any]:
+    """See `networkx.isolates`."""
+    return nodes.isolated()
+
+
+@algorithm()
+def number_of_isolates(nodes: Nodes) -> int:
+    """See `networkx.number_of_isolates`."""
+    return nodes.store.attributes.num_isolated
+
+
+@algorithm()
+def is_isolate(nodes: Nodes, n: Any) -> bool:
+    """See `networkx.is_isolate`."""
+    return n in nodes and bool(VertexIds(nodes.store).vertices_of(nodes.id_of(n))[0] < 0)
+
+
+@algorithm()
+def number_of_selfloops(nodes: Nodes) -> int:
+    """See `networkx.number_of_selfloops`."""
+    return nodes.store.attributes.num_self_loops
+
+
+def _degrees(nodes: Nodes, group: str | None = None) -> Array:
+    """Return the degrees of all nodes, in no order."""
+    nodes.charge(degrees=16)
+    return np.append(nodes.degrees(group), np.zeros(nodes.store.attributes.num_isolated, np.int64))
+
+
+@algorithm()
+def is_regular(nodes: Nodes) -> bool:
+    """See `networkx.is_regular`."""
+    if not len(nodes):
+        raise nx.NetworkXPointlessConcept("Graph has no nodes.")
+    groups = ("out", "in") if nodes.is_directed else (None,)
+    return all(bool(np.ptp(_degrees(nodes, group)) == 0) for group in groups)
+
+
+@algorithm()
+def is_k_regular(nodes: Nodes, k: int) -> bool:
+    """See `networkx.is_k_regular`."""
+    return bool((_degrees(nodes) == k).all())
+
+
+@algorithm()
+def is_eulerian(nodes: Nodes) -> bool:
+    """See `networkx.is_eulerian`."""
+    if nodes.is_directed:
+        return bool((nodes.degrees("out") == nodes.degrees("in")).all()) and is_strongly_connected(nodes)
+    return bool((nodes.degrees() % 2 == 0).all()) and is_connected(nodes)

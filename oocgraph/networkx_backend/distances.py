@@ -1,0 +1,159 @@
+"""Measures of the distances between all nodes: eccentricities and what is derived from them, and averages, by a search from every node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.algorithms.eccentricity import diameter as find_diameter
+from oocgraph.algorithms.eccentricity import eccentricity as find_eccentricity
+from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
+from oocgraph.errors import ArgumentError
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.store.vertices import VertexIds
+
+BLOCK_SOURCES = 1 << 12
+"""Nodes that searches begin at together."""
+
+
+def _eccentricities(nodes: Nodes, ids: list[Any] | None = None) -> Any:
+    try:
+        return find_eccentricity(nodes.store, ids, resources=nodes.resources)
+    except ArgumentError as error:
+        raise _infinite(nodes) from error
+
+
+def _infinite(nodes: Nodes) -> nx.NetworkXError:
+    why = "the digraph is not strongly connected" if nodes.is_directed else "the graph is not connected"
+    return nx.NetworkXError(f"Found infinite path length because {why}")
+
+
+def _empty(given: Mapping[str, Any]) -> str | None:
+    return None if len(given["G"]) else "a graph without nodes has no distances"
+
+
+@algorithm(unsupported=["sp", "weight"], refuse=_empty)
+def eccentricity(nodes: Nodes, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
+    """See `networkx.eccentricity`."""
+    if v is None:
+        return nodes.as_mapping(_eccentricities(nodes))
+    chosen = nodes.chosen(v)
+    ids = [nodes.id_of(node) for node in chosen]
+    values = _eccentricities(nodes, ids).of(ids).tolist() if ids else []
+    return values[0] if v in nodes else dict(zip(chosen, values, strict=True))
+
+
+@algorithm(unsupported=["e", "weight"], refuse=_empty)
+def diameter(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> int:
+    """See `networkx.diameter`; of an undirected graph, by bounds always."""
+    if nodes.is_directed:
+        return int(nodes.own(_eccentricities(nodes), "eccentricity").max(initial=0))
+    try:
+        return find_diameter(nodes.store, resources=nodes.resources).diameter
+    except ArgumentError as error:
+        raise _infinite(nodes) from error
+
+
+@algorithm(unsupported=["e", "weight"], refuse=_empty)
+def radius(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> int:
+    """See `networkx.radius`."""
+    found = nodes.own(_eccentricities(nodes), "eccentricity")
+    return int(found.min()) if found.size else 0
+
+
+def _where(nodes: Nodes, extreme: str) -> list[Any]:
+    found = nodes.own(_eccentricities(nodes), "eccentricity")
+    if not found.size:
+        return list(nodes.alone())
+    return nodes.label_list(np.flatnonzero(found == getattr(found, extreme)()))
+
+
+def _tree(given: Mapping[str, Any]) -> str | None:
+    graph = given["G"]
+    if isinstance(graph, nx.Graph) and not graph.is_directed() and graph.number_of_edges() == len(graph) - 1:
+        return "of a tree NetworkX finds the center without distances"
+    return _empty(given)
+
+
+@algorithm(unsupported=["e", "weight"], refuse=_tree)
+def center(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
+    """See `networkx.center`."""
+    return _where(nodes, "min")
+
+
+@algorithm(unsupported=["e", "weight"], refuse=_empty)
+def periphery(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
+    """See `networkx.periphery`."""
+    return _where(nodes, "max")
+
+
+class _Sums(NamedTuple):
+    """Sums over all ordered pairs of nodes with a path; and whether all pairs have one."""
+
+    distances: int
+    inverse_distances: float
+    is_connected: bool
+
+
+def _sums(nodes: Nodes, *, only_connected: bool) -> _Sums:
+    """Add up the distances of all pairs; `only_connected`: stop once a pair has no path."""
+    total, inverse, n, is_connected = 0, 0.0, len(nodes), True
+    for ids, _ in VertexIds(nodes.store).blocks(BLOCK_SOURCES):
+        found = multi_source_bfs(nodes.store, ids, resources=nodes.resources)
+        total += int(found.sum_distances.sum())
+        inverse += float(found.sum_inverse_distances.sum())
+        is_connected &= bool((found.num_reached == n).all())
+        if only_connected and not is_connected:
+            break
+    return _Sums(total, inverse, is_connected)
+
+
+def _unweighted(given: Mapping[str, Any]) -> str | None:
+    return None if given["method"] in (None, "unweighted") else f"method={given['method']!r} is not supported"
+
+
+@algorithm(unsupported=["weight"], refuse=_unweighted)
+def average_shortest_path_length(nodes: Nodes, weight: Any = None, method: Any = None) -> float:
+    """See `networkx.average_shortest_path_length`."""
+    n = len(nodes)
+    if n == 0:
+        raise nx.NetworkXPointlessConcept("the null graph has no paths, thus there is no average shortest path length")
+    if n == 1:
+        return 0
+    found = _sums(nodes, only_connected=True)
+    if not found.is_connected:
+        raise nx.NetworkXError(f"Graph is not {'strongly ' if nodes.is_directed else ''}connected.")
+    return found.distances / (n * (n - 1))
+
+
+@algorithm(unsupported=["weight"])
+def wiener_index(nodes: Nodes, weight: Any = None) -> float:
+    """See `networkx.wiener_index`."""
+    if not len(nodes):
+        raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
+    found = _sums(nodes, only_connected=True)
+    if not found.is_connected:
+        return inf
+    return found.distances if nodes.is_directed else found.distances / 2
+
+
+@algorithm()
+def global_efficiency(nodes: Nodes) -> float:
+    """See `networkx.global_efficiency`."""
+    pairs = len(nodes) * (len(nodes) - 1)
+    return _sums(nodes, only_connected=False).inverse_distances / pairs if pairs else 0
+
+
+@algorithm(unsupported=["sp", "weight"])
+def harmonic_diameter(nodes: Nodes, sp: Any = None, *, weight: Any = None) -> float:
+    """See `networkx.harmonic_diameter`."""
+    n = len(nodes)
+    inverse = _sums(nodes, only_connected=False).inverse_distances if n else 0
+    if inverse:
+        return n * (n - 1) / inverse
+    return inf if n > 1 else nan

@@ -1,0 +1,245 @@
+"""The vertices of a graph of the backend, as its functions see them: those of a converted graph, and those of a store.
+
+Functions compute with arrays that have a value of each vertex in the graph's own order, and do not know which of both a graph is:
+
+| | own order | what is returned |
+|---|---|---|
+| `ConvertedNodes` | nodes as they were added | dictionaries, lists and sets of node objects |
+| `StoreNodes` | the store's; vertices without edges come apart | mappings and `VertexSet` of a few bytes a vertex, and arrays |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.memory import Budget
+from oocgraph.resources import Resources
+from oocgraph.results.base import VertexResult
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.store.scipy import row_degrees
+from oocgraph.types import Array
+
+
+class TreeEdges(NamedTuple):
+    """Edges of a forest that spans a graph.
+
+    Attributes
+    ----------
+    source, target : (n,) int64
+        Own numbers.
+    weights : (n,) float64, or None
+        None: all weigh one.
+    name
+        Edge attribute that these are.
+    """
+
+    source: Array
+    target: Array
+    weights: Array | None
+    name: Any
+
+
+class Nodes(ABC):
+    """The vertices of a graph.
+
+    Attributes
+    ----------
+    graph
+        What NetworkX has.
+    resources
+        What computations may use.
+    """
+
+    def __init__(self, graph: Any, resources: Resources) -> None:
+        self.graph, self.resources = graph, resources
+
+    @property
+    @abstractmethod
+    def store(self) -> CSRStore:
+        """The edges."""
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether edges have a direction."""
+        return bool(self.graph.is_directed())
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges."""
+        return int(self.graph.number_of_edges())
+
+    def __len__(self) -> int:
+        return len(self.graph)
+
+    @abstractmethod
+    def __contains__(self, node: Any) -> bool: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def require(self, node: Any, message: str, error: type[Exception] = nx.NodeNotFound) -> Any:
+        """Return what oocgraph calls a node.
+
+        Raises
+        ------
+        networkx.NodeNotFound, or `error`
+            It is not in the graph.
+        """
+        if node not in self:
+            raise error(message)
+        return self.id_of(node)
+
+    def chosen(self, nbunch: Any) -> list[Any]:
+        """Return those of some nodes that are in the graph, or the one node that is given, as ``Graph.nbunch_iter`` does."""
+        if nbunch in self:
+            return [nbunch]
+        try:
+            return [node for node in nbunch if node in self]
+        except TypeError as error:
+            raise nx.NetworkXError(f"Node {nbunch} is not in the graph.") from error
+
+    @abstractmethod
+    def id_of(self, node: Any) -> Any:
+        """Return what oocgraph calls a node that is in the graph."""
+
+    @abstractmethod
+    def column_of(self, weight: str | None) -> str | None:
+        """Return the edge column that an edge attribute is in; None where every edge counts one."""
+
+    @abstractmethod
+    def own(self, result: VertexResult, column: str) -> Array:
+        """Return a column of a result in own order; columns of ids have own numbers."""
+
+    @abstractmethod
+    def in_own_order(self, stored: Array) -> Array:
+        """Return numbers in store order in own order; those of vertices without edges are 0."""
+
+    @abstractmethod
+    def labels(self, numbers: Array) -> Any:
+        """Return the nodes of own numbers: a list, or an array of ids."""
+
+    def label_list(self, numbers: Array) -> list[Any]:
+        """Return the nodes of own numbers as a list."""
+        found = self.labels(numbers)
+        return found if isinstance(found, list) else found.tolist()
+
+    @abstractmethod
+    def alone(self) -> Iterator[Any]:
+        """Iterate over the nodes that own order does not have."""
+
+    @abstractmethod
+    def alone_in(self, search: Any) -> Any:
+        """Return those of the nodes that own order does not have that a search has reached: its sources among them."""
+
+    @abstractmethod
+    def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> AbstractSet[Any]:
+        """Return the nodes of own numbers, and others, as a set."""
+
+    @abstractmethod
+    def in_sets(self, order: Array, ends: Array) -> Iterator[AbstractSet[Any]]:
+        """Iterate over groups of nodes as sets: own numbers in the order of the groups, and where each of them ends."""
+
+    @abstractmethod
+    def in_groups(self, order: Array, ends: Array, others: Sequence[Any]) -> Iterator[Any]:
+        """Iterate over groups of nodes as lists or arrays; `others` are in the first one, too."""
+
+    @abstractmethod
+    def as_mapping(self, result: VertexResult, column: str | None = None) -> Mapping[Any, Any]:
+        """Return a column of a result, by default its first, of each node."""
+
+    @abstractmethod
+    def from_stored(self, stored: Array, isolated: float) -> Mapping[Any, Any]:
+        """Return numbers in store order, and the one of vertices without edges, of each node."""
+
+    @abstractmethod
+    def reached(self, search: Any) -> Mapping[Any, Any]:
+        """Return level or distance of each node that a search has reached."""
+
+    @abstractmethod
+    def paths(self, search: Any, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
+        """Return the path to each node that a search has reached; from it, if that was `reverse`."""
+
+    @abstractmethod
+    def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> Any:
+        """Return the graph of the edges between the nodes of own numbers, with these nodes, and others."""
+
+    @abstractmethod
+    def isolated(self) -> Iterator[Any]:
+        """Iterate over the nodes without edges."""
+
+    @abstractmethod
+    def nodes_of(self, ids: Any) -> list[Any]:
+        """Return the nodes that oocgraph calls by some ids."""
+
+    def value_of(self, search: Any, target: Any) -> Any:
+        """Return level or distance of what oocgraph calls a node; None if the search has not reached it."""
+        return search.reached().get(target)
+
+    @abstractmethod
+    def is_forest(self) -> bool:
+        """Whether there is no cycle, whatever the direction of the edges."""
+
+    @abstractmethod
+    def leave_negative_weights(self) -> None:
+        """Leave a graph with negative weights to NetworkX, if it is one of NetworkX; of a store they are found when edges are read.
+
+        Raises
+        ------
+        NotImplementedError
+            It has some.
+        """
+
+    @abstractmethod
+    def leave_choice_of_forests(self) -> None:
+        """Leave a graph to NetworkX, if it is one of NetworkX, of which that would choose among spanning forests of the same weight.
+
+        Raises
+        ------
+        NotImplementedError
+            It may have several.
+        """
+
+    @abstractmethod
+    def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
+        """Iterate over edges as NetworkX has them, with their attributes if `data`."""
+
+    @abstractmethod
+    def spanning_graph(self, tree: TreeEdges) -> Any:
+        """Return the graph of all nodes and of the edges of a forest."""
+
+    @abstractmethod
+    def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> Any:
+        """Return a directed graph of some nodes, and of edges by the own numbers of their ends."""
+
+    def charge(self, **vectors: int) -> None:
+        """Refuse what a function is going to hold beside the result, in bytes for each vertex, if there is no room for it.
+
+        Raises
+        ------
+        BudgetError
+            There is none; the message names a budget that works.
+        """
+        budget = Budget(self.resources.limit_bytes)
+        with budget.all_or_none():
+            for name, num_bytes in vectors.items():
+                budget.reserve(name.replace("_", " "), num_bytes * len(self))
+
+    def degrees(self, group: str | None = None) -> Array:
+        """Return degrees in store order, as NetworkX counts them: (num_rows,) int64; of the lists ``out`` or ``in``, or in all.
+
+        A self-loop of an undirected graph counts twice, of a directed one in each direction.
+        """
+        if self.is_directed:
+            groups = ("out", "in") if group is None else (group,)
+            return sum((row_degrees(self.store, one).astype(np.int64) for one in groups), np.zeros(self.store.num_rows, np.int64))
+        degree = row_degrees(self.store, "out").astype(np.int64)
+        if self.store.attributes.num_self_loops:
+            degree[self.store.read(SELF_LOOPS)] += 1
+        return degree

@@ -1,0 +1,33 @@
+"""What NetworkX's own tests expect and this backend does differently: a table of tests, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+EXPECTED_FAILURES = {
+    "test_strongly_connected.py::TestStronglyConnected::test_condensation_mapping_and_members":
+        "components come in the order of their first nodes, not of the depth-first search that NetworkX finds them by",
+    "test_dag.py::TestDAG::test_topological_sort6":
+        "a graph is converted before the iteration, which does not see that it is changed later",
+    **dict.fromkeys(
+        (
+            "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond",
+            "test_cycles.py::TestMinimumCycleBasis::test_gh6787_and_edge_attribute_names",
+        ),
+        "cycles of the basis begin elsewhere, because another one of several shortest paths is taken",
+    ),
+}  # fmt: skip
+"""Names of tests, ``module.py::Class::test`` or ``module.py::test``, and why they fail."""
+
+
+def mark_expected_failures(items: Iterable[Any]) -> None:
+    """Mark the tests of NetworkX that are expected to fail; called by its test suite when it runs with this backend."""
+    import pytest
+
+    for item in items:
+        _, _, name = item.nodeid.rpartition("/")
+        reason = EXPECTED_FAILURES.get(name.partition("[")[0])
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

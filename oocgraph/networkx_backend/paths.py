@@ -1,0 +1,91 @@
+"""Shortest paths by the number of edges, and the functions of NetworkX that take either these or a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.searching import no_path, search
+from oocgraph.networkx_backend.weighted import distance_between, distances_from, path_between, paths_from
+
+
+@algorithm()
+def single_source_shortest_path_length(nodes: Nodes, source: Any, cutoff: Any = None) -> Mapping[Any, int]:
+    """See `networkx.single_source_shortest_path_length`."""
+    return nodes.reached(search(nodes, nodes.require(source, f"Source {source} is not in G"), cutoff=cutoff))
+
+
+@algorithm()
+def single_target_shortest_path_length(nodes: Nodes, target: Any, cutoff: Any = None) -> Mapping[Any, int]:
+    """See `networkx.single_target_shortest_path_length`."""
+    return nodes.reached(search(nodes, nodes.require(target, f"Target {target} is not in G"), cutoff=cutoff, reverse=True))
+
+
+@algorithm()
+def single_source_shortest_path(nodes: Nodes, source: Any, cutoff: Any = None) -> Mapping[Any, list[Any]]:
+    """See `networkx.single_source_shortest_path`."""
+    return nodes.paths(search(nodes, nodes.require(source, f"Source {source} not in G"), cutoff=cutoff))
+
+
+@algorithm()
+def single_target_shortest_path(nodes: Nodes, target: Any, cutoff: Any = None) -> Mapping[Any, list[Any]]:
+    """See `networkx.single_target_shortest_path`."""
+    found = search(nodes, nodes.require(target, f"Target {target} not in G"), cutoff=cutoff, reverse=True)
+    return nodes.paths(found, reverse=True)
+
+
+def _search_between(nodes: Nodes, source: Any, target: Any) -> Any:
+    ids = [nodes.require(node, f"{name} {node} is not in G") for name, node in (("Source", source), ("Target", target))]
+    return search(nodes, ids[0], target=ids[1])
+
+
+@algorithm()
+def has_path(nodes: Nodes, source: Any, target: Any) -> bool:
+    """See `networkx.has_path`."""
+    return bool(_search_between(nodes, source, target).level_of(nodes.id_of(target)) >= 0)
+
+
+@algorithm()
+def bidirectional_shortest_path(nodes: Nodes, source: Any, target: Any) -> list[Any]:
+    """See `networkx.bidirectional_shortest_path`; the search is in one direction, and ends at the target."""
+    found = _search_between(nodes, source, target)
+    if found.level_of(nodes.id_of(target)) < 0:
+        raise no_path(source, target)
+    return nodes.nodes_of(found.path(nodes.id_of(target)))
+
+
+def _refusal(given: Mapping[str, Any]) -> str | None:
+    if given["method"] not in ("dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {given['method']}")
+    if given["source"] is None and given["target"] is None:
+        return "paths between all pairs are as many as the square of the vertices; name a source or a target"
+    return None
+
+
+@algorithm(refuse=_refusal)
+def shortest_path(nodes: Nodes, source: Any = None, target: Any = None, weight: Any = None, method: str = "dijkstra") -> Any:
+    """See `networkx.shortest_path`."""
+    if source is None:
+        if weight is None:
+            return single_target_shortest_path(nodes, target)
+        return paths_from(nodes, target, weight, reverse=True)
+    if target is None:
+        return single_source_shortest_path(nodes, source) if weight is None else paths_from(nodes, source, weight)
+    return bidirectional_shortest_path(nodes, source, target) if weight is None else path_between(nodes, source, target, weight)
+
+
+@algorithm(refuse=_refusal)
+def shortest_path_length(nodes: Nodes, source: Any = None, target: Any = None, weight: Any = None, method: str = "dijkstra") -> Any:
+    """See `networkx.shortest_path_length`."""
+    if source is None:
+        return single_target_shortest_path_length(nodes, target) if weight is None else distances_from(nodes, target, weight, reverse=True)
+    if target is None:
+        return single_source_shortest_path_length(nodes, source) if weight is None else distances_from(nodes, source, weight)
+    if weight is not None:
+        return distance_between(nodes, source, target, weight)
+    level = _search_between(nodes, source, target).level_of(nodes.id_of(target))
+    if level < 0:
+        raise no_path(source, target)
+    return level

@@ -1,0 +1,69 @@
+"""Breadth-first searches and shortest paths as functions of the backend begin them, and groups of the vertices that were found."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.algorithms.bfs import bfs
+from oocgraph.algorithms.sssp import sssp
+from oocgraph.kernels.grouping import count_groups, order_by_group
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.types import Array
+
+
+def last_level(cutoff: float | None) -> int | None:
+    """Return the last level that NetworkX finds with a cutoff, or a limit of the depth."""
+    return None if cutoff is None or cutoff == inf else max(0, ceil(cutoff))
+
+
+def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: bool = False, target: Any = None) -> Any:
+    """Search breadth-first from what oocgraph calls a node, or several."""
+    limit = last_level(cutoff)
+    return bfs(nodes.store, source, target=target, depth_limit=limit, reverse=reverse and nodes.is_directed, resources=nodes.resources)
+
+
+def shortest_paths(
+    nodes: Nodes, source: Any, weight: str | None, *, cutoff: float | None = None, reverse: bool = False, target: Any = None
+) -> Any:
+    """Find shortest paths by a weight, or by the number of edges where the graph does not have it; `reverse`: against the edges.
+
+    Raises
+    ------
+    NotImplementedError
+        A weight is negative: NetworkX has its own answers for those.
+    """
+    column = nodes.column_of(weight)
+    if column is None:
+        limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
+        return search(nodes, source, cutoff=limit, reverse=reverse, target=target)
+    nodes.leave_negative_weights()
+    return sssp(
+        nodes.store, source, weight=column, distance_limit=cutoff, target=target, reverse=reverse and nodes.is_directed,
+        resources=nodes.resources,
+    )  # fmt: skip
+
+
+def groups(group: Array, num_groups: int) -> tuple[Array, Array]:
+    """Return vertices by group, ascending in each, and where each group that has any ends; those of negative groups are left out.
+
+    Notes
+    -----
+    Holds an index for each vertex, and two for each group.
+    """
+    dtype = np.int32 if group.size < 2**31 else np.int64
+    ends = np.zeros(num_groups, dtype)
+    count_groups(group, ends)
+    np.cumsum(ends, out=ends)
+    order, begin = np.empty(int(ends[-1]) if num_groups else 0, dtype), np.zeros(num_groups, dtype)
+    begin[1:] = ends[:-1]
+    order_by_group(group, begin, order)
+    return order, ends[np.diff(ends, prepend=0) > 0]
+
+
+def no_path(source: Any, target: Any) -> nx.NetworkXNoPath:
+    """Return the error that there is no path between two nodes."""
+    return nx.NetworkXNoPath(f"No path between {source} and {target}.")

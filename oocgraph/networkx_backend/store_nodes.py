@@ -1,0 +1,207 @@
+"""The vertices of a store: what is found is given back as mappings, sets and arrays of a few bytes a vertex, made of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from oocgraph.algorithms.components import connected_components
+from oocgraph.memory import Budget
+from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
+from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
+from oocgraph.resources import Resources
+from oocgraph.results.base import VertexResult
+from oocgraph.results.bfs import BFSResult
+from oocgraph.results.values import ValuesResult
+from oocgraph.store.columns import Ids, as_numpy
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.in_memory import build_bytes, build_in_memory
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+
+class StoreNodes(Nodes):
+    """Vertices of a store: what is returned holds 16 bytes a vertex at most, the search that it is made of included."""
+
+    graph: CSRStore
+
+    def __init__(self, graph: CSRStore, resources: Resources) -> None:
+        super().__init__(graph, resources)
+        self.ids = VertexIds(graph)
+
+    @property
+    def store(self) -> CSRStore:
+        """See `Nodes.store`."""
+        return self.graph
+
+    def __contains__(self, node: Any) -> bool:
+        return node in self.graph
+
+    def __iter__(self) -> Iterator[Any]:
+        for ids, _ in self.ids.blocks():
+            yield from ids.tolist()
+
+    def id_of(self, node: Any) -> Any:
+        """See `Nodes.id_of`."""
+        return node
+
+    def column_of(self, weight: str | None) -> str | None:
+        """See `Nodes.column_of`."""
+        return weight if weight in self.store.attributes.columns else None
+
+    def own(self, result: VertexResult, column: str) -> Array:
+        """See `Nodes.own`."""
+        return stored_column(result, column)
+
+    def in_own_order(self, stored: Array) -> Array:
+        """See `Nodes.in_own_order`."""
+        return stored
+
+    def labels(self, numbers: Array) -> Any:
+        """See `Nodes.labels`."""
+        return self.ids.ids_of(numbers)
+
+    def alone(self) -> Iterator[Any]:
+        """See `Nodes.alone`."""
+        if self.store.attributes.num_isolated:
+            for ids, numbers in self.ids.blocks():
+                yield from ids[numbers < 0].tolist()
+
+    def alone_in(self, search: Any) -> Array:
+        """See `Nodes.alone_in`."""
+        found: Array = np.unique(search.isolated_ids)
+        return found
+
+    def subgraph(self, numbers: Array, others: Sequence[Any] = ()) -> CSRStore:
+        """See `Nodes.subgraph`."""
+        return self.store.subgraph(
+            np.append(self.labels(numbers), as_numpy(self._stored(others))), memory_budget=self.resources.memory_budget
+        )
+
+    def new_graph(self, nodes: Iterable[Any], source: Array, target: Array) -> CSRStore:
+        """See `Nodes.new_graph`."""
+        return self._in_memory(source, target, list(nodes), directed=True)
+
+    def _in_memory(
+        self, source: Array, target: Array, others: list[Any], tree: TreeEdges | None = None, *, directed: bool = False
+    ) -> CSRStore:
+        """Return a graph in memory of edges by the own numbers of their ends, and of other vertices."""
+        columns = None if tree is None or tree.weights is None else {tree.name: self.in_dtype(tree)}
+        Budget(self.resources.limit_bytes).reserve("graph in memory", build_bytes(source.size))
+        return build_in_memory(
+            self.ids.stored_ids_of(source), self.ids.stored_ids_of(target), directed=directed, columns=columns,
+            weight=None if columns is None or tree is None else tree.name, vertices=self._stored(others),
+        )  # fmt: skip
+
+    def isolated(self) -> Iterator[Any]:
+        """See `Nodes.isolated`."""
+        return self.alone()
+
+    def nodes_of(self, ids: Array) -> list[Any]:
+        """See `Nodes.nodes_of`."""
+        found: list[Any] = ids.tolist()
+        return found
+
+    def is_forest(self) -> bool:
+        """See `Nodes.is_forest`."""
+        if self.num_edges >= len(self):
+            return False
+        return bool(connected_components(self.store, resources=self.resources).num_components == len(self) - self.num_edges)
+
+    def leave_negative_weights(self) -> None:
+        """See `Nodes.leave_negative_weights`."""
+
+    def leave_choice_of_forests(self) -> None:
+        """See `Nodes.leave_choice_of_forests`: any of them will do."""
+
+    def edges_of(self, tree: TreeEdges, *, data: bool) -> Iterator[Any]:
+        """See `Nodes.edges_of`."""
+        for start in range(0, tree.source.size, BLOCK_IDS):
+            stop = start + BLOCK_IDS
+            ends = [self.label_list(numbers[start:stop]) for numbers in (tree.source, tree.target)]
+            if not data:
+                yield from zip(*ends, strict=True)
+            elif tree.weights is None:
+                yield from ((u, v, {}) for u, v in zip(*ends, strict=True))
+            else:
+                weights = self.in_dtype(tree)[start:stop].tolist()
+                yield from ((u, v, {tree.name: weight}) for u, v, weight in zip(*ends, weights, strict=True))
+
+    def spanning_graph(self, tree: TreeEdges) -> CSRStore:
+        """See `Nodes.spanning_graph`."""
+        return self._in_memory(tree.source, tree.target, list(self.alone()), tree)
+
+    def in_dtype(self, tree: TreeEdges) -> Array:
+        """Return weights as the store has them."""
+        assert tree.weights is not None
+        return tree.weights.astype(self.store.attributes.columns[tree.name])
+
+    def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> VertexSet:
+        """See `Nodes.as_set`."""
+        ids, rest = self.ids.stored_ids_of(numbers), self._stored(others)
+        if isinstance(ids, np.ndarray):
+            return VertexSet(np.sort(np.concatenate([ids, rest])))
+        import pyarrow as pa
+
+        return VertexSet(pa.concat_arrays([ids, rest]).sort())
+
+    def _stored(self, ids: Sequence[Any]) -> Ids:
+        """Return ids as they are stored."""
+        return self.ids.look_up(ids)[0]
+
+    def in_sets(self, order: Array, ends: Array) -> Iterator[VertexSet]:
+        """See `Nodes.in_sets`."""
+        first, start = 0, 0
+        while first < ends.size:  # the ids of many small groups are read together
+            last = max(first + 1, int(np.searchsorted(ends, start + BLOCK_IDS)))
+            ids = self.ids.stored_ids_of(order[start : ends[last - 1]])
+            for low, high in pairwise([0, *(ends[first:last] - start).tolist()]):
+                yield VertexSet(np.sort(ids[low:high]) if isinstance(ids, np.ndarray) else ids[low:high].sort())
+            first, start = last, int(ends[last - 1])
+
+    def in_groups(self, order: Array, ends: Array, others: Sequence[Any]) -> Iterator[Array]:
+        """See `Nodes.in_groups`."""
+        start = 0
+        if len(others):
+            start = int(ends[0]) if ends.size else 0
+            yield np.append(self.labels(order[:start]), others)
+        for end in ends[1 if start else 0 :].tolist():
+            yield self.labels(order[start:end])
+            start = end
+
+    def as_mapping(self, result: VertexResult, column: str | None = None) -> Mapping[Any, Any]:
+        """See `Nodes.as_mapping`."""
+        return result if column is None else result.column(column)
+
+    def from_stored(self, stored: Array, isolated: float) -> Mapping[Any, Any]:
+        """See `Nodes.from_stored`."""
+        return NodeValues(ids=self.ids, stored={"value": stored}, isolated={"value": isolated})
+
+    def reached(self, search: Any) -> Mapping[Any, Any]:
+        """See `Nodes.reached`."""
+        found: Mapping[Any, Any] = search.reached()
+        return found
+
+    def paths(self, search: Any, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
+        """See `Nodes.paths`."""
+        return PathsOf(search, reverse=reverse)
+
+
+def stored_column(result: VertexResult, column: str) -> Array:
+    """Return a column of a result in store order; of ids, their store numbers."""
+    if isinstance(result, ValuesResult):
+        return result.stored[column]
+    if isinstance(result, BFSResult):
+        return np.asarray(result.search.parent if column == "parent" else result.search.level)
+    stored: Array = getattr(result, f"stored_{column}")  # components and core numbers
+    return stored
+
+
+class NodeValues(ValuesResult):
+    """A number of each vertex."""
+
+    algorithm = "values"
+    columns: ClassVar[Mapping[str, str]] = {"value": "float64"}

@@ -1,0 +1,84 @@
+"""Trees: whether a graph is one, and the spanning trees of least weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from oocgraph.algorithms.spanning import minimum_spanning_forest
+from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
+from oocgraph.networkx_backend.registry import algorithm
+
+ALGORITHMS = ("kruskal", "prim", "boruvka")
+"""What NetworkX has to find spanning trees by; here the rounds are Boruvka's."""
+
+
+@algorithm()
+def is_forest(nodes: Nodes) -> bool:
+    """See `networkx.is_forest`."""
+    if not len(nodes):
+        raise nx.NetworkXPointlessConcept("G has no nodes.")
+    return nodes.is_forest()
+
+
+@algorithm()
+def is_tree(nodes: Nodes) -> bool:
+    """See `networkx.is_tree`."""
+    return nodes.num_edges == len(nodes) - 1 and is_forest(nodes) if len(nodes) else is_forest(nodes)
+
+
+def _has_branches_only(nodes: Nodes) -> bool:
+    """Whether no node has two edges that lead to it."""
+    return int(nodes.degrees("in").max(initial=0)) <= 1
+
+
+@algorithm()
+def is_branching(nodes: Nodes) -> bool:
+    """See `networkx.is_branching`."""
+    return is_forest(nodes) and _has_branches_only(nodes)
+
+
+@algorithm()
+def is_arborescence(nodes: Nodes) -> bool:
+    """See `networkx.is_arborescence`."""
+    return is_tree(nodes) and _has_branches_only(nodes)
+
+
+def _refusal(given: Mapping[str, Any]) -> str | None:
+    if given["algorithm"] not in ALGORITHMS:
+        return f"algorithm={given['algorithm']!r} is none of {', '.join(ALGORITHMS)}"
+    others = set(given["G"].attributes.columns) - {given["weight"]} if hasattr(given["G"], "attributes") else ()
+    return f"edges with other attributes ({', '.join(sorted(others))}) are not supported" if others else None
+
+
+def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
+    """Return the edges of a minimum spanning forest, by ascending weight."""
+    if nodes.is_directed:
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+    nodes.leave_choice_of_forests()
+    nodes.charge(forest=40)
+    column = nodes.column_of(weight)
+    found = minimum_spanning_forest(nodes.store, weight=column or False, resources=nodes.resources)
+    parent = nodes.own(found, "parent")
+    children = np.flatnonzero(parent != np.arange(parent.size))
+    weights = nodes.own(found, "weight")[children]
+    order = np.argsort(weights, kind="stable")
+    ends = parent[children[order]].astype(np.int64), children[order]
+    return TreeEdges(np.minimum(*ends), np.maximum(*ends), None if column is None else weights[order], weight)
+
+
+@algorithm(refuse=_refusal)
+def minimum_spanning_edges(
+    nodes: Nodes, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True, ignore_nan: bool = False
+) -> Iterator[Any]:
+    """See `networkx.minimum_spanning_edges`."""
+    return nodes.edges_of(_forest(nodes, weight), data=data)
+
+
+@algorithm(refuse=_refusal)
+def minimum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
+    """See `networkx.minimum_spanning_tree`; of a store, a graph of oocgraph in memory."""
+    return nodes.spanning_graph(_forest(nodes, weight))

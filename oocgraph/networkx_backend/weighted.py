@@ -1,0 +1,184 @@
+"""Shortest paths by a weight: the functions of Dijkstra's and of Bellman and Ford's name, for weights of 0 and more.
+
+An edge without the attribute weighs one, as with NetworkX; so do all edges of a store that has no column of that name. Where several
+paths are as short, any of them is returned. Functions of Bellman and Ford's name look at every edge that can be reached, and refuse
+negative weights; those of Dijkstra's name stop at the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import networkx as nx
+
+from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.searching import no_path, shortest_paths
+
+
+def _found(nodes: Nodes, node: Any) -> Any:
+    return nodes.require(node, f"Node {node} not found in graph")
+
+
+def distances_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, Any]:
+    """Return the distance of each reached node; to the one that is given, if `reverse`."""
+    start = _found(nodes, source)
+    return nodes.reached(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse))
+
+
+def paths_from(nodes: Nodes, source: Any, weight: Any, cutoff: Any = None, *, reverse: bool = False) -> Mapping[Any, list[Any]]:
+    """Return the path to each reached node; from it, if `reverse`."""
+    start = _found(nodes, source)
+    return nodes.paths(shortest_paths(nodes, start, weight, cutoff=cutoff, reverse=reverse), reverse=reverse)
+
+
+def _between(
+    nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True
+) -> tuple[Any, Any] | None:  # fmt: skip
+    """Return a result that has a path, and the id of its target; None if there is none.
+
+    Edges beyond the target are not looked at if the search may `stop` there.
+    """
+    start = _found(nodes, source)
+    if target not in nodes:
+        return None
+    end = nodes.id_of(target)
+    found = shortest_paths(nodes, start, weight, cutoff=cutoff, target=end if stop else None)
+    return (found, end) if nodes.value_of(found, end) is not None else None
+
+
+def distance_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True) -> Any:
+    """Return the distance between two nodes; `stop` as of `_between`.
+
+    Raises
+    ------
+    networkx.NetworkXNoPath
+        There is no path.
+    """
+    found = _between(nodes, source, target, weight, stop=stop)
+    if found is None:
+        raise nx.NetworkXNoPath(f"Node {target} not reachable from {source}")
+    return nodes.value_of(*found)
+
+
+def path_between(nodes: Nodes, source: Any, target: Any, weight: Any, *, stop: bool = True) -> list[Any]:
+    """Return a shortest path between two nodes; `stop` as of `_between`.
+
+    Raises
+    ------
+    networkx.NetworkXNoPath
+        There is no path.
+    """
+    path: list[Any] = _both(nodes, source, target, weight, stop=stop)[1]
+    return path
+
+
+def _both(nodes: Nodes, source: Any, target: Any, weight: Any, cutoff: Any = None, *, stop: bool = True) -> tuple[Any, Any]:
+    """Return distances and paths; with a target, those to it alone."""
+    if target is None:
+        found = shortest_paths(nodes, _found(nodes, source), weight, cutoff=cutoff)
+        return nodes.reached(found), nodes.paths(found)
+    between = _between(nodes, source, target, weight, cutoff, stop=stop)
+    if between is None:
+        raise no_path(source, target)
+    return nodes.value_of(*between), nodes.nodes_of(between[0].path(between[1]))
+
+
+@algorithm()
+def dijkstra_path(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> list[Any]:
+    """See `networkx.dijkstra_path`."""
+    return path_between(nodes, source, target, weight)
+
+
+@algorithm()
+def dijkstra_path_length(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> Any:
+    """See `networkx.dijkstra_path_length`."""
+    return distance_between(nodes, source, target, weight)
+
+
+@algorithm()
+def bidirectional_dijkstra(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> tuple[Any, list[Any]]:
+    """See `networkx.bidirectional_dijkstra`; the search is in one direction, and ends at the target."""
+    nodes.require(source, f"Source {source} is not in G")
+    nodes.require(target, f"Target {target} is not in G")
+    return _both(nodes, source, target, weight)
+
+
+@algorithm()
+def single_source_dijkstra(nodes: Nodes, source: Any, target: Any = None, cutoff: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
+    """See `networkx.single_source_dijkstra`."""
+    return _both(nodes, source, target, weight, cutoff)
+
+
+@algorithm()
+def single_source_dijkstra_path(nodes: Nodes, source: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, list[Any]]:
+    """See `networkx.single_source_dijkstra_path`."""
+    return paths_from(nodes, source, weight, cutoff)
+
+
+@algorithm()
+def single_source_dijkstra_path_length(nodes: Nodes, source: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, Any]:
+    """See `networkx.single_source_dijkstra_path_length`."""
+    return distances_from(nodes, source, weight, cutoff)
+
+
+def _several(given: Mapping[str, Any]) -> str | None:
+    sources = given["sources"]
+    if not hasattr(sources, "__len__") or len(sources) > 1:
+        return "paths by weight begin at one source"
+    return None
+
+
+def _only(sources: Any) -> Any:
+    if not sources:
+        raise ValueError("sources must not be empty")
+    return next(iter(sources))
+
+
+@algorithm(refuse=_several)
+def multi_source_dijkstra(nodes: Nodes, sources: Any, target: Any = None, cutoff: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
+    """See `networkx.multi_source_dijkstra`."""
+    return _both(nodes, _only(sources), target, weight, cutoff)
+
+
+@algorithm(refuse=_several)
+def multi_source_dijkstra_path(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, list[Any]]:
+    """See `networkx.multi_source_dijkstra_path`."""
+    return paths_from(nodes, _only(sources), weight, cutoff)
+
+
+@algorithm(refuse=_several)
+def multi_source_dijkstra_path_length(nodes: Nodes, sources: Any, cutoff: Any = None, weight: Any = "weight") -> Mapping[Any, Any]:
+    """See `networkx.multi_source_dijkstra_path_length`."""
+    return distances_from(nodes, _only(sources), weight, cutoff)
+
+
+@algorithm()
+def bellman_ford_path(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> list[Any]:
+    """See `networkx.bellman_ford_path`."""
+    return path_between(nodes, source, target, weight, stop=False)
+
+
+@algorithm()
+def bellman_ford_path_length(nodes: Nodes, source: Any, target: Any, weight: Any = "weight") -> Any:
+    """See `networkx.bellman_ford_path_length`."""
+    return distance_between(nodes, source, target, weight, stop=False)
+
+
+@algorithm()
+def single_source_bellman_ford(nodes: Nodes, source: Any, target: Any = None, weight: Any = "weight") -> tuple[Any, Any]:
+    """See `networkx.single_source_bellman_ford`."""
+    return _both(nodes, source, target, weight, stop=False)
+
+
+@algorithm()
+def single_source_bellman_ford_path(nodes: Nodes, source: Any, weight: Any = "weight") -> Mapping[Any, list[Any]]:
+    """See `networkx.single_source_bellman_ford_path`."""
+    return paths_from(nodes, source, weight)
+
+
+@algorithm()
+def single_source_bellman_ford_path_length(nodes: Nodes, source: Any, weight: Any = "weight") -> Mapping[Any, Any]:
+    """See `networkx.single_source_bellman_ford_path_length`."""
+    return distances_from(nodes, source, weight)

@@ -1,0 +1,62 @@
+"""All edges of a graph as a stream of Arrow batches, under the user's ids.
+
+In: a store. Out: a ``pyarrow.RecordBatchReader``; an undirected edge comes once. Entries are read in order, a block for each batch; the ids
+of all vertices with edges are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrow import from_numbers
+from oocgraph.errors import ArgumentError
+from oocgraph.store.answering import budget_of
+from oocgraph.store.columns import id_bytes
+from oocgraph.store.edge_columns import EdgeColumns, check_columns, column_bytes
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.id_order import id_column
+from oocgraph.store.layout import VERTEX_ID
+from oocgraph.store.rows import edge_block_bytes, edge_blocks
+
+EDGE_BYTES = 40
+"""What an edge of a batch takes beside its ids and columns: its row, whether it is kept, and its numbers."""
+
+
+def edges(store: GraphArrays, *, columns: Sequence[str] | None, batch_size: int, memory_budget: str | int | None) -> Any:
+    """Return all edges as a stream; see `oocgraph.store.access.GraphAccess.edges`."""
+    import pyarrow as pa
+
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise ArgumentError(f"batch_size is {batch_size!r}; it must be a whole number, 1 or more")
+    names = check_columns(store, tuple(store.attributes.columns) if columns is None else columns)
+    group, budget = store.attributes.stored_groups[0], budget_of(store, memory_budget, tables=True)
+    size, copies = min(int(batch_size), max(1, store.attributes.num_stored_edges)), 1 if store.attributes.id_kind == "int64" else 2
+    each = EDGE_BYTES + 4 * id_bytes(store, VERTEX_ID) + sum(2 * store.array(f"{group}/{name}").dtype.itemsize for name in names)
+    budget.reserve_all(
+        {
+            "ids of all vertices": copies * store.num_rows * id_bytes(store, VERTEX_ID) + column_bytes(store, names),
+            "batches": 2 * size * each,
+            "blocks": edge_block_bytes(store, group, ["indices", *names], size),
+        }
+    )
+    ids, edge_columns = id_column(store, VERTEX_ID).read(0, store.num_rows), EdgeColumns(store, names)
+    ids = from_numbers(ids) if isinstance(ids, np.ndarray) else ids
+    schema = pa.schema([pa.field("source", ids.type), pa.field("target", ids.type), *edge_columns.fields()])
+    return pa.RecordBatchReader.from_batches(schema, _batches(store, group, ids, edge_columns, schema, size))
+
+
+def _batches(store: GraphArrays, group: str, ids: Any, columns: EdgeColumns, schema: Any, size: int) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for block, (near, *values) in edge_blocks(store, group, ["indices", *columns.names], size):
+        rows = block.rows()
+        kept = np.arange(rows.size) if store.attributes.directed else np.flatnonzero(rows <= near)
+        ends = [ids.take(from_numbers(rows[kept])), ids.take(from_numbers(near[kept]))]
+        if group == "in":
+            ends.reverse()
+        arrays = [columns.arrow(name, found[kept]) for name, found in zip(columns.names, values, strict=True)]
+        if kept.size:
+            yield pa.RecordBatch.from_arrays([*ends, *arrays], schema=schema)

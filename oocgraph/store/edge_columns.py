@@ -1,0 +1,76 @@
+"""Edge columns as Arrow sees them: numbers, or codes and the distinct strings that they stand for.
+
+In: names of columns of a store. Out: their arrays and fields of a schema. The strings of a column are held: they are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrow import from_numbers
+from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.store.columns import StringColumn
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.layout import string_arrays
+from oocgraph.types import Array
+
+
+def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return names of edge columns, all of which the store has.
+
+    Raises
+    ------
+    ArgumentError
+        It lacks one, one is named twice, or one is called as a column of ids is.
+    ArgumentTypeError
+        `columns` is one text, or holds what is none.
+    """
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns):
+        raise ArgumentTypeError(f"columns is {columns!r}; give a list of names of edge columns")
+    names, known = tuple(columns), tuple(store.attributes.columns)
+    for name in names:
+        if name not in known:
+            raise ArgumentError(f"{store.url} has no edge column {name!r}; give columns= of {', '.join(known) or '(there is none)'}")
+        if name in ("source", "target"):
+            raise ArgumentError(f"the edge column {name!r} has the name of a column of ids; rename it at the build")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"columns is {names!r}, where a name occurs twice; give each once")
+    return names
+
+
+def column_bytes(store: GraphArrays, columns: Sequence[str]) -> int:
+    """Bytes of the strings that `EdgeColumns` holds."""
+    texts = [string_arrays(f"columns/{name}") for name in columns if store.attributes.columns[name] == "string"]
+    return sum(2 * store.array(data).length + 16 * store.array(offsets).length for data, offsets in texts)
+
+
+class EdgeColumns:
+    """Some edge columns of a store."""
+
+    def __init__(self, store: GraphArrays, names: Sequence[str]) -> None:
+        kinds = store.attributes.columns
+        columns = {name: StringColumn(store, f"columns/{name}") for name in names if kinds[name] == "string"}
+        self.names = tuple(names)
+        self._texts = {name: column.read(0, column.length) for name, column in columns.items()}
+        self._dtypes = {name: np.dtype(kinds[name]) for name in names if name not in columns}
+
+    def fields(self) -> list[Any]:
+        """Return the fields of a schema."""
+        import pyarrow as pa
+
+        text = pa.dictionary(pa.int32(), pa.large_string())
+        return [pa.field(one, text if one in self._texts else pa.from_numpy_dtype(self._dtypes[one])) for one in self.names]
+
+    def arrow(self, name: str, values: Array) -> Any:
+        """Return stored values of a column as an Arrow array; numbers are not copied."""
+        import pyarrow as pa
+
+        numbers = from_numbers(values)
+        return pa.DictionaryArray.from_arrays(numbers, self._texts[name]) if name in self._texts else numbers
+
+    def decoded(self, name: str, values: Array) -> Any:
+        """Return stored values of a column as numbers, or as a pyarrow.LargeStringArray."""
+        return self._texts[name].take(from_numbers(values)) if name in self._texts else values

@@ -1,0 +1,37 @@
+"""Ids as a caller gives them: one, or any collection of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def is_single(ids: Any) -> bool:
+    """Whether `ids` is one id, not a collection of them.
+
+    Examples
+    --------
+    >>> is_single("a"), is_single(np.int64(3)), is_single([3]), is_single({3})
+    (True, True, False, False)
+    """
+    if isinstance(ids, str | bytes):
+        return True
+    return np.ndim(ids) == 0 if isinstance(ids, np.ndarray) else not isinstance(ids, Iterable)
+
+
+def as_collection(ids: Any) -> Any:
+    """Return ids as a sequence; one id as a sequence of one.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> as_collection(3), as_collection({3}), as_collection(pa.array([[1, 2]])[0])
+    ([3], [3], [1, 2])
+    """
+    if hasattr(ids, "as_py"):  # a scalar of Arrow, such as one of the lists of neighbours
+        ids = ids.as_py()
+    if is_single(ids):
+        return [ids]
+    return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)

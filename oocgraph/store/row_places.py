@@ -1,0 +1,72 @@
+"""Where some rows of a stored CSR begin and end, without reading the others.
+
+In: store numbers. Out: the first entry of each row and the one behind its last. Where vertices are sorted by degree, rows of equal degree
+are evenly spaced, and the degree classes tell without reading ``indptr``; otherwise its elements at those vertices are read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oocgraph.errors import ArgumentError
+from oocgraph.store.columns import distinct, read_at
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.row_lookup import sorted_lookup
+from oocgraph.types import Array
+
+
+def group_of(store: GraphArrays, direction: str) -> str:
+    """Return the group that holds the lists of a direction, ``out`` or ``in``: an undirected graph has only one.
+
+    Raises
+    ------
+    ArgumentError
+        `direction` is neither, or the store lacks these lists, as a partition may.
+    """
+    if direction not in ("out", "in"):
+        raise ArgumentError(f"direction is {direction!r}; it must be 'out' (edges from a vertex) or 'in' (edges to it)")
+    group = direction if store.attributes.directed else "out"
+    if group not in store.attributes.stored_groups:
+        raise ArgumentError(f"{store.url} holds no {group}-lists; give direction={store.attributes.stored_groups[0]!r}")
+    return group
+
+
+def row_ends(store: GraphArrays, group: str, vertices: Array) -> tuple[Array, Array]:
+    """Return where rows begin and end in ``indices``.
+
+    Parameters
+    ----------
+    vertices : (n,) int64
+        Store numbers, below ``num_rows``.
+
+    Returns
+    -------
+    begin, end : (n,) int64
+
+    Raises
+    ------
+    CorruptStoreError
+        What the store says of its rows cannot be.
+    """
+    if not vertices.size:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    if store.attributes.vertex_order == "degree" and group == store.pull_group:
+        return _by_degree(store, vertices)
+    indptr, unique = store.array(f"{group}/indptr"), distinct(vertices)
+    positions = distinct(np.concatenate([unique, unique + 1]))
+    offsets = read_at(indptr, positions)
+    at = np.searchsorted(positions, vertices)
+    return offsets[at], offsets[at + 1]
+
+
+def row_lengths(store: GraphArrays, group: str, vertices: Array) -> Array:
+    """Entries of rows: (n,) int64; see `row_ends`."""
+    begin, end = row_ends(store, group, vertices)
+    return end - begin
+
+
+def _by_degree(store: GraphArrays, vertices: Array) -> tuple[Array, Array]:
+    _, first, edge, value = sorted_lookup(store)
+    at = np.searchsorted(first, vertices, side="right") - 1
+    begin = edge[at] + (vertices - first[at]) * value[at]
+    return begin, begin + value[at]

@@ -1,0 +1,73 @@
+"""Degrees as users count them: a self-loop of an undirected graph twice, of a directed one the edges in both directions.
+
+In: user ids, or none for all vertices. Out: numbers, in the order of the ids, of all vertices by ascending id. Edges are not read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oocgraph.errors import ArgumentError
+from oocgraph.memory import Budget
+from oocgraph.store.answering import budget_of
+from oocgraph.store.columns import distinct
+from oocgraph.store.given import as_collection, is_single
+from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.input_order import BLOCK_BYTES, to_input_order
+from oocgraph.store.layout import SELF_LOOPS
+from oocgraph.store.neighbours import VERTEX_BYTES
+from oocgraph.store.row_places import group_of, row_lengths
+from oocgraph.store.rows import BLOCK_ROWS, degree_blocks
+from oocgraph.store.vertices import VertexIds
+from oocgraph.types import Array
+
+LOOP_BLOCK = 1 << 16
+"""Self-loops read at once."""
+
+
+def degree(store: GraphArrays, ids: Any, *, direction: str, memory_budget: str | int | None) -> Any:
+    """Return degrees; see `oocgraph.store.access.GraphAccess.degree`."""
+    groups, budget = _groups(store, direction), budget_of(store, memory_budget)
+    if ids is None:
+        return _all(store, groups, budget)
+    given = as_collection(ids)
+    budget.reserve("given vertices", VERTEX_BYTES * len(given))
+    numbers = VertexIds(store).vertices_of(given)
+    linked = distinct(numbers[numbers >= 0])
+    count = np.sum([row_lengths(store, group, linked) for group in groups], axis=0, dtype=np.int64)
+    if not store.attributes.directed:
+        for loops in _loop_blocks(store):
+            count += np.searchsorted(loops, linked, side="right") - np.searchsorted(loops, linked)
+    found = np.append(count, 0)[np.where(numbers >= 0, np.searchsorted(linked, numbers), -1)]
+    return int(found[0]) if is_single(ids) else found
+
+
+def _groups(store: GraphArrays, direction: str) -> list[str]:
+    if direction == "both":
+        return [group_of(store, one) for one in (("out", "in") if store.attributes.directed else ("out",))]
+    if direction not in ("out", "in"):
+        raise ArgumentError(f"direction is {direction!r}; it must be 'both', 'out' or 'in'")
+    return [group_of(store, direction)]
+
+
+def _loop_blocks(store: GraphArrays) -> Any:
+    """Iterate over the vertices of the stored self-loops, ascending, a vertex for each loop."""
+    if store.attributes.num_self_loops:
+        for _, loops in store.array(SELF_LOOPS).blocks(LOOP_BLOCK):
+            yield loops.astype(np.int64)
+
+
+def _all(store: GraphArrays, groups: list[str], budget: Budget) -> Array:
+    budget.reserve_all({"degrees": 8 * store.num_rows, "degrees by id": 8 * store.num_vertices, "blocks": BLOCK_BYTES + 24 * BLOCK_ROWS})
+    count = np.zeros(store.num_rows, np.int64)
+    for group in groups:
+        for first, lengths in degree_blocks(store, group):
+            count[first : first + lengths.size] += lengths
+    if not store.attributes.directed:
+        for loops in _loop_blocks(store):
+            np.add.at(count, loops, 1)
+    out = np.zeros(store.num_vertices, np.int64)
+    to_input_order(store, count, out)
+    return out

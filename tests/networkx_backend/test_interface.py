@@ -1,0 +1,184 @@
+"""What NetworkX asks of a backend: conversions, refusals with reasons, errors, configuration, and an import that costs nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import networkx as nx
+import pytest
+
+import oocgraph
+from _oocgraph_nx import COSTS, get_info
+from oocgraph import BudgetError
+from oocgraph.networkx_backend import BackendInterface
+from oocgraph.networkx_backend.registry import ALGORITHMS
+
+IMPORT = """
+import json, sys, time
+import networkx
+loaded = sorted({name.partition(".")[0] for name in sys.modules} & {"oocgraph", "numba", "dask", "zarr", "pyarrow"})
+was_read = "_oocgraph_nx" in sys.modules
+seconds = []
+for _ in range(5):
+    sys.modules.pop("_oocgraph_nx", None)
+    began = time.perf_counter()
+    import _oocgraph_nx
+    _oocgraph_nx.get_info()
+    seconds.append(time.perf_counter() - began)
+print(json.dumps({"loaded": loaded, "was_read": was_read, "seconds": min(seconds)}))
+"""
+
+
+@pytest.fixture(autouse=True)
+def conversions_are_kept():
+    """NetworkX warns of that, once for each graph, unless it is told not to."""
+    with nx.config(warnings_to_ignore={"cache"}):
+        yield
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return a directed store: 0 -> 1 -> 2 -> 0, 2 -> 3; 4 is isolated."""
+    return oocgraph.build_csr(([0, 1, 2, 2], [1, 2, 0, 3]), tmp_path / "g.zarr", directed=True, num_vertices=5)
+
+
+def refusal(name, *args, **kwargs):
+    return BackendInterface.can_run(name, args, kwargs)
+
+
+def test_import_of_networkx_loads_nothing_heavy():
+    """It reads the light module, in less than 5 ms."""
+    done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["was_read"], "the entry points are not installed: pip install -e ."
+    assert found["loaded"] == []
+    assert found["seconds"] < 0.005
+
+
+def test_info_describes_every_function():
+    """What is listed is what there is, and NetworkX shows what it costs."""
+    assert set(get_info()["functions"]) == set(COSTS) == set(ALGORITHMS)
+    assert len(COSTS) >= 60
+    assert "bytes a vertex" in nx.pagerank.__doc__
+
+
+def test_nodes_are_any_objects_in_their_order():
+    """Results are by node object, in the order in which nodes were added."""
+    graph = nx.Graph([((1, 2), "b"), ("b", frozenset([3])), (7.5, "b")])
+    graph.add_node("alone")
+    found = nx.pagerank(graph, backend="oocgraph")
+    assert list(found) == list(graph)
+    assert found == pytest.approx(nx.pagerank(graph), abs=1e-5)
+    assert list(nx.connected_components(graph, backend="oocgraph")) == [set(graph) - {"alone"}, {"alone"}]
+
+
+def test_self_loops_and_weights_are_kept():
+    """A missing weight is one; self-loops count as NetworkX counts them."""
+    graph = nx.Graph([(0, 1, {"cost": 2.5}), (1, 2), (2, 2), (0, 2, {"cost": 9})])
+    for name, args in (
+        ("single_source_dijkstra_path_length", (0, None, "cost")), ("degree_centrality", ()), ("number_of_selfloops", ()), ("triangles", ()),
+        ("pagerank", ()), ("clustering", ()),
+    ):  # fmt: skip
+        function = getattr(nx, name)
+        assert function(graph, *args, backend="oocgraph") == pytest.approx(function(graph, *args)), name
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, "much", 1 + 2j])
+def test_weights_that_are_no_numbers_are_left_to_networkx(weight):
+    """The conversion is refused, and what NetworkX does with them is its own."""
+    graph = nx.Graph([(0, 1, {"weight": weight})])
+    with pytest.raises(NotImplementedError):
+        nx.dijkstra_path_length(graph, 0, 1, backend="oocgraph")
+
+
+def test_negative_weights_are_refused():
+    """Also where they are found only on the way."""
+    graph = nx.DiGraph([(0, 1, {"weight": -1})])
+    with pytest.raises(NotImplementedError):
+        nx.bellman_ford_path_length(graph, 0, 1, backend="oocgraph")
+
+
+def test_calls_that_cannot_run_have_a_reason():
+    """Multigraphs, functions in the place of values, all pairs, parameters that there are not."""
+    graph = nx.path_graph(3)
+    assert "multigraph" in refusal("pagerank", nx.MultiGraph(graph))
+    assert "sort_neighbors" in refusal("bfs_edges", graph, 0, sort_neighbors=sorted)
+    assert "function" in refusal("dijkstra_path", graph, 0, 2, lambda u, v, data: 1)
+    assert "all pairs" in refusal("shortest_path", graph)
+    assert "dangling" in refusal("pagerank", graph, dangling={0: 1})
+    assert "one source" in refusal("multi_source_dijkstra", graph, {0, 1})
+    assert "directed" in refusal("clustering", nx.DiGraph(graph))
+    assert "arguments" in refusal("pagerank", graph, speed=3)
+    assert refusal("pagerank", graph) is True
+
+
+def test_small_graphs_are_left_to_networkx():
+    """Unless the configuration says otherwise; a store never is."""
+    graph = nx.path_graph(100)
+    assert "min_edges" in BackendInterface.should_run("pagerank", (graph,), {})
+    with nx.config.backends.oocgraph(min_edges=50):
+        assert BackendInterface.should_run("pagerank", (graph,), {}) is True
+    assert BackendInterface.should_run("pagerank", (), {"G": oocgraph.build_csr(([0], [1]))}) is True
+
+
+def test_budget_is_of_the_configuration_or_the_call(store):
+    """A call's own has precedence."""
+    with nx.config.backends.oocgraph(memory_budget="1M"):
+        with pytest.raises(BudgetError, match="set memory_budget to at least"):
+            nx.pagerank(store)
+        assert nx.pagerank(store, backend="oocgraph", memory_budget="2G")[4] > 0
+    with pytest.raises(BudgetError):
+        nx.pagerank(store, backend="oocgraph", memory_budget="1M")
+
+
+def test_errors_are_those_of_networkx(store):
+    """Whatever oocgraph raises inside."""
+    with pytest.raises(nx.NodeNotFound, match="Source 17 is not in G"):
+        nx.single_source_shortest_path_length(store, 17)
+    with pytest.raises(nx.NetworkXNoPath):
+        nx.shortest_path(store, 3, 0)
+    with pytest.raises(nx.NetworkXNoPath):
+        nx.dijkstra_path(store, 0, 4)
+    with pytest.raises(nx.NetworkXNotImplemented):
+        nx.connected_components(store)
+    with pytest.raises(nx.PowerIterationFailedConvergence):
+        nx.pagerank(store, max_iter=1)
+    with pytest.raises(nx.NetworkXUnfeasible):
+        list(nx.topological_sort(store))
+    with pytest.raises(ZeroDivisionError):
+        nx.pagerank(store, personalization={0: 0})
+    with pytest.raises(nx.NetworkXError, match="strongly connected"):
+        nx.diameter(store)
+
+
+def test_graphs_without_nodes():
+    """Each function says of them what NetworkX says."""
+    empty = oocgraph.build_csr(([], []), num_vertices=0)
+    assert nx.pagerank(empty) == {}
+    assert list(nx.connected_components(empty)) == []
+    for name in ("is_connected", "is_tree", "eigenvector_centrality", "average_shortest_path_length"):
+        with pytest.raises(nx.NetworkXPointlessConcept):
+            getattr(nx, name)(empty)
+
+
+def test_a_store_that_kept_duplicates_is_a_multigraph(tmp_path):
+    """And is refused as such."""
+    store = oocgraph.build_csr(([0, 0], [1, 1]), tmp_path / "g.zarr", duplicates="keep")
+    assert store.is_multigraph()
+    with pytest.raises(NotImplementedError):
+        nx.pagerank(store)
+
+
+def test_a_store_becomes_a_graph_of_networkx(tmp_path):
+    """With its edge columns; one that is too large is refused before."""
+    import pyarrow as pa
+
+    table = pa.table({"source": ["a", "b"], "target": ["b", "c"], "weight": [1.5, 2.0], "kind": ["x", "y"]})
+    store = oocgraph.build_csr(table, tmp_path / "g.zarr", columns=["source", "target", "kind"], weight="weight")
+    found = BackendInterface.convert_to_nx(store)
+    assert sorted(found.edges(data=True)) == [("a", "b", {"kind": "x", "weight": 1.5}), ("b", "c", {"kind": "y", "weight": 2.0})]
+    with nx.config.backends.oocgraph(memory_budget="1k"), pytest.raises(BudgetError, match="as a graph of NetworkX"):
+        BackendInterface.convert_to_nx(store)

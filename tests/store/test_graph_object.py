@@ -1,0 +1,67 @@
+"""A graph as a Python object: what it contains, its length, its vertices one by one, how it shows itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from oocgraph import build_csr
+from tests.store.asked_graphs import directed, remote, strings, undirected
+
+METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
+PROPERTIES = {"attributes", "edge_bytes", "index_dtype", "num_bytes", "num_edges", "num_rows", "num_vertices", "storage_options", "url"}
+CHECKING = {"check_pages", "checked"}
+
+
+def test_a_graph_contains_its_vertices(asked):
+    assert all(v in asked.graph for v in asked.vertices[::17])
+    for other in (10**15, -1, "none", 1.5, None, (1, 2), [0], asked.graph):
+        assert other not in asked.graph
+
+
+def test_a_graph_iterates_over_all_vertices(asked):
+    assert list(asked.graph) == asked.vertices
+    assert len(asked.graph) == asked.graph.num_vertices == len(asked.vertices)
+
+
+def test_dir_shows_what_users_ask(tmp_path):
+    """And nothing else: what is new and internal is named in `oocgraph.store.graph._INTERNAL`."""
+    graph = undirected(tmp_path / "g.zarr").graph
+    for one, more in ((graph, set()), (graph.subgraph([0, 1]), {"save"})):
+        assert {name for name in dir(one) if not name.startswith("__")} == METHODS | PROPERTIES | CHECKING | more
+    assert graph.array("out/indices").length == graph.attributes.num_stored_edges  # still there
+
+
+@pytest.mark.parametrize("make", [undirected, directed, strings])
+def test_repr_begins_with_what_users_ask(tmp_path, make):
+    graph = make(tmp_path / "g.zarr").graph
+    text = repr(graph).split(": ", 1)[1]
+    words = [
+        "vertices",
+        "isolated",
+        "edges",
+        "edges, directed" if graph.attributes.directed else "edges, undirected",
+        "weighted",
+        "columns kind",
+        "iB",
+    ]
+    places = [text.index(word) for word in [*words, "ids", "order", "plane"]]
+    assert places == sorted(places)
+    assert f"{graph.num_vertices:,} vertices" in text
+    assert f"{graph.num_edges:,} edges" in text
+
+
+def test_the_size_is_that_of_the_files_or_the_arrays(tmp_path):
+    asked = undirected(tmp_path / "g.zarr")
+    assert asked.graph.num_bytes == sum(file.stat().st_size for file in (tmp_path / "g.zarr").rglob("*") if file.is_file())
+    part = asked.graph.subgraph(range(200))
+    assert part.num_bytes == sum(part.read(name).nbytes for name in part.array_names())
+    assert remote(tmp_path / "r.zarr").graph.num_bytes is None
+
+
+def test_a_table_of_html_escapes_names(tmp_path):
+    html = build_csr(([0], [1]), tmp_path / "<g>.zarr")._repr_html_()
+    assert "&lt;g&gt;" in html
+    assert "<g>" not in html
+    assert html.index(">vertices<") < html.index(">edges<") < html.index(">planes<")
+    assert html.startswith("<div>")
+    assert html.endswith("</div>")
