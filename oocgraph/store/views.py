@@ -47,11 +47,6 @@ class GraphView(CSRStore):
         return _again, (self.base, self.where, self.reverse)
 
     @property
-    def is_shared(self) -> bool:  # type: ignore[override]
-        """Whether other processes can open the graph by its URL."""
-        return self.base.is_shared
-
-    @property
     def stored(self) -> CSRStore:
         """The graph as it is stored."""
         return self.base
