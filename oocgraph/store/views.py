@@ -39,7 +39,6 @@ class GraphView(CSRStore):
         if reverse and attributes.vertex_order == "degree":
             attributes = replace(attributes, vertex_order="original", num_planes=0)
         super().__init__(base.url, attributes, folder=base._folder, group=base._group, check_pages=base.check_pages)
-        self.is_shared = base.is_shared
         self.base, self.masks, self.reverse = base, masks, reverse
         self.where = None if masks is None else masks.condition.text
 

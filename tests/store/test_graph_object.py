@@ -10,6 +10,7 @@ from tests.store.asked_graphs import directed, remote, strings, undirected
 METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
 PROPERTIES = {"attributes", "edge_bytes", "index_dtype", "num_bytes", "num_edges", "num_rows", "num_vertices", "storage_options", "url"}
 CHECKING = {"check_pages", "checked"}
+NETWORKX = {"is_directed", "is_multigraph", "number_of_edges", "number_of_nodes"}
 
 
 def test_a_graph_contains_its_vertices(asked):
@@ -27,7 +28,7 @@ def test_dir_shows_what_users_ask(tmp_path):
     """And nothing else: what is new and internal is named in `oocgraph.store.graph._INTERNAL`."""
     graph = undirected(tmp_path / "g.zarr").graph
     for one, more in ((graph, set()), (graph.subgraph([0, 1]), {"save"})):
-        assert {name for name in dir(one) if not name.startswith("__")} == METHODS | PROPERTIES | CHECKING | more
+        assert {name for name in dir(one) if not name.startswith("__")} == METHODS | PROPERTIES | CHECKING | NETWORKX | more
     assert graph.array("out/indices").length == graph.attributes.num_stored_edges  # still there
 
 
