@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import networkx as nx
+
 from oocgraph.algorithms.betweenness import find_betweenness
 from oocgraph.algorithms.closeness import closeness_centrality as find_closeness
 from oocgraph.algorithms.closeness import harmonic_centrality as find_harmonic
@@ -58,7 +60,12 @@ def harmonic_centrality(nodes: Nodes, nbunch: Any = None, distance: Any = None, 
     return {} if found is None else dict(zip(chosen, found.of(ids).tolist(), strict=True))
 
 
-@algorithm(unsupported=["weight"])
+def _is_scaled_otherwise(given: Mapping[str, Any]) -> str | None:
+    release = tuple(int(part) for part in nx.__version__.split(".")[:2])
+    return "k is scaled as by NetworkX 3.6, not as by this version" if given["k"] is not None and release < (3, 6) else None
+
+
+@algorithm(unsupported=["weight"], refuse=_is_scaled_otherwise)
 def betweenness_centrality(
     nodes: Nodes, k: int | None = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> Mapping[Any, float]:

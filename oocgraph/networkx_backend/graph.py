@@ -113,7 +113,8 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
     Raises
     ------
     NotImplementedError
-        It is a multigraph or computes its edges, several attributes are asked for, or the weights are not finite numbers: NetworkX computes by itself then.
+        It is a multigraph or computes its edges, several attributes are asked for, or the weights are not finite numbers: NetworkX computes
+        by itself then.
     """
     if graph.is_multigraph():
         raise NotImplementedError("multigraphs are not supported")

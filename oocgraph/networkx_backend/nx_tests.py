@@ -27,7 +27,7 @@ def mark_expected_failures(items: Iterable[Any]) -> None:
     import pytest
 
     for item in items:
-        _, _, name = item.nodeid.rpartition("/")
-        reason = EXPECTED_FAILURES.get(name.partition("[")[0])
+        places = [item.path.name, *([item.cls.__name__] if getattr(item, "cls", None) else []), getattr(item, "originalname", item.name)]
+        reason = EXPECTED_FAILURES.get("::".join(places))
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))

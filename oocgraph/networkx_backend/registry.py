@@ -21,6 +21,7 @@ from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.store_nodes import StoreNodes
 from oocgraph.resources import Resources
+from oocgraph.store.graph import CSRStore
 
 Refusal = Callable[[Mapping[str, Any]], str | None]
 """Returns why a call cannot run, by its arguments, or None."""
@@ -40,12 +41,15 @@ class Algorithm:
         Parameters that must be left at their defaults.
     refuse
         What else is refused.
+    takes_parallel_edges
+        Whether it does of a store with parallel edges what NetworkX does of a multigraph.
     """
 
     run: Callable[..., Any]
     parameters: Signature
     unsupported: Sequence[str]
     refuse: Refusal | None
+    takes_parallel_edges: bool
 
     def refusal(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """Return why a call cannot run, or None."""
@@ -55,7 +59,7 @@ class Algorithm:
             return f"arguments: {error}"
         bound.apply_defaults()
         given = bound.arguments
-        if given["G"].is_multigraph():
+        if given["G"].is_multigraph() and not (self.takes_parallel_edges and isinstance(given["G"], CSRStore)):
             return "multigraphs are not supported"
         for name in self.unsupported:
             if given[name] is not self.parameters.parameters[name].default:
@@ -69,7 +73,9 @@ ALGORITHMS: dict[str, Algorithm] = {}
 """All functions, by name."""
 
 
-def algorithm(*, unsupported: Sequence[str] = (), refuse: Refusal | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def algorithm(
+    *, unsupported: Sequence[str] = (), refuse: Refusal | None = None, takes_parallel_edges: bool = True
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function of the backend.
 
     Parameters
@@ -78,6 +84,8 @@ def algorithm(*, unsupported: Sequence[str] = (), refuse: Refusal | None = None)
         Parameters that must be left at their defaults.
     refuse
         Returns why a call cannot run, by its arguments.
+    takes_parallel_edges
+        Whether it does of a store with parallel edges what NetworkX does of a multigraph.
 
     Raises
     ------
@@ -100,7 +108,7 @@ def algorithm(*, unsupported: Sequence[str] = (), refuse: Refusal | None = None)
         first, *others = signature(function).parameters.values()
         budget = Parameter("memory_budget", Parameter.KEYWORD_ONLY, default=None)
         parameters = Signature([first.replace(name="G"), *others, budget])
-        ALGORITHMS[name] = Algorithm(run, parameters, tuple(unsupported), refuse)
+        ALGORITHMS[name] = Algorithm(run, parameters, tuple(unsupported), refuse, takes_parallel_edges)
         return function
 
     return register

@@ -20,7 +20,7 @@ from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
 from oocgraph.store.vertices import VertexIds
-from oocgraph.types import Array
+from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
 
 class StoreNodes(Nodes):
@@ -195,9 +195,18 @@ def stored_column(result: VertexResult, column: str) -> Array:
     if isinstance(result, ValuesResult):
         return result.stored[column]
     if isinstance(result, BFSResult):
-        return np.asarray(result.search.parent if column == "parent" else result.search.level)
+        return np.asarray(result.search.parent) if column == "parent" else _signed_levels(np.asarray(result.search.level))
     stored: Array = getattr(result, f"stored_{column}")  # components and core numbers
     return stored
+
+
+def _signed_levels(level: Array) -> Array:
+    """Return levels as signed numbers, -1 where a vertex was not reached: a search has one byte for each where that is enough."""
+    if level.dtype != np.uint8:
+        return level
+    signed = level.astype(np.int16)
+    signed[level == LEVEL_UNREACHED] = UNREACHED
+    return signed
 
 
 class NodeValues(ValuesResult):

@@ -70,7 +70,7 @@ def _forest(nodes: Nodes, weight: Any) -> TreeEdges:
     return TreeEdges(np.minimum(*ends), np.maximum(*ends), None if column is None else weights[order], weight)
 
 
-@algorithm(refuse=_refusal)
+@algorithm(refuse=_refusal, takes_parallel_edges=False)
 def minimum_spanning_edges(
     nodes: Nodes, algorithm: str = "kruskal", weight: Any = "weight", keys: bool = True, data: bool = True, ignore_nan: bool = False
 ) -> Iterator[Any]:
@@ -78,7 +78,7 @@ def minimum_spanning_edges(
     return nodes.edges_of(_forest(nodes, weight), data=data)
 
 
-@algorithm(refuse=_refusal)
+@algorithm(refuse=_refusal, takes_parallel_edges=False)
 def minimum_spanning_tree(nodes: Nodes, weight: Any = "weight", algorithm: str = "kruskal", ignore_nan: bool = False) -> Any:
     """See `networkx.minimum_spanning_tree`; of a store, a graph of oocgraph in memory."""
     return nodes.spanning_graph(_forest(nodes, weight))

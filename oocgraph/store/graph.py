@@ -134,8 +134,8 @@ class CSRStore(GraphAccess):
         return self.attributes.directed
 
     def is_multigraph(self) -> bool:
-        """Whether there may be several edges between two vertices: the build has kept duplicates."""
-        return self.attributes.duplicates == "keep"
+        """Whether there may be several edges between two vertices: the build has kept duplicates, or such as differ in a column."""
+        return self.attributes.duplicates == "keep" or len(self.attributes.columns) > int(self.attributes.weighted)
 
     def number_of_nodes(self) -> int:
         """Return `num_vertices`, as NetworkX calls it."""

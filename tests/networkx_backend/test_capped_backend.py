@@ -18,6 +18,7 @@ BUDGET, LIMIT, SLACK = 220 << 20, 260 << 20, 12 << 20
 SCRIPT = """
 import json, sys
 import networkx as nx, oocgraph
+from oocgraph.allocator import returned_memory
 from oocgraph.memory import host_bytes
 
 nx.config.backends.oocgraph.memory_budget = int(sys.argv[2])
@@ -27,7 +28,8 @@ first = int(graph.ids_of([0])[0])
 def measured(name, call):
     call()  # what is loaded once is not held by the result
     before = host_bytes()
-    found = call()
+    with returned_memory():  # what is free counts for nothing
+        found = call()
     held[name] = host_bytes() - before
     return found
 
@@ -52,8 +54,9 @@ def test_lazy_results_hold_16_bytes_a_vertex(tmp_path):
     done = run_capped(LIMIT, [*command, BUDGET], env=environment)
     assert done.returncode == 0, done.stderr
     found, expected = json.loads(done.stdout), json.loads(warm.stdout)
-    assert all(num_bytes <= 16 * store.num_vertices + SLACK for num_bytes in found.pop("held").values())
+    held = found.pop("held")
+    assert max(held.values()) <= 16 * store.num_vertices + SLACK, held
     expected.pop("held")
-    assert found == pytest.approx(expected)
+    assert {**found, "ranks": 1} == {**expected, "ranks": 1}
     assert found["reached"] == found["largest"] == sum(found["layers"]) > 100_000
     assert found["ranks"] == pytest.approx(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from _oocgraph_nx import COSTS
@@ -62,3 +63,26 @@ def test_a_store_gives_what_networkx_gives(pairs, name):
             expected, found = (outcome(getattr(nx, name), one, *args) for one in (graph, store))
             same = found == expected if isinstance(expected, type) else not isinstance(found, type) and is_same(found, expected, graph)
             assert same, f"{kind}{tuple(args)}: {found!r} instead of {expected!r}"
+
+
+@pytest.mark.usefixtures("no_conversion")
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(CALLS) if name.startswith(("bfs_", "descendants", "node_", "single_", "has_", "conn"))]
+)
+def test_searches_that_pull_give_what_networkx_gives(dense_pair, name):
+    """Of a graph whose levels are large enough for that, with vertices that are not reached."""
+    graph, store = dense_pair
+    *calls, is_same = CALLS[name]
+    for given in calls:
+        args = arguments(graph, given)
+        expected, found = (outcome(getattr(nx, name), one, *args) for one in (graph, store))
+        assert is_same(found, expected, graph), args
+
+
+@pytest.fixture(scope="module")
+def dense_pair(tmp_path_factory):
+    """Return a graph of 3,000 vertices with three components, and its store."""
+    graph = nx.disjoint_union_all([nx.gnm_random_graph(2_500, 25_000, seed=1), nx.gnm_random_graph(499, 5_000, seed=2), nx.empty_graph(1)])
+    weights = np.random.default_rng(3).integers(10**9, 10**12, graph.number_of_edges())  # no two paths are as long
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, weights.tolist(), strict=True)), "weight")
+    return graph, store_of(graph, tmp_path_factory.mktemp("dense") / "g.zarr")
