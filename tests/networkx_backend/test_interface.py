@@ -94,8 +94,12 @@ def test_self_loops_and_weights_are_kept():
     """A missing weight is one; self-loops count as NetworkX counts them."""
     graph = nx.Graph([(0, 1, {"cost": 2.5}), (1, 2), (2, 2), (0, 2, {"cost": 9})])
     for name, args in (
-        ("single_source_dijkstra_path_length", (0, None, "cost")), ("degree_centrality", ()), ("triangles", ()), ("pagerank", ()), ("clustering", ()),
-    ):  # fmt: skip
+        ("single_source_dijkstra_path_length", (0, None, "cost")),
+        ("degree_centrality", ()),
+        ("triangles", ()),
+        ("pagerank", ()),
+        ("clustering", ()),
+    ):
         function = getattr(nx, name)
         assert function(graph, *args, backend="oocgraph") == pytest.approx(function(graph, *args), abs=1e-6), name
 
