@@ -52,7 +52,7 @@ def draw(groups: dict[str, list[tuple[str, float, float | None, float, str]]]) -
         panel.set_title(GRAPHS[graph], loc="left", fontsize="medium")
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(0, 1.45 * max(held for bars in groups.values() for _, held, *_ in bars))
-    panels[-1].set_xlabel("memory that the process held at most, MB (one breadth-first search: median seconds, bytes read)")
+    panels[-1].set_xlabel("peak memory of the process in MB, of peers with the conversion to their own form; median time of a search")
     return figure
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.cores import core_numbers
     from oocgraph.algorithms.eccentricity import diameter, eccentricity
     from oocgraph.algorithms.eigenvector import eigenvector_centrality
+    from oocgraph.algorithms.estimate import estimate
     from oocgraph.algorithms.hits import hits
     from oocgraph.algorithms.katz import katz_centrality
     from oocgraph.algorithms.label_propagation import label_propagation
@@ -50,12 +51,14 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
     from oocgraph.algorithms.plan_bfs import plan_bfs
     from oocgraph.algorithms.runtimes import Runtime, open_runtime
+    from oocgraph.algorithms.shortest_path import shortest_path
     from oocgraph.algorithms.spanning import minimum_spanning_forest
     from oocgraph.algorithms.spmv import spmv
     from oocgraph.algorithms.sssp import sssp
     from oocgraph.algorithms.strong_components import strongly_connected_components
     from oocgraph.algorithms.topological import is_directed_acyclic_graph, topological_generations
     from oocgraph.algorithms.triangles import clustering, transitivity, triangles
+    from oocgraph.errors import NoPathError
     from oocgraph.export.files import ExportReport, export_graph
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     from oocgraph.results.cores import CoreResult
     from oocgraph.results.dask import DaskBFSResult
     from oocgraph.results.distances import ClosenessResult, DiameterResult, EccentricityResult, HarmonicResult, MultiSourceResult
+    from oocgraph.results.estimate import Estimate
     from oocgraph.results.pagerank import PageRankResult
     from oocgraph.results.paths import OperatorResult, SSSPResult
     from oocgraph.results.personalized import PersonalizedPageRankResult
@@ -111,6 +115,7 @@ __all__ = [
     "DuplicateEdgeError",
     "EccentricityResult",
     "EigenvectorResult",
+    "Estimate",
     "ExportReport",
     "GenerationsResult",
     "HarmonicResult",
@@ -122,6 +127,7 @@ __all__ = [
     "LouvainResult",
     "MissingDependencyError",
     "MultiSourceResult",
+    "NoPathError",
     "OocGraphError",
     "Operator",
     "OperatorError",
@@ -160,6 +166,7 @@ __all__ = [
     "diameter",
     "eccentricity",
     "eigenvector_centrality",
+    "estimate",
     "export_graph",
     "generate_grid",
     "generate_kronecker",
@@ -180,6 +187,7 @@ __all__ = [
     "personalized_pagerank",
     "plan_bfs",
     "run",
+    "shortest_path",
     "spmv",
     "sssp",
     "strongly_connected_components",
@@ -198,22 +206,24 @@ _HOMES = {
     "BetweennessResult": "oocgraph.results.centrality",
     "CSRStore": "oocgraph.store.graph",
     "CheckReport": "oocgraph.store.check",
-    "ClusteringResult": "oocgraph.results.triangles",
     "ClosenessResult": "oocgraph.results.distances",
+    "ClusteringResult": "oocgraph.results.triangles",
     "ComponentsResult": "oocgraph.results.components",
     "CoreResult": "oocgraph.results.cores",
     "DaskBFSResult": "oocgraph.results.dask",
     "DiameterResult": "oocgraph.results.distances",
     "EccentricityResult": "oocgraph.results.distances",
     "EigenvectorResult": "oocgraph.results.centrality",
+    "Estimate": "oocgraph.results.estimate",
     "ExportReport": "oocgraph.export.files",
     "GenerationsResult": "oocgraph.results.strong",
     "HarmonicResult": "oocgraph.results.distances",
     "HitsResult": "oocgraph.results.centrality",
     "KatzResult": "oocgraph.results.centrality",
-    "MultiSourceResult": "oocgraph.results.distances",
     "LabelPropagationResult": "oocgraph.results.communities",
     "LouvainResult": "oocgraph.results.communities",
+    "MultiSourceResult": "oocgraph.results.distances",
+    "NoPathError": "oocgraph.errors",
     "Operator": "oocgraph.algorithms.operators",
     "OperatorResult": "oocgraph.results.paths",
     "PageRankResult": "oocgraph.results.pagerank",
@@ -226,23 +236,24 @@ _HOMES = {
     "Resources": "oocgraph.resources",
     "Runtime": "oocgraph.algorithms.runtimes",
     "SSSPResult": "oocgraph.results.paths",
-    "TrianglesResult": "oocgraph.results.triangles",
     "SpanningForestResult": "oocgraph.results.spanning",
     "StrongComponentsResult": "oocgraph.results.strong",
+    "TrianglesResult": "oocgraph.results.triangles",
     "Validation": "oocgraph.verify",
     "balanced_partition": "oocgraph.sparse.balanced",
     "betweenness_centrality": "oocgraph.algorithms.betweenness",
     "bfs": "oocgraph.algorithms.bfs",
     "build_csr": "oocgraph.ingest.build",
     "check_store": "oocgraph.store.check",
+    "closeness_centrality": "oocgraph.algorithms.closeness",
     "clustering": "oocgraph.algorithms.triangles",
     "condensation": "oocgraph.algorithms.condensation",
-    "closeness_centrality": "oocgraph.algorithms.closeness",
     "connected_components": "oocgraph.algorithms.components",
     "core_numbers": "oocgraph.algorithms.cores",
     "diameter": "oocgraph.algorithms.eccentricity",
     "eccentricity": "oocgraph.algorithms.eccentricity",
     "eigenvector_centrality": "oocgraph.algorithms.eigenvector",
+    "estimate": "oocgraph.algorithms.estimate",
     "export_graph": "oocgraph.export.files",
     "generate_grid": "oocgraph.ingest.generators.grid",
     "generate_kronecker": "oocgraph.ingest.generators.kronecker",
@@ -251,10 +262,10 @@ _HOMES = {
     "hits": "oocgraph.algorithms.hits",
     "is_directed_acyclic_graph": "oocgraph.algorithms.topological",
     "katz_centrality": "oocgraph.algorithms.katz",
-    "minimum_spanning_forest": "oocgraph.algorithms.spanning",
-    "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "label_propagation": "oocgraph.algorithms.label_propagation",
     "louvain": "oocgraph.algorithms.louvain",
+    "minimum_spanning_forest": "oocgraph.algorithms.spanning",
+    "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",
     "open_partitions": "oocgraph.store.partitions",
     "open_runtime": "oocgraph.algorithms.runtimes",
@@ -263,12 +274,13 @@ _HOMES = {
     "personalized_pagerank": "oocgraph.algorithms.personalized_pagerank",
     "plan_bfs": "oocgraph.algorithms.plan_bfs",
     "run": "oocgraph.algorithms.operators",
+    "shortest_path": "oocgraph.algorithms.shortest_path",
     "spmv": "oocgraph.algorithms.spmv",
     "sssp": "oocgraph.algorithms.sssp",
-    "transitivity": "oocgraph.algorithms.triangles",
-    "triangles": "oocgraph.algorithms.triangles",
     "strongly_connected_components": "oocgraph.algorithms.strong_components",
     "topological_generations": "oocgraph.algorithms.topological",
+    "transitivity": "oocgraph.algorithms.triangles",
+    "triangles": "oocgraph.algorithms.triangles",
     "verify_bfs": "oocgraph.verify",
     "verify_components": "oocgraph.verify_connectivity",
     "verify_cores": "oocgraph.verify_peeling",

@@ -1,7 +1,8 @@
 """The command line: a graph in, an answer on stdout, exit code 0; anything wrong is one message and another exit code.
 
-0 done; 1 a benchmark found an invalid result; 2 bad input, usage, budget or cluster; 130 interrupted (nothing is left behind),
-143 terminated likewise; 141 the program that read the output has ended. ``oocgraph`` and ``dask oocgraph`` are the same commands.
+0 done; 1 a benchmark found an invalid result, or ``warm --check`` something to compile; 2 bad input, usage, budget or cluster; 130
+interrupted (nothing is left behind), 143 terminated likewise; 141 the program that read the output has ended. ``oocgraph`` and
+``dask oocgraph`` are the same commands.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ EXIT_TERMINATED = 143
 COMMANDS = {
     "demo": "Build and search a small real graph, and check the result.",
     "generate": "Make a synthetic graph, or its edge list.",
+    "estimate": "Estimate disk, memory and time of a build and a search.",
     "build": "Turn an edge list into a graph store.",
-    "info": "Say what a graph store holds.",
+    "info": "Show what a graph store holds.",
     "check": "Check the structure and checksums of a graph store.",
     "export": "Write a graph as an edge list for other programs.",
     "neighbors": "Print the edges of some vertices.",
@@ -43,6 +45,7 @@ COMMANDS = {
     "plan": "Predict a search over 1D and 2D partitions: bytes, messages, time, memory.",
     "pagerank": "Rank every vertex by PageRank.",
     "sssp": "Find shortest paths from one vertex.",
+    "path": "Find a shortest path from one vertex to another.",
     "hits": "Find hubs and authorities.",
     "katz": "Find the Katz centrality of every vertex.",
     "eigenvector": "Find the eigenvector centrality of every vertex.",
@@ -63,6 +66,7 @@ COMMANDS = {
     "core": "Find the core number of every vertex.",
     "triangles": "Count the triangles of every vertex.",
     "spmv": "Multiply a graph's adjacency matrix and a vector.",
+    "warm": "Compile all kernels beforehand.",
     "bench": "Measure, beside a peer on the same graph.",
 }
 """Name and short help; a command's module is imported when it is called."""

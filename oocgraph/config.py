@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -79,6 +80,8 @@ class Settings:
         the mean degree and that is at most 16, and the memory budget has 24 bytes a vertex, else by degree.
     codec
         Compression of the arrays of the stores that are built: ``none``, ``blosc`` or ``zstd``.
+    storage_options
+        Options of the file systems of remote URLs, such as ``{"anon": True}``, where `oocgraph.open_graph` is given none.
     redeal_shares
         ``auto``: an opened graph's workers get new shares of its edges between searches, where those measured were unequally busy
         (`oocgraph.plan.redealing`); ``off``: shares stay equal.
@@ -109,6 +112,7 @@ class Settings:
     checkpoint_every: int
     vertex_order: AskedOrder
     codec: Codec
+    storage_options: Mapping[str, Any] | None = field(repr=False, hash=False)  # may hold secrets
 
 
 def settings() -> Settings:
@@ -128,7 +132,7 @@ def settings() -> Settings:
     import dask.config
 
     stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
-    names = {field.name for field in fields(Settings)}
+    names = {one.name for one in fields(Settings)}
     if unknown := sorted(set(stored) - names):
         raise ArgumentError(
             f"oocgraph.{_key(unknown[0])} is not a setting; known are {', '.join(sorted(_key(name) for name in names))} (see oocgraph.yaml)"
@@ -157,7 +161,14 @@ def settings() -> Settings:
         checkpoint_every=_positive("checkpoint-every", stored["checkpoint_every"], int),
         vertex_order=_one_of("vertex-order", stored["vertex_order"], get_args(AskedOrder)),
         codec=_one_of("codec", stored["codec"], get_args(Codec)),
+        storage_options=_mapping("storage-options", stored["storage_options"]),
     )
+
+
+def _mapping(key: str, value: Any) -> Mapping[str, Any] | None:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"oocgraph.{key} is a {type(value).__name__}; it must be a mapping from names of options to values, or null")
+    return value
 
 
 def _key(name: str) -> str:

@@ -27,6 +27,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument has the wrong type, or there is no such parameter."""
 
 
+class NoPathError(ArgumentError):
+    """No path leads from one vertex to another, or the search that was asked for has found none."""
+
+
 class InputError(OocGraphError):
     """An edge list cannot be read: the message names the file, the place in it and the remedy."""
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 
-from oocgraph.config import parse_bytes, require_proc
+from oocgraph.config import parse_bytes
 from oocgraph.errors import BudgetError
+from oocgraph.machine import available_bytes, cgroup_limit_bytes, kernel_text, kib_of
 
 SAMPLE_SECONDS = 0.01
 """Interval of the peak sampler."""
@@ -55,23 +55,8 @@ def format_bytes(num_bytes: float) -> str:
     return f"{int(size)} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def _read(path: str) -> str:
-    """Return what a file of the kernel says, in one read: a tenth of the time that `Path.read_text` takes."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 1 << 16).decode()
-    finally:
-        os.close(fd)
-
-
 def _status(pid: int | str) -> str:
-    return _read(f"/proc/{pid}/status")
-
-
-def _kib(text: str, name: str) -> int:
-    """Return the bytes of a line such as ``RssAnon:  12 kB``; 0 where there is no such line."""
-    _, found, rest = text.partition(f"\n{name}:")
-    return int(rest.split(maxsplit=1)[0]) * 1024 if found else 0
+    return kernel_text(f"/proc/{pid}/status")
 
 
 def host_bytes(pid: int | str = "self") -> int:
@@ -80,7 +65,7 @@ def host_bytes(pid: int | str = "self") -> int:
         text = _status(pid)
     except OSError:
         return 0
-    return _kib(text, "RssAnon") + _kib(text, "RssShmem")
+    return kib_of(text, "RssAnon") + kib_of(text, "RssShmem")
 
 
 def device_bytes_read() -> int:
@@ -97,41 +82,6 @@ def device_bytes_read() -> int:
 def _io_file(pid: int) -> int:
     """Open the file in which the kernel counts a process's input, once for all questions: steps of a cluster's searches ask twice each."""
     return os.open(f"/proc/{pid}/io", os.O_RDONLY | os.O_CLOEXEC)
-
-
-def cgroup_limit_bytes() -> int | None:
-    """Memory limit of the control group (version 1 or 2) of this process; None where there is none."""
-    try:
-        texts = [_read(file).strip() for file in _limit_files(_read("/proc/self/cgroup"))]
-    except OSError:
-        return None
-    sane = [int(text) for text in texts if text.isdigit() and int(text) < 1 << 60]
-    return min(sane) if sane else None
-
-
-@lru_cache(maxsize=1)
-def _limit_files(groups: str) -> list[str]:
-    """Return the files with the memory limits of control groups, and of those around them, as ``/proc/self/cgroup`` names them."""
-    files = []
-    for line in groups.splitlines():
-        _, controllers, path = line.split(":", 2)
-        names = {"memory": ("memory", "memory.limit_in_bytes"), "": ("", "memory.max")}.get(controllers)
-        if names is None:
-            continue
-        root = Path("/sys/fs/cgroup") / names[0]
-        group = root / path.lstrip("/")
-        for folder in (group, *group.parents):
-            if not folder.is_relative_to(root):
-                break
-            if (folder / names[1]).is_file():
-                files.append(os.fspath(folder / names[1]))
-    return files
-
-
-def available_bytes() -> int:
-    """Memory that this process could still take without swapping, machine-wide."""
-    require_proc()
-    return _kib(_read("/proc/meminfo"), "MemAvailable") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def page_cache_bytes(budget_bytes: int) -> int:

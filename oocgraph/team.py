@@ -91,7 +91,7 @@ class Team(Closing):
         self._running, self._members = threading.Lock(), threading.local()
         self._helpers: ThreadPoolExecutor | None = None
         if self.threads > 1:
-            load_kernels([(deques.next_piece, (self._words, 0, self._groups, True, self._done[0])), (deques.put, (self._words, 0, 0))])
+            load_kernels(deques.team_calls())
             self._helpers = ThreadPoolExecutor(self.threads - 1, thread_name_prefix="oocgraph-team")
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import ArgumentTypeError, CorruptStoreError, ValidationError
 from oocgraph.kernels import verify as rules
-from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.resources import Resources, resources_of
@@ -153,12 +153,13 @@ def verify_search(
 
 def validation_bytes(store: CSRStore) -> int:
     """Return what one thread that validates a search of `store` holds beside its parents and levels."""
-    return FIXED_BYTES + _shared_bytes(store) + _thread_bytes(store) + sum(store.mask_charges(["out"]).values())
+    decoded = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indptr", "indices"))
+    return validation_bytes_of(store.num_rows) + decoded + sum(store.mask_charges(["out"]).values())
 
 
-def _shared_bytes(store: CSRStore) -> int:
-    """Bytes that all threads share: marks of linked vertices put together, two blocks of row starts."""
-    return store.num_rows // 8 + 2 * 9 * BLOCK_ROWS + decoded_bytes(store.array("out/indptr"))
+def validation_bytes_of(num_rows: int) -> int:
+    """Return that of a store of so many rows whose arrays are not compressed: marks of linked vertices twice, and blocks."""
+    return FIXED_BYTES + 2 * (num_rows // 8) + 2 * 9 * BLOCK_ROWS + BLOCK_BYTES
 
 
 def _thread_bytes(store: CSRStore) -> int:
@@ -233,6 +234,17 @@ def verify_bfs(
     return validation
 
 
+def verify_calls(index_dtype: Any, parent: Array, level: Array, unreached: Any, limit: int, *, ascending: bool) -> list[Call]:
+    """Return the kernels that judge a result with such arrays, with arguments of the types that they are called with."""
+    rows, none = np.zeros(2, np.int64), no_parent(parent.dtype)
+    entries, bits = np.empty(0, index_dtype), np.zeros(1, np.uint64)
+    return [
+        (rules.check_vertices, (parent, level, 0, 0, unreached, none, limit)),
+        (rules.check_undirected if ascending else rules.check_directed, (rows, 0, 0, entries, parent, level, unreached, limit, bits)),
+        (rules.find_unlinked, (bits, level, unreached)),
+    ]
+
+
 class _Tree:
     def __init__(self, store: CSRStore, parent: Array, level: Array, depth_limit: int | None) -> None:
         n = store.num_rows
@@ -246,21 +258,19 @@ class _Tree:
         self.limit = _NO_LIMIT if depth_limit is None else depth_limit
 
     @property
-    def check_rows(self) -> Any:
-        """The rules of rows: faster ones of an undirected graph, whose rows ascend; those of a view do not."""
-        ascending = not self.store.attributes.directed and self.store.stored is self.store
-        return rules.check_undirected if ascending else rules.check_directed
+    def ascending(self) -> bool:
+        """Whether rows ascend and stand for both ways: those of an undirected graph, not of a view."""
+        return not self.store.attributes.directed and self.store.stored is self.store
 
-    def kernel_calls(self) -> list[tuple[Any, tuple[Any, ...]]]:
+    @property
+    def check_rows(self) -> Any:
+        """The rules of rows: faster ones of rows that ascend."""
+        return rules.check_undirected if self.ascending else rules.check_directed
+
+    def kernel_calls(self) -> list[Call]:
         """Return what is called, with arguments of the types that it is called with."""
-        rows, none = np.zeros(2, np.int64), no_parent(self.parent.dtype)
-        entries, bits = np.empty(0, self.store.array("out/indices").dtype.newbyteorder("=")), np.zeros(1, np.uint64)
-        held = self.parent, self.level, self.unreached, self.limit
-        return [
-            (rules.check_vertices, (self.parent, self.level, 0, 0, self.unreached, none, self.limit)),
-            (self.check_rows, (rows, 0, 0, entries, *held, bits)),
-            (rules.find_unlinked, (bits, self.level, self.unreached)),
-        ]
+        dtype = self.store.array("out/indices").dtype.newbyteorder("=")
+        return verify_calls(dtype, self.parent, self.level, self.unreached, self.limit, ascending=self.ascending)
 
     def check_vertices(self, sources: Array, num_threads: int) -> tuple[int, int]:
         """Rules 1 to 3; returns the number of reached vertices and the depth."""

@@ -1,4 +1,7 @@
-"""The commands of configs/README.md are run; those that need Slurm in ``tests/slurm``, those that need GPUs in ``tests/fake_gpu``."""
+"""The commands of configs/README.md are run.
+
+Those for Slurm are run in ``tests/slurm``, those for other batch systems in ``tests/schedulers``, those for GPUs in ``tests/fake_gpu``.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,6 @@ def test_commands_for_one_machine_run(tmp_path):
 
 
 def test_files_that_the_readme_names_exist():
-    """Each ``.yaml`` and ``.sbatch`` file, and none is left out."""
-    named = set(re.findall(r"`([\w-]+\.(?:yaml|sbatch))`", (CONFIGS / "README.md").read_text()))
+    """Settings and scripts, and none is left out."""
+    named = set(re.findall(r"`([\w-]+\.(?:yaml|sbatch|pbs|bsub|sge|sh))`", (CONFIGS / "README.md").read_text()))
     assert named == {path.name for path in CONFIGS.iterdir()} - {"README.md"}

@@ -14,7 +14,7 @@ from oocgraph.arguments import RENAMED
 
 FUNCTIONS = {name: getattr(oocgraph, name) for name in oocgraph.__all__ if inspect.isfunction(getattr(oocgraph, name))}
 
-MOST_PARAMETERS = 13
+MOST_PARAMETERS = 15
 
 WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "balanced_partition"})
 """Those that compute."""
@@ -22,7 +22,7 @@ WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "bala
 ON_CLUSTERS = {
     "core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv", "hits", "katz_centrality",
     "eigenvector_centrality", "multi_source_bfs", "closeness_centrality", "harmonic_centrality", "eccentricity", "diameter",
-    "personalized_pagerank",
+    "personalized_pagerank", "build_csr",
 }  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}
@@ -38,7 +38,7 @@ def test_parameters_are_few_and_keywords_after_the_second(name):
     found = list(parameters(name).values())
     assert len(found) <= MOST_PARAMETERS
     assert {one.kind for one in found} <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    required = 3 if name == "run" else 2  # a graph, an operator and where it begins
+    required = 3 if name in ("run", "shortest_path") else 2  # a graph, an operator and where it begins; or both ends of a path
     assert all(one.kind == inspect.Parameter.KEYWORD_ONLY for one in found[required:])
 
 
@@ -88,7 +88,7 @@ def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, t
     needed = {
         "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
-        "operator": None, "initial": {},
+        "operator": None, "initial": {}, "target": 1,
         "seeds": [0],
         "sources": [0],
     }  # fmt: skip

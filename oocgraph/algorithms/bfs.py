@@ -65,7 +65,7 @@ def bfs(
     target
         User id of a vertex, or a list of them: the search ends with the level at which the last of them is found. In this process only.
     depth_limit
-        Last level to find; by default all are found.
+        Maximum depth; by default there is none.
     where
         Condition on edge columns, such as ``kind == "Depends" and year < 2020``: only edges that meet it are followed. Columns and values
         are compared by ``== != < <= > >=`` and ``in [...]``, and joined by ``and``, ``or``, ``not``. On this process's processor only.

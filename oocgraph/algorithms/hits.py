@@ -44,7 +44,7 @@ def hits(
     graph
         A graph store or its path. In an undirected graph both are the same.
     tol
-        The run ends when the hubs change by less, all together (they sum up to 1). 0: exactly `max_iter` iterations, and no error.
+        The run ends when the hubs change by less, all together (they sum to 1). 0: exactly `max_iter` iterations, and no error.
     max_iter
         Iterations at most.
     weight

@@ -51,7 +51,7 @@ def multi_source_bfs(
     reverse
         Search against the direction of the edges: distances are those to the sources.
     depth_limit
-        Last level to find; by default all are found.
+        Maximum depth; by default there is none.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources, and keeps edges between calls.
     resources

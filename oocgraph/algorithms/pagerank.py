@@ -1,7 +1,7 @@
 """PageRank by power iteration, out of core: ranks in memory, in-edges streamed, as many kept as the budget allows.
 
 Page, Brin, Motwani, Winograd, "The PageRank Citation Ranking: Bringing Order to the Web", 1999, with NetworkX's conventions: a vertex that
-no edge leaves (isolated ones too) passes its rank on to all, or as the personalization says; ranks sum up to 1; the run ends when the sum
+no edge leaves (isolated ones too) passes its rank on to all, or as the personalization says; ranks sum to 1; the run ends when the sum
 of the absolute changes is below N * tol. Differs from the paper in: each vertex pulls from its in-neighbours, so every rank has one writer;
 and, if asked, ranks are used as soon as they are made (`oocgraph.products.in_place`).
 """

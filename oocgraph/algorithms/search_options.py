@@ -53,8 +53,8 @@ def target_numbers(ids: VertexIds, target: Any, sources: Array, source_ids: list
     numbers = ids.vertices_of(given)
     if (numbers < 0).any():
         isolated = ids.parse([one for one, number in zip(given, numbers, strict=True) if number < 0]).tolist()
-        beginning = ids.parse([one for one, number in zip(source_ids, sources, strict=True) if number < 0] or given[:0]).tolist()
-        if not set(isolated) <= set(beginning):
+        beginning = [one for one, number in zip(source_ids, sources, strict=True) if number < 0]
+        if not beginning or not set(isolated) <= set(ids.parse(beginning).tolist()):
             return np.empty(0, np.int64)
         if (numbers < 0).all():  # it is a source: nothing else is to be found
             return np.unique(sources[sources >= 0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -21,18 +22,21 @@ from oocgraph.bench.harness import Report, in_turn, paired_ratios
 from oocgraph.config import settings
 from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read
-from oocgraph.store.answering import budget_of
+from oocgraph.store.answering import budget_of, ids_of
 from oocgraph.store.arrays import PlainArray
 from oocgraph.store.columns import as_numpy, distinct
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import ORDER, SORTED_ID, VERTEX_ID, string_arrays
+from oocgraph.store.paged_ids import PagedIds
 from oocgraph.store.row_places import row_ends
 from oocgraph.store.sampling import draw_hops
 from oocgraph.store.scattered import RangeReader
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import PAGE_BYTES, Array, Progress
 
 INDICES = "out/indices"
+
+ID_ARRAYS = (ORDER, VERTEX_ID)
+"""Arrays whose pages hold the numbers of given ids, and the ids of drawn vertices."""
 
 CHECKED = 1000
 """Edges of an answer that are looked up in the graph."""
@@ -48,8 +52,10 @@ class Batch:
         Drawn edges.
     num_pages
         Pages that hold the drawn positions, counted hop by hop.
+    id_pages
+        Pages that hold the numbers of the ids given, and the ids of the vertices drawn (integers).
     asked_pages
-        Pages asked from the file.
+        Pages of edges asked from the file.
     seconds
         Of the call, ids included.
     device_bytes_read
@@ -58,6 +64,7 @@ class Batch:
 
     num_edges: int
     num_pages: int
+    id_pages: int
     asked_pages: int
     seconds: float
     device_bytes_read: int
@@ -68,7 +75,7 @@ class CountingReader(RangeReader):
 
     def __init__(self, store: CSRStore, budget: Budget) -> None:
         super().__init__(store, budget)
-        self.num_pages = 0
+        self.num_pages = Counter[str]()
 
     def __enter__(self) -> CountingReader:
         return self
@@ -80,8 +87,8 @@ class CountingReader(RangeReader):
 
     def read(self, name: str, begin: Array, end: Array, *, gap_pages: int = 0) -> Array:
         """See `RangeReader.read`."""
-        if name == INDICES:
-            self.num_pages += pages_of(begin, end, PAGE_BYTES // self.store.array(name).dtype.itemsize)
+        if name in (INDICES, *ID_ARRAYS):
+            self.num_pages[name] += pages_of(begin, end, PAGE_BYTES // self.store.array(name).dtype.itemsize)
         return super().read(name, begin, end, gap_pages=gap_pages)
 
 
@@ -140,18 +147,20 @@ def bench_access(
         "graph": store.url, "vertices": store.num_vertices, "edges": store.num_edges, **near,
         "num_seeds": num_seeds, "fanout": list(fanout),
         "median_sample_pages": statistics.median(one.num_pages for one in batches),
+        "median_sample_id_pages": statistics.median(one.id_pages for one in batches),
         "sample_page_ratio": sum(one.asked_pages for one in batches) / max(1, sum(one.num_pages for one in batches)),
         "batches_per_second": 1 / statistics.median(one.seconds for one in batches),
         "random_reads_per_second": statistics.median(reads),
         **paired_ratios("ratio_to_random_reads", _allowed_seconds(batches, reads), [one.seconds for one in batches]),
+        **paired_ratios("edge_ratio_to_random_reads", _allowed_seconds(batches, reads, ids=False), [one.seconds for one in batches]),
         "peak_host_bytes": sampler.peak_bytes, "batches": [asdict(one) for one in batches],
     }  # fmt: skip
     return Report(title=repr(store), metrics=metrics, invalid=tuple(invalid))
 
 
-def _allowed_seconds(batches: Sequence[Batch], rates: Sequence[float]) -> list[float]:
-    """Return what random reads of the pages of each batch would take."""
-    return [one.num_pages / rate for one, rate in zip(batches, rates, strict=True)]
+def _allowed_seconds(batches: Sequence[Batch], rates: Sequence[float], *, ids: bool = True) -> list[float]:
+    """Return what random reads of the pages of each batch would take, those of ids included or not."""
+    return [(one.num_pages + ids * one.id_pages) / rate for one, rate in zip(batches, rates, strict=True)]
 
 
 def _draw(store: CSRStore, rng: np.random.Generator, count: int) -> Any:
@@ -179,12 +188,11 @@ def _neighbours(store: CSRStore, ids: Any, memory_budget: str | None) -> tuple[d
     near = lists.flatten()
     sources = np.repeat(ids, np.diff(lists.offsets.to_numpy()))[:CHECKED]
     invalid = _no_edges(store, sources, as_numpy(near[:CHECKED]), memory_budget)
-    begin, end = row_ends(store, "out", distinct(VertexIds(store).vertices_of(ids)))
     with CountingReader(store, budget_of(store, memory_budget)) as reader:
-        reader.read(INDICES, begin, end)
+        reader.read(INDICES, *row_ends(store, "out", distinct(PagedIds(reader).vertices_of(ids))))
     metrics = {
-        "num_ids": len(ids), "num_neighbours": len(near), "neighbour_pages": reader.num_pages,
-        "neighbour_page_ratio": reader.asked_pages / max(1, reader.num_pages), "neighbour_seconds": seconds,
+        "num_ids": len(ids), "num_neighbours": len(near), "neighbour_pages": reader.num_pages[INDICES],
+        "neighbour_page_ratio": reader.asked_pages / max(1, reader.num_pages[INDICES]), "neighbour_seconds": seconds,
         "neighbour_device_bytes": num_bytes,
     }  # fmt: skip
     return metrics, invalid
@@ -195,12 +203,12 @@ def _samples(
 ) -> tuple[list[Batch], list[float]]:  # fmt: skip
     """Draw batches and read random pages in turn, each with an empty cache."""
     store.sample_neighbors(seeds[0][:2], fanout)
-    num_reads = _count(store, seeds[0], fanout, memory_budget)[0]
+    num_reads = _count(store, seeds[0], fanout, memory_budget).num_pages[INDICES]
     subjects = {
-        "batch": lambda ids: _cold_batch(store, ids, fanout, memory_budget),
-        "reads": lambda ids: random_reads_per_second(store, num_reads, seed=len(ids)),
+        "batch": lambda one: _cold_batch(store, one[1], fanout, memory_budget),
+        "reads": lambda one: random_reads_per_second(store, num_reads, seed=one[0]),  # others each time: disks have caches, too
     }
-    found = in_turn(subjects, seeds, progress, phase="sampling", alternate=True)
+    found = in_turn(subjects, list(enumerate(seeds)), progress, phase="sampling", alternate=True)
     return found["batch"], found["reads"]
 
 
@@ -209,16 +217,20 @@ def _cold_batch(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget:
     before, began = device_bytes_read(), time.perf_counter()
     drawn = store.sample_neighbors(ids, fanout, memory_budget=memory_budget)
     seconds, num_bytes = time.perf_counter() - began, device_bytes_read() - before
-    num_pages, asked = _count(store, ids, fanout, memory_budget)
-    return Batch(num_edges=drawn.hop.size, num_pages=num_pages, asked_pages=asked, seconds=seconds, device_bytes_read=num_bytes)
+    counted = _count(store, ids, fanout, memory_budget)
+    return Batch(
+        num_edges=drawn.hop.size, num_pages=counted.num_pages[INDICES], id_pages=sum(counted.num_pages[name] for name in ID_ARRAYS),
+        asked_pages=counted.asked_pages, seconds=seconds, device_bytes_read=num_bytes,
+    )  # fmt: skip
 
 
-def _count(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget: str | None) -> tuple[int, int]:
-    """Draw a batch again, and return the pages that hold it, and those that were asked."""
+def _count(store: CSRStore, ids: Any, fanout: Sequence[int], memory_budget: str | None) -> CountingReader:
+    """Draw a batch again, and return the reader that counts the pages."""
     with CountingReader(store, budget_of(store, memory_budget)) as reader:
-        for _ in draw_hops(reader, "out", distinct(VertexIds(store).vertices_of(ids)), fanout, 0, replace=False):
-            pass
-    return reader.num_pages, reader.asked_pages
+        numbers = distinct(PagedIds(reader).vertices_of(ids))
+        hops = list(draw_hops(reader, "out", numbers, fanout, 0, replace=False))
+        ids_of(reader, np.concatenate([numbers, *(one.neighbour for one in hops)]))
+    return reader
 
 
 def random_reads_per_second(store: CSRStore, num_reads: int, *, seed: int) -> float:

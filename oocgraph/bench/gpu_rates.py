@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.memory import available_bytes
+from oocgraph.machine import available_bytes
 from oocgraph.types import PAGE_BYTES
 
 COPY_BYTES = 1 << 30

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from oocgraph.cluster.scheduler import connect, import_distributed, logging_is_configured, quiet, reason, wait_for_workers
 from oocgraph.config import num_cores, parse_bytes, settings
 from oocgraph.errors import ClusterError, MissingDependencyError
-from oocgraph.memory import cgroup_limit_bytes, default_budget_bytes, format_bytes
+from oocgraph.machine import cgroup_limit_bytes
+from oocgraph.memory import default_budget_bytes, format_bytes
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -23,6 +23,7 @@ from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.cluster.worker_windows import WorkerWindows
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.dask import Exchange
+from oocgraph.kernels import announce
 
 PLUGIN = "oocgraph"
 
@@ -84,6 +85,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:
         """Begin with nothing."""
+        announce.silence()
         self.worker = worker
         self.ledger = WorkerLedger(worker)
         self.worker_state = WorkerState(worker, self.ledger, self.at)

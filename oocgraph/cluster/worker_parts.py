@@ -155,7 +155,7 @@ class PartSteps(Steps):
     sources : (num_sources,) int64, or None
         Store numbers: the search starts here. None in later hops.
     last_level
-        Last level to find.
+        Maximum depth.
     has_broadcast
         Whether parts that mirror the frontier receive it: then a level is two steps.
     """

@@ -28,13 +28,14 @@ from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_plan import bench_plan
 from oocgraph.commands.bench_schedule import bench_schedule
 from oocgraph.commands.bench_spmv import bench_spmv
+from oocgraph.commands.bench_where import bench_where
 from oocgraph.commands.clusters import Place, place_options
-from oocgraph.commands.common import check_size, json_option, memory_option, progress_bars, threads_option
+from oocgraph.commands.common import WholeHelps, check_size, json_option, memory_option, progress_bars, threads_option
 
 SCRATCH = "Folder for temporary files."
 
 
-@click.group()
+@click.group(cls=WholeHelps)
 def bench() -> None:
     """Measure, beside a peer on the same graph."""
 
@@ -47,6 +48,7 @@ bench.add_command(bench_gpu)
 bench.add_command(bench_imbalance)
 bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
+bench.add_command(bench_where)
 bench.add_command(bench_partition)
 bench.add_command(bench_plan)
 bench.add_command(bench_schedule)

@@ -24,7 +24,7 @@ def bench_access(graph: str, *, as_json: bool, memory: str | None, **options: An
     """Ask GRAPH for neighbours of random vertices and for samples of them, with an empty page cache.
 
     page_ratio is pages asked by pages that hold the answer. ratio_to_random_reads is what random reads of 4 KiB, measured in turn, would
-    take for the pages of a batch, by what the batch takes.
+    take for the pages of a batch (those of ids included; of edge_ratio_to_random_reads not), by what the batch takes.
     """
     from oocgraph.bench.access import bench_access as run
     from oocgraph.store.graph import open_graph

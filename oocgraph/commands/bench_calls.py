@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from oocgraph.commands.bench_options import count_option, finish
-from oocgraph.commands.common import json_option, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import json_option, progress_bars
 
 
 @click.command("calls")
@@ -18,7 +18,6 @@ def bench_calls(*, as_json: bool, num_rounds: int) -> None:
     """Call every function on a graph in memory of ten vertices, and convert 1,000 edges: milliseconds of each."""
     from oocgraph.bench.calls import bench_calls as run
 
-    tell_cold_kernels("cpu", "build")
     with progress_bars() as progress:
         report = run(num_rounds=num_rounds, progress=progress)
     finish(report, as_json=as_json, show=_print_calls)

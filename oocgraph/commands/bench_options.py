@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oocgraph.commands.bfs import DIRECTIONS
-from oocgraph.commands.common import Command, emit, note, tell_cold_kernels
+from oocgraph.commands.common import Command, emit, note
 
 if TYPE_CHECKING:
     from oocgraph.bench.harness import Report
@@ -23,7 +23,7 @@ EXIT_INVALID = 1
 graph_argument = click.argument("graph", metavar="GRAPH")
 seed_option = click.option("--seed", type=int, default=1, show_default=True, help="The same seed draws the same sources.")
 scale_option = click.option(
-    "--scale", type=int, default=20, show_default=True, help="Without GRAPH: of the Kronecker graph that is generated."
+    "--scale", type=int, default=20, show_default=True, help="Scale of the Kronecker graph that is generated without GRAPH."
 )
 direction_option = click.option(
     "--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull."
@@ -55,7 +55,6 @@ def generated(stack: ExitStack, scale: int, folder: str | None, memory: str | No
     from oocgraph.bench.disk import drop_page_cache
     from oocgraph.ingest.generators.kronecker import generate_kronecker
 
-    tell_cold_kernels("generate", "build")
     path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oocgraph-bench-", dir=folder))) / f"kron{scale}.zarr"
     store = generate_kronecker(scale, path, memory_budget=memory, progress=progress)
     drop_page_cache(path.rglob("*"))

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from oocgraph.commands.bench_options import count_option, finish, folder_option, graph_argument, peer_option
-from oocgraph.commands.common import json_option, memory_option, progress_bars, tell_cold_kernels, threads_option
+from oocgraph.commands.common import json_option, memory_option, progress_bars, threads_option
 from oocgraph.commands.pagerank import PRECISIONS
 
 
@@ -17,7 +17,7 @@ from oocgraph.commands.pagerank import PRECISIONS
 @count_option("--num-rounds", default=3, text="Rounds: ours, then the peer's.")
 @memory_option
 @threads_option
-@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Precision of ranks along edges.")
 @peer_option("Compare with scipy, networkx, or gapbs:PATH (its pr program).")
 @folder_option("--scratch", "Folder for a peer's graph.")
 @json_option
@@ -32,7 +32,6 @@ def bench_pagerank(graph: str, *, as_json: bool, memory: str | None, **options: 
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph)
-    tell_cold_kernels("pagerank")
     with progress_bars() as progress:
         report = run(store, memory_budget=memory, progress=progress, **options)
     finish(report, as_json=as_json)

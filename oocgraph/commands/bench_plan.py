@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from oocgraph.commands.bench_options import count_option, graph_argument
-from oocgraph.commands.common import emit, json_option, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import emit, json_option, progress_bars
 from oocgraph.commands.plan import check_workers
 from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 
@@ -32,7 +32,6 @@ def bench_plan(graph: str, *, as_json: bool, source: str | None, **options: Any)
 
     store = open_graph(graph)
     start = None if source is None else VertexIds(store).parse([source]).tolist()[0]
-    tell_cold_kernels("forecast")
     with progress_bars() as progress:
         report = run(store, source=start, progress=progress, **options)
     metrics = report.metrics

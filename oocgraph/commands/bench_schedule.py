@@ -20,7 +20,7 @@ from oocgraph.commands.common import json_option, progress_bars, threads_option
 )  # fmt: skip
 @click.option(
     "--schedule", "schedules", multiple=True, type=click.Choice(["async", "buckets", "rounds"]), default=["async", "buckets"],
-    show_default=True, help="Of shortest paths; may be repeated.",
+    show_default=True, help="Schedule of shortest paths; may be repeated.",
 )  # fmt: skip
 @click.option("--share", type=float, default=0.25, show_default=True, help="Share of the edge bytes that is held.")
 @threads_option

@@ -18,6 +18,7 @@ from oocgraph.commands.common import (
     json_option,
     overwrite_option,
     progress_bars,
+    where_option,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_levels
 
@@ -31,9 +32,12 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 @click.command()
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to start from; repeat for a set.")
+@click.option("--target", "targets", metavar="ID", multiple=True, help="Stop at the level at which it is found; repeat for several.")
+@where_option
+@click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
 @device_resources_options
 @click.option("--direction", type=click.Choice(DIRECTIONS), default="auto", show_default=True, help="Rule that chooses push or pull.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @click.option("--partition", metavar="1d|2d|DIR", help="Search over partitions that exchange messages: made now, or by oocgraph partition.")
 @check_pages_option
 @click.option("--validate", is_flag=True, help="Validate the result by Graph500's rules; an invalid one is an error.")
@@ -44,6 +48,7 @@ DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 def bfs(
     graph: str,
     sources: tuple[str, ...],
+    targets: tuple[str, ...],
     *,
     place: Place,
     resources: Resources,
@@ -58,7 +63,7 @@ def bfs(
 
     The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
-    whose parts tell each other what they find; making them is the set-up.
+    whose parts tell each other what they find; making them is the setup.
 
     Shown are the vertices of each level, then metrics; with --quiet, neither.
 
@@ -80,7 +85,8 @@ def bfs(
     source = source_ids[0] if len(source_ids) == 1 else source_ids
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         there = replace(resources, num_partitions=place.partitions, client=client)
-        result = search(store, source, resources=there, progress=progress, **place.result_options(), **options)
+        target = ids.parse(list(targets)).tolist() if targets else None
+        result = search(store, source, target=target, resources=there, progress=progress, **place.result_options(), **options)
         result_seconds = _write(result, out, overwrite=overwrite)
     fields = {**result.summary(), "result_seconds": result_seconds, peak_name(client): sampler.peak_bytes}
     if validate:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import emit, note, output_options, progress_bars, tell_cold_kernels, vertex_order_option
+from oocgraph.commands.common import emit, note, output_options, progress_bars, vertex_order_option
 
 
 @click.command()
@@ -18,7 +18,7 @@ from oocgraph.commands.common import emit, note, output_options, progress_bars, 
 @click.option("--target-column", metavar="NAME", help="Column of the edges' targets.")
 @click.option("--weight-column", metavar="NAME", help="Column of the edges' weights.")
 @click.option("--edge-column", "edge_columns", metavar="NAME", multiple=True, help="Column to keep with the edges; may be repeated.")
-@click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Declare that the vertices are 0 .. N - 1.")
+@click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Vertices are 0 .. N - 1.  [default: those that occur]")
 @click.option(
     "--duplicates",
     type=click.Choice(["drop", "min", "max", "sum", "first", "error", "keep"]),
@@ -36,7 +36,6 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     """
     from oocgraph.ingest.payload import MEANT
 
-    tell_cold_kernels("build")
     fields = build_store(source, out, memory_budget=memory, **options)
     if (asked := options["duplicates"]) not in (None, fields["duplicates"]):
         note(f"--duplicates {asked} {MEANT[fields['duplicates']]}")

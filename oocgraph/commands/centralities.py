@@ -30,9 +30,9 @@ katz = values_command(
     It is alpha times the sum of those of its in-neighbours, and beta."""
     + _METRICS,
     click.option(
-        "--alpha", type=float, default=0.1, show_default=True, help="Below 1 / (largest eigenvalue of the adjacency matrix)."
+        "--alpha", type=float, default=0.1, show_default=True, help="Attenuation, below 1 / (largest eigenvalue)."
     ),
-    click.option("--beta", type=float, default=1.0, show_default=True, help="What each vertex has by itself."),
+    click.option("--beta", type=float, default=1.0, show_default=True, help="Centrality of each vertex by itself."),
     click.option("--normalized/--absolute", default=True, show_default=True, help="Divide by the Euclidean norm, or do not."),
     iteration_options, weight_options, on_cluster=True,
 )  # fmt: skip
@@ -57,10 +57,9 @@ betweenness = values_command(
     paths, and bytes_read the larger of the bytes requested and the device bytes of this process.
     """,
     click.option("--samples", "k", metavar="K", type=int, help="Paths from so many vertices.  [default: from all of them]"),
-    click.option("--seed", type=int, default=1, show_default=True, help="Chooses these vertices."),
+    click.option("--seed", type=int, default=1, show_default=True, help="Seed of the choice of these vertices."),
     click.option(
         "--normalized/--absolute", default=True, show_default=True, help="Divide by the number of pairs of other vertices, or do not."
     ),
     click.option("--endpoints", is_flag=True, help="Count the ends of paths, too."),
-    kernels="betweenness",
 )  # fmt: skip

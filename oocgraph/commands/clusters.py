@@ -104,7 +104,7 @@ _PLACE_OPTIONS = [
 
 _RESULT_OPTIONS = [
     click.option("--result-store", metavar="DIR", help="Folder for what the workers find; all must see it.  [default: beside the graph]"),
-    click.option("--resume", metavar="DIR", help="Go on with the search in this result store; if there is none yet, start it there."),
+    click.option("--resume", metavar="DIR", help="Resume the search in this result store, or start it there if there is none."),
 ]
 
 

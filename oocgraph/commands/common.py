@@ -1,4 +1,4 @@
-"""What every command shares: options, the one JSON object, text for people, progress bars, the first compile.
+"""What every command shares: options, the one JSON object, text for people, progress bars.
 
 Stdout carries the answer and nothing else; everything on the way to it (bars, notes) goes to stderr.
 """
@@ -6,12 +6,12 @@ Stdout carries the answer and nothing else; everything on the way to it (bars, n
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
-from functools import wraps
-from pathlib import Path
+from functools import partial, wraps
 from typing import Any, TypeVar, get_args
 
 import click
@@ -23,9 +23,20 @@ from oocgraph.types import DeviceKind, Progress, ignore_progress
 
 _QUIET = "oocgraph.quiet"
 
-COMPILING = "compiling kernels (once) ..."
+MOST_CHARACTERS = 400
+"""Of the first sentence of a command's help."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class WholeHelps(click.Group):
+    """A group of commands whose list has the first sentence of each, whole; click cuts it to 45 characters."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=MOST_CHARACTERS)) for name, one in commands if one is not None])
 
 
 def json_option(command: Command) -> Command:
@@ -42,6 +53,10 @@ def json_option(command: Command) -> Command:
 
 def _set_quiet(context: click.Context, _option: click.Parameter, value: bool) -> None:
     context.meta[_QUIET] = value
+    if value:
+        logger = logging.getLogger("oocgraph")
+        context.call_on_close(partial(logger.setLevel, logger.level))
+        logger.setLevel(logging.ERROR)
 
 
 def is_quiet() -> bool:
@@ -127,6 +142,11 @@ def check_size(_context: click.Context, _option: click.Parameter, value: str | N
     return value
 
 
+where_option = click.option(
+    "--where", metavar="CONDITION", help="Use only edges whose columns meet it, as in 'year < 2020 and kind == \"a\"'; in this process."
+)
+
+
 def emit(fields: Mapping[str, Any], *, as_json: bool, title: str, answer: Callable[[], object] | None = None) -> None:
     """Print a command's answer: one JSON object, or a listing whose units follow the names of the fields.
 
@@ -152,30 +172,8 @@ def _plain(value: Any) -> Any:
 
 
 def progress_bars() -> AbstractContextManager[Progress]:
-    """Return a context whose `Progress` draws bars on stderr when it is a terminal, and one line for the compiler otherwise."""
-    if is_quiet():
-        return nullcontext(ignore_progress)
-    return progress.progress_bars(otherwise=_only_compiling)
-
-
-def _only_compiling(phase: str, done: int, _total: int) -> None:
-    """Without a terminal: tell of the one step that surprises, nothing else."""
-    if phase.startswith("compiling") and not done:
-        note(f"{phase} ...")
-
-
-def tell_cold_kernels(*modules: str) -> None:
-    """Say so when a module of `oocgraph.kernels` has nothing in the disk cache: compiling it takes seconds, once."""
-    if any(_is_cold(name) for name in modules):
-        note(COMPILING)
-
-
-def _is_cold(name: str) -> bool:
-    from importlib import import_module
-
-    stats = [getattr(kernel, "stats", None) for kernel in vars(import_module(f"oocgraph.kernels.{name}")).values()]
-    folders = {one.cache_path for one in stats if one is not None and one.cache_path}  # None: not cached on its own
-    return not any(any(Path(folder).glob(f"{name}.*.nbi")) for folder in folders)
+    """Return a context whose `Progress` draws bars on stderr when it is a terminal."""
+    return nullcontext(ignore_progress) if is_quiet() else progress.progress_bars()
 
 
 def note(text: str) -> None:

@@ -21,8 +21,8 @@ label_propagation = values_command(
     Each vertex takes the community that most of its neighbours are in, until each has one of these."""
     + _METRICS,
     _seed,
-    click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error."),
-    weight_options, kernels="communities", has_top=False,
+    click.option("--max-iter", type=int, default=100, show_default=True, help="Maximum number of iterations; more are an error."),
+    weight_options, has_top=False,
 )  # fmt: skip
 
 louvain = values_command(
@@ -33,6 +33,6 @@ louvain = values_command(
     + _METRICS,
     _seed,
     click.option("--resolution", type=float, default=1.0, show_default=True, help="Above 1 communities get smaller, below 1 larger."),
-    click.option("--threshold", type=float, default=1e-7, show_default=True, help="End when modularity grows by no more."),
-    weight_options, kernels="communities", has_top=False,
+    click.option("--threshold", type=float, default=1e-7, show_default=True, help="Stop when modularity grows by no more than this."),
+    weight_options, has_top=False,
 )  # fmt: skip

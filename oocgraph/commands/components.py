@@ -17,7 +17,7 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
+    where_option,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("graph", metavar="GRAPH")
+@where_option
 @resources_options
 @check_pages_option
 @client_options
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def components(
-    graph: str, *, resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
+    graph: str, *, where: str | None,
+    resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the connected components of the graph store GRAPH; of a directed graph, the weakly connected ones.
 
@@ -50,21 +52,23 @@ def components(
     whether workers linked in one forest, in memory that they share, or sent each other theirs, and why.
     """
     from oocgraph.algorithms.components import find_components
+    from oocgraph.algorithms.search_options import on_processor
     from oocgraph.memory import PeakSampler
     from oocgraph.results.histogram import sizes_bytes
     from oocgraph.store.graph import open_graph
+    from oocgraph.store.views import view_of
     from oocgraph.verify_connectivity import verification_bytes, verify_components
 
     place.check()
-    store = open_graph(graph, check_pages=check_pages)
+    store = view_of(open_graph(graph, check_pages=check_pages), where=where)
     check_result_path(out, overwrite=overwrite)
-    tell_cold_kernels("components")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = max(sizes_bytes(store.num_rows), verification_bytes(store) if validate else 0)
-        result = find_components(store, replace(resources, client=client), progress=progress, following_bytes=following)
+        there = on_processor(replace(resources, client=client), {"where": where})
+        result = find_components(store, there, progress=progress, following_bytes=following)
         began = perf_counter()
         if validate:
-            verify_components(store, result, memory_budget=resources.memory_budget if client is None else None)
+            verify_components(store.stored, result, memory_budget=resources.memory_budget if client is None else None)
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)

@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
@@ -63,7 +62,6 @@ def core(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     check_task(store, schedule, is_on_cluster=place.is_cluster)
-    tell_cold_kernels("blocks")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store) if validate else 0
         result = find_cores(store, schedule, replace(resources, client=client), progress=progress, following_bytes=following)

@@ -15,6 +15,7 @@ from oocgraph.commands.common import emit, json_option, memory_option, progress_
 from oocgraph.commands.tables import print_table
 
 if TYPE_CHECKING:
+    from oocgraph.kernels.load import Call
     from oocgraph.results.bfs import BFSResult
 
 DATA = Path(__file__).parents[1] / "data" / "debian-bookworm-depends.parquet"
@@ -22,17 +23,18 @@ SOURCE = "python3"
 
 
 @click.command()
-@click.option("--folder", default="oocgraph-demo", show_default=True, help="Where the graph and the result are written.")
+@click.option("--folder", default="oocgraph-demo", show_default=True, help="Folder for the graph and the result.")
 @memory_option
 @json_option
 def demo(folder: str, *, memory: str | None, as_json: bool) -> None:
     """Build a graph of Debian's packages, search it from python3, check the result."""
     from oocgraph.commands.build import build_store
-    from oocgraph.commands.common import tell_cold_kernels
+    from oocgraph.kernels.load import load_kernels
     from oocgraph.verify import verify_bfs
 
     graph, output = Path(folder) / "debian.zarr", Path(folder) / "python3.parquet"
-    tell_cold_kernels("build")
+    with progress_bars() as progress:
+        load_kernels(_kernel_calls(), progress)
     built = build_store(str(DATA), str(graph), directed=True, edge_columns=["kind"], memory_budget=memory, overwrite=True)
     result = _search(graph, memory)
     validation = verify_bfs(str(graph), result)
@@ -51,6 +53,27 @@ def demo(folder: str, *, memory: str | None, as_json: bool) -> None:
         emit(fields, as_json=True, title="")
         return
     _tell(fields, result)
+
+
+def _kernel_calls() -> list[Call]:
+    """Return all kernels that are needed, to be compiled together: one after the other, when they are needed, takes three times as long."""
+    import numpy as np
+
+    from oocgraph.kernels import build, crc32c, deques, sound, strings, warm
+    from oocgraph.types import LEVEL_UNREACHED
+    from oocgraph.verify import verify_calls
+
+    parent, level = np.empty(0, np.uint32), np.empty(0, np.uint8)
+    return [
+        *warm.search_calls("uint32", only_tiny=True),
+        *build.build_calls(),
+        (build.scatter, (parent, np.empty(0, np.uint16), np.empty(0, np.int64), parent)),
+        *strings.string_calls(),
+        *crc32c.checksum_calls(),
+        *sound.sound_calls(),
+        *verify_calls("uint32", parent, level, LEVEL_UNREACHED, 0, ascending=False),
+        *deques.team_calls(),
+    ]
 
 
 def _search(graph: Path, memory: str | None) -> BFSResult:

@@ -16,7 +16,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import print_table
 from oocgraph.commands.values import values_command
@@ -36,7 +35,7 @@ _vertices = click.option(
 
 _k = click.option("--samples", "k", type=int, help="Estimate all values by searches from so many vertices.")
 
-_seed = click.option("--seed", type=int, default=1, show_default=True, help="Of the choice of these.")
+_seed = click.option("--seed", type=int, default=1, show_default=True, help="Seed of the choice of these vertices.")
 
 closeness = values_command(
     "closeness", "closeness_centrality",
@@ -48,7 +47,7 @@ closeness = values_command(
     click.option(
         "--wf-improved/--plain", default=True, show_default=True, help="Multiply by the share of vertices that reach it, or do not."
     ),
-    _seed, kernels="words", on_cluster=True,
+    _seed, on_cluster=True,
 )  # fmt: skip
 
 harmonic = values_command(
@@ -57,7 +56,7 @@ harmonic = values_command(
 
     Exact for given vertices, or all, each of which takes a search; or estimated by a sample (--samples)."""
     + _METRICS,
-    _vertices, _k, _seed, kernels="words", on_cluster=True,
+    _vertices, _k, _seed, on_cluster=True,
 )  # fmt: skip
 
 eccentricity = values_command(
@@ -66,7 +65,7 @@ eccentricity = values_command(
 
     The graph must be connected, a directed one strongly. Each vertex takes a search."""
     + _METRICS,
-    _vertices, kernels="words", on_cluster=True,
+    _vertices, on_cluster=True,
 )  # fmt: skip
 
 
@@ -87,7 +86,6 @@ def diameter(*, graph: str, check_pages: bool, resources: Any, place: Place, as_
 
     place.check()
     store = oocgraph.open_graph(graph, check_pages=check_pages)
-    tell_cold_kernels("words")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         used = replace(resources, client=client)
         result = oocgraph.diameter(store, max_searches=max_searches, resources=used, progress=progress)
@@ -100,7 +98,7 @@ def diameter(*, graph: str, check_pages: bool, resources: Any, place: Place, as_
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", "sources", metavar="ID", multiple=True, required=True, help="Vertex to search from; repeat for more.")
 @click.option("--reverse", is_flag=True, help="Search against the direction of the edges.")
-@click.option("--depth-limit", type=click.IntRange(min=0), help="Last level to find.")
+@click.option("--depth-limit", type=click.IntRange(min=0), help="Maximum depth.  [default: none]")
 @resources_options
 @check_pages_option
 @client_options
@@ -124,7 +122,6 @@ def multi_source_bfs(
     place.check()
     store = oocgraph.open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
-    tell_cold_kernels("words")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         used = replace(resources, client=client)
         result = oocgraph.multi_source_bfs(store, list(sources), distances=out is not None, resources=used, progress=progress, **own)

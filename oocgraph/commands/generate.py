@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import Command, emit, output_options, progress_bars, tell_cold_kernels, vertex_order_option
+from oocgraph.commands.common import Command, WholeHelps, emit, output_options, progress_bars, vertex_order_option
 
 if TYPE_CHECKING:
     from oocgraph.ingest.generators.generated import GeneratedEdges
@@ -35,7 +35,7 @@ def _random_options(command: Command) -> Command:
     return scale(factor(seed(_destination_options(command))))
 
 
-@click.group()
+@click.group(cls=WholeHelps)
 def generate() -> None:
     """Make a synthetic graph: OUT.zarr is a store; with --edges FILE the edge list is written instead."""
 
@@ -43,7 +43,7 @@ def generate() -> None:
 @generate.command()
 @_random_options
 def kronecker(scale: int, edge_factor: int, seed: int, weights: Any, **options: Any) -> None:
-    """Graph500's Kronecker graph: a power law, half of the vertices isolated."""
+    """Make Graph500's Kronecker graph: a power law, half of the vertices isolated."""
     from oocgraph.ingest.generators.kronecker import KroneckerEdges
 
     _write(KroneckerEdges(scale, edge_factor=edge_factor, seed=seed, weights=weights), **options)
@@ -63,7 +63,7 @@ def uniform(scale: int, edge_factor: int, seed: int, weights: Any, **options: An
 @click.option("--columns", type=int, required=True, help="Columns of the grid.")
 @click.option("--keep", type=float, default=1.0, show_default=True, help="Share of the edges that are kept.")
 @click.option("--shuffle", is_flag=True, help="Give vertices random ids.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Chooses which edges are kept, and the ids.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of which edges are kept, and of the ids.")
 @_destination_options
 def grid(rows: int, columns: int, keep: float, shuffle: bool, seed: int, weights: Any, **options: Any) -> None:
     """Make a grid of streets: a high-diameter graph."""
@@ -83,7 +83,6 @@ def _write(
         return
     from oocgraph.commands.build import build_store
 
-    tell_cold_kernels("generate", "build")
     fields = build_store(source, str(out), memory_budget=memory, threads=threads, overwrite=overwrite, vertex_order=vertex_order)
     emit(fields, as_json=as_json, title=f"{out}: {source.description}")
 

@@ -11,7 +11,7 @@ from oocgraph.commands.common import emit, json_option
 @click.argument("graph", metavar="GRAPH|PARTITIONS")
 @json_option
 def info(graph: str, *, as_json: bool) -> None:
-    """Say what a graph store (a folder or URL), or what `oocgraph partition` wrote, holds."""
+    """Show what a graph store (a folder or URL), or what `oocgraph partition` wrote, holds."""
     from dataclasses import asdict
 
     from oocgraph.partition.report import report_of

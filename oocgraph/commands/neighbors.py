@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from oocgraph.commands.common import check_pages_option, json_option, memory_option, tell_cold_kernels
+from oocgraph.commands.common import check_pages_option, json_option, memory_option
 
 LINES = 4096
 """Lines printed at once."""
@@ -50,7 +50,6 @@ def neighbors(
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph, check_pages=check_pages)
-    tell_cold_kernels("gather")
     if columns:
         table = store.neighbors(list(ids), direction=direction, columns=columns, memory_budget=memory)
         _print({name: table[name].to_pylist() for name in table.column_names}, as_json=as_json)
@@ -84,7 +83,6 @@ def sample(
     from oocgraph.store.graph import open_graph
 
     store = open_graph(graph, check_pages=check_pages)
-    tell_cold_kernels("gather", "sampling")
     drawn = store.sample_neighbors(list(ids), fanout, seed=seed, replace=replace, direction=direction, memory_budget=memory)
     _print({"hop": drawn.hop.tolist(), "source": drawn.source.tolist(), "target": drawn.target.tolist()}, as_json=as_json)
 

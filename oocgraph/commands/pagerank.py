@@ -17,7 +17,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import print_table
 
@@ -33,22 +32,22 @@ SCHEDULES = ["auto", "in-place"]
 @click.argument("graph", metavar="GRAPH")
 @click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1.")
 @click.option(
-    "--tol", type=float, default=1e-6, show_default=True, help="End when all changes sum up to less than N * tol; 0: --max-iter times."
+    "--tol", type=float, default=1e-6, show_default=True, help="Stop when all changes sum to less than N * tol; 0: after --max-iter."
 )
-@click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error, unless --tol is 0.")
+@click.option("--max-iter", type=int, default=100, show_default=True, help="Most iterations; more are an error, unless --tol is 0.")
 @click.option("--weight", metavar="COLUMN", help="Edge column of the weights.  [default: the graph's weight, if it has one]")
 @click.option("--unweighted", is_flag=True, help="Count each edge as 1.")
 @click.option(
     "--personalize", "personalized", metavar="ID[=NUMBER]", multiple=True, help="Start at this vertex instead of anywhere; repeat."
 )
-@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Of what is gathered along edges.")
+@click.option("--precision", type=click.Choice(PRECISIONS), default="auto", show_default=True, help="Precision of ranks along edges.")
 @click.option(
     "--schedule", type=click.Choice(SCHEDULES), default="auto", show_default=True, help="in-place: use ranks as soon as they are made."
 )
 @resources_options
 @check_pages_option
 @client_options
-@click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, go on from it.")
+@click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, resume from it.")
 @click.option("--top", "num_top", type=click.IntRange(min=0), default=10, show_default=True, help="Vertices to show.")
 @click.option("--out", metavar="FILE", help="Write vertices and ranks: .zarr, .parquet or .csv.")
 @overwrite_option
@@ -71,7 +70,7 @@ def pagerank(
 ) -> None:
     """Rank the vertices of the graph store GRAPH by PageRank.
 
-    Ranks sum up to 1. The values are NetworkX's: a vertex without out-edges passes its rank on to all, isolated ones are counted.
+    Ranks sum to 1. The values are NetworkX's: a vertex without out-edges passes its rank on to all, isolated ones are counted.
 
     It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
 
@@ -91,7 +90,6 @@ def pagerank(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     personalization = _personalization(VertexIds(store), personalized) if personalized else None
-    tell_cold_kernels("pagerank")
     options |= {"weight": False if unweighted else weight, "personalization": personalization}
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress, setting("precision", precision):
         result = rank(store, resources=replace(resources, client=client), progress=progress, **options)

@@ -20,9 +20,9 @@ personalized_pagerank = values_command(
     click.option("--seed-vertex", "seeds", metavar="ID", multiple=True, required=True, help="Id of a seed; repeat."),
     click.option("--damping", type=float, default=0.85, show_default=True, help="Probability of following an edge, below 1."),
     click.option(
-        "--tol", type=float, default=1e-6, show_default=True, help="End when all changes sum up to less than N * tol; 0: --max-iter times."
+        "--tol", type=float, default=1e-6, show_default=True, help="Stop when all changes sum to less than N * tol; 0: after --max-iter."
     ),
-    click.option("--max-iter", type=int, default=100, show_default=True, help="Iterations at most; more are an error, unless --tol is 0."),
+    click.option("--max-iter", type=int, default=100, show_default=True, help="Most iterations; more are an error, unless --tol is 0."),
     weight_options,
-    kernels="personalized", on_cluster=True,
+    on_cluster=True,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oocgraph.commands.common import check_size, emit, json_option, progress_bars, tell_cold_kernels
+from oocgraph.commands.common import check_size, emit, json_option, progress_bars
 from oocgraph.commands.tables import SHOWN_LEVELS, print_table
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def plan(
         ids = VertexIds(store)
         (start,) = ids.parse([source]).tolist()
         ids.vertices_of([start])  # before anything is measured: a wrong id is reported at once
-    tell_cold_kernels("forecast")
     with progress_bars() as progress:
         constants = STORED
         if calibrate:

@@ -14,5 +14,5 @@ spanning_forest = values_command(
     device bytes of this process.
     """,
     weight_options,
-    kernels="spanning", has_top=False,
+    has_top=False,
 )  # fmt: skip

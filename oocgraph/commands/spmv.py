@@ -16,7 +16,6 @@ from oocgraph.commands.common import (
     emit,
     json_option,
     overwrite_option,
-    tell_cold_kernels,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ def spmv(
     store = open_graph(graph, check_pages=check_pages)
     check_result_path(out, overwrite=overwrite)
     x = _vector_of(vector, store.attributes.num_input_vertices, boolean=options["semiring"] == "or_and")
-    tell_cold_kernels("spmv")
     with PeakSampler() as sampler, place.client() as client:
         began = perf_counter()
         y = multiply(store, x, resources=replace(resources, client=client), **options)

@@ -17,7 +17,7 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
+    where_option,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 @click.argument("graph", metavar="GRAPH")
 @click.option("--source", metavar="ID", required=True, help="Vertex to begin at.")
 @click.option("--target", metavar="ID", help="Find only vertices that are not farther away than this one.")
+@where_option
+@click.option("--reverse", is_flag=True, help="Follow edges from their targets to their sources; in this process.")
 @click.option("--distance-limit", type=float, help="Find only vertices up to this distance.")
 @click.option("--weight", metavar="NAME", help="Edge column of the weights, 0 or more.  [default: the graph's weight]")
 @click.option(
@@ -47,7 +49,8 @@ if TYPE_CHECKING:
 @click.option("--validate", is_flag=True, help="Check the result by a code that shares nothing with it, reading every edge once.")
 @json_option
 def sssp(
-    graph: str, *, source: str, target: str | None, distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
+    graph: str, *, source: str, target: str | None, where: str | None, reverse: bool,
+    distance_limit: float | None, weight: str | None, schedule: str, delta: float | None,
     resources: Resources, place: Place, out: str | None, overwrite: bool, validate: bool, check_pages: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Find the shortest paths from a vertex of the graph store GRAPH to all others; of a directed graph, along the edges.
@@ -60,23 +63,25 @@ def sssp(
     num_blocks_read the blocks of edges read, of num_blocks. bytes_read is the larger of the bytes requested and the device bytes of this
     process.
     """
+    from oocgraph.algorithms.search_options import on_processor
     from oocgraph.algorithms.sssp import Task, checked_task, find_paths
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
+    from oocgraph.store.views import view_of
     from oocgraph.verify_paths import verification_bytes, verify_sssp
 
     place.check()
-    store = open_graph(graph, check_pages=check_pages)
+    store = view_of(open_graph(graph, check_pages=check_pages), where=where, reverse=reverse)
     check_result_path(out, overwrite=overwrite)
     task = Task(source, weight, schedule, delta, target, distance_limit)
     column = checked_task(store, task, is_on_cluster=place.is_cluster)
-    tell_cold_kernels("blocks")
     with PeakSampler() as sampler, place.client() as client, progress_bars() as progress:
         following = verification_bytes(store, column) if validate else 0
-        result = find_paths(store, task, replace(resources, client=client), progress=progress, following_bytes=following)
+        there = on_processor(replace(resources, client=client), {"where": where, "reverse": store.reverse})
+        result = find_paths(store, task, there, progress=progress, following_bytes=following)
         began = perf_counter()
         if validate:
-            verify_sssp(store, result, memory_budget=resources.memory_budget if client is None else None)
+            verify_sssp(store.stored, result, memory_budget=resources.memory_budget if client is None else None)
         validated = perf_counter()
         if out is not None:
             result.write(out, overwrite=overwrite)

@@ -14,7 +14,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.values import values_command
 
@@ -33,7 +32,7 @@ scc = values_command(
 
     Each component is named after its vertex with the smallest id; largest is how many vertices the largest one has."""
     + _METRICS,
-    kernels="strong", has_top=False,
+    has_top=False,
 )  # fmt: skip
 
 topological_generations = values_command(
@@ -42,7 +41,7 @@ topological_generations = values_command(
 
     The generation of a vertex is the number of edges on the longest path to it. A graph with cycles is an error, which names one."""
     + _METRICS,
-    kernels="generations", has_top=False,
+    has_top=False,
 )  # fmt: skip
 
 
@@ -62,7 +61,6 @@ def condensation(graph: str, out: str, *, resources: Resources, check_pages: boo
     from oocgraph.memory import PeakSampler
 
     store, began = oocgraph.open_graph(graph, check_pages=check_pages), perf_counter()
-    tell_cold_kernels("strong", "build")
     with PeakSampler() as sampler, progress_bars() as progress:
         made = oocgraph.condensation(store, out, overwrite=overwrite, resources=resources, progress=progress)
     fields = {

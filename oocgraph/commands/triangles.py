@@ -14,5 +14,4 @@ triangles = values_command(
     Metrics: num_passes says how often all edges were swept, besides once to count and once to hold them; seconds are of these sweeps,
     load_seconds of what comes before; bytes_read is the larger of the bytes requested and the device bytes of this process.
     """,
-    kernels="triangles",
 )  # fmt: skip

@@ -24,7 +24,6 @@ from oocgraph.commands.common import (
     overwrite_option,
     progress_bars,
     resources_options,
-    tell_cold_kernels,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram, print_table
 
@@ -33,7 +32,7 @@ Option = Callable[[Any], Any]
 
 
 def values_command(
-    name: str, function: str, text: str, *options: Option, kernels: str = "sweeps", has_top: bool = True, on_cluster: bool = False
+    name: str, function: str, text: str, *options: Option, has_top: bool = True, on_cluster: bool = False
 ) -> click.Command:  # fmt: skip
     """Return a command that calls a public function of oocgraph.
 
@@ -47,8 +46,6 @@ def values_command(
         Help.
     options
         Its own options, in the order of the help.
-    kernels
-        Module of its compiled kernels.
     has_top
         Whether the largest values are of interest.
     on_cluster
@@ -66,7 +63,6 @@ def values_command(
             place.check()
         store = oocgraph.open_graph(graph, check_pages=check_pages)
         check_result_path(out, overwrite=overwrite)
-        tell_cold_kernels(kernels)
         with PeakSampler() as sampler, nullcontext() if place is None else place.client() as client, progress_bars() as progress:
             used = resources if client is None else replace(resources, client=client)
             result = getattr(oocgraph, function)(store, resources=used, progress=progress, **_weight(own))
@@ -105,7 +101,7 @@ def weight_options(command: Any) -> Any:
 
 def iteration_options(command: Any) -> Any:
     """Add ``--tol`` and ``--max-iter``."""
-    text = "Iterations at most; more are an error, unless --tol is 0."
+    text = "Most iterations; more are an error, unless --tol is 0."
     most = click.option("--max-iter", type=int, default=100, show_default=True, help=text)
     text = "End when values change by less; 0: --max-iter times."
     return click.option("--tol", type=float, default=1e-6, show_default=True, help=text)(most(command))

@@ -20,7 +20,7 @@ from oocgraph.engine.state import SearchState
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import BudgetError
 from oocgraph.kernels import cpu, warm
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import Budget, effective_budget_bytes, host_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.progress import watched
@@ -28,6 +28,17 @@ from oocgraph.results.search import Iteration
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.types import Array, ProgressOption, ignore_progress
+
+SMALL_EDGES, ROOM_BYTES = 1 << 20, 256 << 20
+"""Of a graph of so few edges all levels may be tiny; kernels of others are loaded when there is one, if a budget leaves so much room."""
+
+KERNEL_BYTES = 24 << 20
+"""What those kernels take, and finding out whether they are cached; measured 12 MiB."""
+
+
+def _may_load_later(store: CSRStore, limit_bytes: int) -> bool:
+    """Whether kernels of large levels may wait until there is such a level: most of what a first search waits for is their compilation."""
+    return store.attributes.num_stored_edges <= SMALL_EDGES and limit_bytes - host_bytes() >= ROOM_BYTES
 
 
 class LocalRuntime(WholeGraph, Engine):
@@ -89,9 +100,12 @@ class LocalRuntime(WholeGraph, Engine):
         knobs = settings()
         load_libraries(store)
         with watched(progress) as shown:
-            warm.load_search_kernels(store.attributes.index_dtype, shown)
-        limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+            limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+            only_tiny = _may_load_later(store, limit)
+            warm.load_search_kernels(store.attributes.index_dtype, shown, only_tiny=only_tiny)
         budget = Budget(limit, following_bytes=following_bytes)
+        if only_tiny:
+            budget.reserve("kernels of large levels", KERNEL_BYTES)
         allow_for_result(budget, store)
         return cls(
             store,
@@ -110,8 +124,9 @@ class LocalRuntime(WholeGraph, Engine):
         """Whether a budget holds all edges, as of now; arguments as of `open`."""
         knobs = settings()
         load_libraries(store)
-        warm.load_search_kernels(store.attributes.index_dtype, ignore_progress)
-        budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
+        limit = effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget)
+        warm.load_search_kernels(store.attributes.index_dtype, ignore_progress, only_tiny=_may_load_later(store, limit))
+        budget = Budget(limit)
         loading = Loading(threads or knobs.threads, io_threads or knobs.io_threads, BUFFER_BYTES, max_planes)
         plan = ShardPlan(store, None, 0, loading)
         try:
@@ -120,6 +135,10 @@ class LocalRuntime(WholeGraph, Engine):
         except BudgetError:
             return False
         return residency.num_resident == plan.sizes().num_edges
+
+    def load_large_levels(self) -> None:
+        """Bring into memory the kernels that `open` has left out."""
+        warm.load_search_kernels(self.store.attributes.index_dtype)
 
     @property
     def memory_budget(self) -> int:

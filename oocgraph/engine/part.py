@@ -66,7 +66,7 @@ class SearchOptions:
     direction
         Rule that chooses push or pull.
     last_level
-        Last level to find.
+        Maximum depth.
     few
         As of `tiny_limits`.
     take_over

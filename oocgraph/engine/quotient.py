@@ -26,8 +26,10 @@ from oocgraph.ingest.build_job import FIXED_BYTES, READER_BYTES, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
 from oocgraph.ingest.in_memory import build_from_source, source_bytes
 from oocgraph.ingest.sources.source import Source, split_rows
-from oocgraph.kernels.build import compile_kernels
+from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.communities import edges_between
+from oocgraph.kernels.crc32c import checksum_calls
+from oocgraph.kernels.load import load_kernels
 from oocgraph.memory import SPARE_BYTES, Budget, effective_budget_bytes, host_bytes
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
@@ -69,7 +71,7 @@ class Quotient(NamedTuple):
 
 def load_builds() -> None:
     """Bring what builds need into memory, before memory is counted."""
-    compile_kernels()
+    load_kernels([*build_calls(), *checksum_calls()])
     load_sorts()
     load_strings()
 

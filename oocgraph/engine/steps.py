@@ -107,6 +107,10 @@ class InProcess(Steps, Protocol):
         """Push tiny frontiers, many levels in one call; returns whether a larger frontier is left."""
         ...
 
+    def load_large_levels(self) -> None:
+        """Bring into memory what iterations need that are not tiny, where opening has left that out."""
+        ...
+
     def has_found_targets(self, state: Any) -> bool:
         """Whether all vertices at which a search stops are visited; a search on a GPU stops at none."""
         ...

@@ -1,31 +1,27 @@
-"""A stored graph under its input ids, for other programs: Parquet, SciPy .npz, GAPBS .sg and .wsg.
+"""A stored graph under its input ids, for other programs: one file, which appears when it is whole.
 
-In: a store. Out: one file, which appears when it is whole. ``.npz`` and ``.sg`` are CSR arrays and come from
-`ordered_rows`; Parquet is an edge list and comes from `parquet`.
-
-GAPBS ``.sg`` (its ``writer.h``): bool directed; int64 number of stored entries; int64 number of vertices; int64 offsets; int32
-neighbours; then offsets and neighbours of the in-lists when directed. In ``.wsg`` an int32 weight follows each neighbour.
+In: a store. Out: an edge list (Parquet, CSV, TSV), a matrix (SciPy's ``.npz``, Matrix Market), or GAPBS's ``.sg`` and ``.wsg``.
 """
 
 from __future__ import annotations
 
 import os
 import time
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
-
-import numpy as np
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_tables
 from oocgraph.config import num_cores, settings
 from oocgraph.errors import OutputError
-from oocgraph.export.ordered_rows import InputRows, StoreRows, charge_input_order, charge_store_order, row_keys_call
-from oocgraph.export.parquet import charge_parquet, write_parquet
+from oocgraph.export.csr_files import GAPBS, check_gapbs, write_npz, write_sg
+from oocgraph.export.edge_tables import charge_tables
+from oocgraph.export.job import Job, Order
+from oocgraph.export.ordered_rows import charge_input_order, charge_store_order, row_keys_call
+from oocgraph.export.parquet import write_parquet
+from oocgraph.export.text import charge_matrix, write_matrix, write_table_text
 from oocgraph.external_sort.workers import Workers
 from oocgraph.kernels.load import load_kernels
 from oocgraph.listing import Listed
@@ -37,18 +33,25 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
 from oocgraph.store.outputs import local_path, output_place
 from oocgraph.store.scipy import weight_column
-from oocgraph.types import Array, Progress, ProgressOption
-
-Order = Literal["input", "store"]
+from oocgraph.types import ProgressOption
 
 DEFAULT_WORKING_BYTES = 1 << 30
 """What an export takes beside the interpreter when no budget is given (and the machine has it)."""
 
-MAX_SG_VERTICES = 2**31 - 1
-"""A ``.sg`` file has 32-bit signed neighbours."""
+TEXT_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+EDGE_LISTS = (".parquet", *TEXT_TABLES)
+"""Files of edges under their ids: vertices that have none are not among them."""
 
-GAPBS = (".sg", ".wsg")
-"""Its files without and with weights."""
+MATRIX_MARKET = (".mtx", ".mtx.gz")
+
+WRITERS: dict[str, Callable[[Job, Path, str | None], None]] = {
+    ".parquet": write_parquet,
+    **dict.fromkeys(TEXT_TABLES, write_table_text),
+    ".npz": write_npz,
+    **dict.fromkeys(MATRIX_MARKET, write_matrix),
+    **dict.fromkeys(GAPBS, write_sg),
+}
+"""Forms by extension: each writes a job's graph to a file, with the values of a column where it has room for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class ExportReport(Listed):
     path
         Where.
     num_vertices
-        Vertices of the file: every input id, or those with an edge (store order; and Parquet, an edge list).
+        Vertices of the file: every input id, or those with an edge (store order; and edge lists).
     num_edges
         Edges as the user counts them.
     file_bytes
@@ -77,35 +80,6 @@ class ExportReport(Listed):
     file_bytes: int
     seconds: float
     sync_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One export: where from, how, and with what."""
-
-    store: CSRStore
-    order: Order
-    budget: Budget
-    workers: Workers
-    scratch: Path
-    progress: Progress
-
-    def rows(self, group: str, column: str | None = None) -> StoreRows | InputRows:
-        """Rows of a group in the chosen order."""
-        if self.order == "store":
-            return StoreRows(self.store, group, column)
-        return InputRows(self.store, group, column, budget=self.budget, workers=self.workers, scratch=self.scratch)
-
-    def counter(self, total: int) -> Callable[[int], None]:
-        """Return a function that adds up entries and reports them."""
-        seen = 0
-
-        def done(num_entries: int) -> None:
-            nonlocal seen
-            seen += num_entries
-            self.progress("export", seen, total)
-
-        return done
 
 
 @known_keywords
@@ -128,12 +102,15 @@ def export_graph(
         A graph store or its path.
     path
         ``.parquet``: an edge list with the columns source, target and every edge column, under the user's ids, each undirected edge once.
+        ``.csv``, ``.tsv``, and these with ``.gz``: the same as text, with a header; strings are in double quotes.
         ``.npz``: a CSR for `scipy.sparse.load_npz`, entry (i, j) between the i-th and the j-th input id ascending, isolated included.
+        ``.mtx``, ``.mtx.gz``: Matrix Market, numbered likewise from 1, undirected graphs as symmetric.
         ``.sg``: GAPBS, numbered likewise, without weights; ``.wsg``: with integer ones of up to 32 bits.
     order
-        ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out; Parquet has ids anyway.
+        ``input``: vertices numbered by their ids as above. ``store``: by degree, isolated vertices left out. Edge lists have ids anyway.
     weight
-        Numeric edge column of the values in ``.npz`` and ``.wsg``; the graph's weight when not given; without one, ones in ``.npz``.
+        Numeric edge column of the values in ``.npz``, ``.mtx`` and ``.wsg``; the graph's weight when not given; without one, ones in
+        ``.npz``, none in ``.mtx``.
     overwrite
         Replace a file at `path`.
     resources
@@ -158,34 +135,32 @@ def export_graph(
     Notes
     -----
     Beside blocks, ``.npz`` and ``.sg`` in input order hold 8 bytes per vertex and write 8 bytes per stored entry to temporary files
-    beside `path`; Parquet holds the ids of all vertices.
+    beside `path`; Matrix Market holds 5 bytes per vertex; edge lists hold the ids of all vertices.
+
+    A build from the file gives the same graph: from ``.parquet`` in all; from ``.csv`` without isolated vertices (give
+    ``num_vertices=``) and with columns of 64 bits, as text has no types; from ``.mtx`` with vertices ``0 .. n - 1`` and the one column.
     """
     asked = resources_of("export_graph", resources, memory_budget=memory_budget)
     begin, out, path, store = time.perf_counter(), path, local_path(path), open_graph(graph)
-    writers: dict[str, Callable[[Job, Path, str | None], None]] = {".parquet": _parquet, ".npz": _npz, ".sg": _sg, ".wsg": _sg}
-    if path.suffix not in writers:
-        raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(writers)}")
+    form = max((one for one in WRITERS if path.name.endswith(one)), key=len, default=None)
+    if form is None:
+        raise OutputError(f"{path}: unknown extension {path.suffix!r} for an export; choose one of {', '.join(WRITERS)}")
     if order not in ("input", "store"):
         raise OutputError(f"order is {order!r}; it must be 'input' or 'store'")
-    if path.suffix in GAPBS and store.attributes.num_input_vertices > MAX_SG_VERTICES:
-        raise OutputError(
-            f"{path}: {path.suffix} holds at most {MAX_SG_VERTICES} vertices, not {store.attributes.num_input_vertices}; "
-            "use .npz or .parquet"
-        )
     output_place(out, kind="file", overwrite=overwrite)
-    column = weight_column(store, weight) if path.suffix in (".npz", ".wsg") else None
-    if path.suffix == ".wsg":
-        _check_weights(store, path, column)
+    column = weight_column(store, weight) if form in (".npz", ".wsg", *MATRIX_MARKET) else None
+    if form in GAPBS:
+        check_gapbs(store, path, form, column)
     num_threads = asked.threads or num_cores()
-    budget = _charged(store, path.suffix, order, column, asked.memory_budget, num_threads)
+    budget = _charged(store, form, order, column, asked.memory_budget, num_threads)
     with (
         AtomicOutput(path, overwrite=overwrite) as staged, Workers(num_threads) as workers, watched(progress) as shown, returned_memory(),
     ):  # fmt: skip
-        job = Job(store, order, budget, workers, staged.folder / "scratch", shown)
-        writers[path.suffix](job, staged.path, column)
+        job = Job(store, form, order, budget, workers, staged.folder / "scratch", shown)
+        WRITERS[form](job, staged.path, column)
         staged.publish()
         sync_seconds = staged.sync_seconds
-    isolated = path.suffix != ".parquet" and order == "input"
+    isolated = form not in EDGE_LISTS and order == "input"
     return ExportReport(
         path=str(path),
         num_vertices=store.attributes.num_input_vertices if isolated else store.num_rows,
@@ -196,7 +171,7 @@ def export_graph(
     )
 
 
-def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, memory_budget: str | int | None, num_threads: int) -> Budget:
+def _charged(store: CSRStore, form: str, order: Order, column: str | None, memory_budget: str | int | None, num_threads: int) -> Budget:
     """Return the budget of an export, charged with what it takes at the least.
 
     Raises
@@ -205,17 +180,20 @@ def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, mem
         That does not fit.
     """
     load_libraries(store)
-    groups = ("out", "in") if suffix in GAPBS and store.attributes.directed else ("out",)
-    if suffix == ".parquet":
+    groups = ("out", "in") if form in GAPBS and store.attributes.directed else ("out",)
+    sorts = order == "input" and form not in (*EDGE_LISTS, *MATRIX_MARKET)
+    if form in (*EDGE_LISTS, *MATRIX_MARKET):
         load_tables()
-    elif order == "input":
+    elif sorts:
         load_kernels([row_keys_call(store)])
     budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget))
     with budget.all_or_none():
         budget.reserve("threads and compiled code", SLACK_BYTES)
-        if suffix == ".parquet":
-            charge_parquet(store, budget=budget, num_threads=num_threads)
-        elif order == "input":
+        if form in EDGE_LISTS:
+            charge_tables(store, budget=budget, num_threads=num_threads, text=form in TEXT_TABLES)
+        elif form in MATRIX_MARKET:
+            charge_matrix(store, column, order=order, budget=budget, num_threads=num_threads)
+        elif sorts:
             charge_input_order(store, groups, column, budget=budget, num_threads=num_threads)
         else:
             charge_store_order(store, column, budget=budget)
@@ -223,88 +201,3 @@ def _charged(store: CSRStore, suffix: str, order: Order, column: str | None, mem
         most = budget.promised_bytes + DEFAULT_WORKING_BYTES
         budget.limit_bytes = min(budget.limit_bytes, most)
     return budget
-
-
-def _parquet(job: Job, file: Path, _: str | None) -> None:
-    write_parquet(job.store, file, budget=job.budget, workers=job.workers, done=job.counter(job.store.attributes.num_stored_edges))
-
-
-def _check_weights(store: CSRStore, path: Path, column: str | None) -> None:
-    """Refuse weights that GAPBS cannot have: it has int32."""
-    if column is None:
-        raise OutputError(f"{path}: .wsg holds weights, and {store.url} has none; write .sg")
-    kind = store.array(f"out/{column}").dtype
-    if kind.kind not in "iu":
-        raise OutputError(f"{path}: .wsg holds integer weights, and {column!r} is {kind}; use .npz or .parquet")
-
-
-def _pairs(entries: Iterable[tuple[Array, Array | None]], path: Path) -> Iterator[Array]:
-    """Put each neighbour and its weight side by side, as int32."""
-    for neighbours, weights in entries:
-        assert weights is not None
-        if weights.size and not -(2**31) <= int(weights.min()) <= int(weights.max()) < 2**31:
-            raise OutputError(f".wsg holds 32-bit weights, and there are {weights.min()} to {weights.max()}; use .npz or .parquet")
-        yield np.stack([neighbours.astype("<i4"), weights.astype("<i4")], axis=1)
-
-
-def _sg(job: Job, file: Path, column: str | None) -> None:
-    a = job.store.attributes
-    groups = ("out", "in") if a.directed else ("out",)
-    done = job.counter(a.num_stored_edges * len(groups))
-    with file.open("wb") as stream:
-        for group in groups:
-            rows = job.rows(group, column)
-            if group == "out":
-                stream.write(np.array([a.directed], np.bool_).tobytes())
-                stream.write(np.array([a.num_stored_edges, rows.num_rows], "<i8").tobytes())
-            _write(stream, rows.offsets())
-            entries = rows.entries(done)
-            _write(stream, (neighbours.astype("<i4") for neighbours, _ in entries) if column is None else _pairs(entries, file))
-            del rows  # one group's positions at a time
-
-
-def _npz(job: Job, file: Path, column: str | None) -> None:
-    """Write the members that `scipy.sparse.save_npz` writes, each as a stream."""
-    a, rows = job.store.attributes, job.rows("out", column)
-    kind = np.dtype("<i4" if max(rows.num_rows, a.num_stored_edges) < 2**31 else "<i8")
-    data = np.dtype(np.float32) if column is None else job.store.array(f"out/{column}").dtype
-    values_file = file.with_name("values")
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        _member(archive, "format", np.dtype("S3"), (), [np.array(b"csr")])
-        _member(archive, "_is_array", np.dtype(bool), (), [np.array(True)])
-        _member(archive, "shape", np.dtype("<i8"), (2,), [np.array([rows.num_rows] * 2, np.int64)])
-        _member(archive, "indptr", kind, (rows.num_rows + 1,), rows.offsets())
-        with values_file.open("w+b") as values:
-            _member(archive, "indices", kind, (a.num_stored_edges,), _saving_values(rows.entries(job.counter(a.num_stored_edges)), values))
-            values.seek(0)
-            _member(archive, "data", data, (a.num_stored_edges,), _values(values, data, a.num_stored_edges, ones=column is None))
-    values_file.unlink()
-
-
-def _saving_values(entries: Iterable[tuple[Array, Array | None]], values: IO[bytes]) -> Iterator[Array]:
-    """Pass the neighbours on and put the values aside: a zip takes one member at a time."""
-    for neighbours, data in entries:
-        if data is not None:
-            values.write(np.ascontiguousarray(data).data.cast("B"))
-        yield neighbours
-
-
-def _values(values: IO[bytes], dtype: np.dtype[Any], count: int, *, ones: bool) -> Iterator[Array]:
-    block = 1 << 20
-    for start in range(0, count, block):
-        size = min(block, count - start)
-        yield np.ones(size, dtype) if ones else np.frombuffer(values.read(size * dtype.itemsize), dtype)
-
-
-def _member(archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...], blocks: Iterable[Array]) -> None:
-    """Write one .npy member from blocks."""
-    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-        np.lib.format.write_array_header_1_0(stream, header)
-        _write(stream, (block.astype(dtype, copy=False) for block in blocks))
-
-
-def _write(stream: IO[bytes], blocks: Iterable[Array]) -> None:
-    for block in blocks:
-        if block.size:
-            stream.write(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)

@@ -1,8 +1,8 @@
 """Sort keys that are in memory, in one thread or in several, by NumPy or by digits: whichever is quicker on this machine.
 
 NumPy's sort needs no room. With the vector instructions of some processors it is the quickest there is, 5 ns a key; where it does not use
-them (an EPYC of Zen 4, NumPy 2.4) each of a million keys takes 52 ns, and 20 by digits. So the first large sort measures both. The
-result is the same.
+them (an EPYC of Zen 4, NumPy 2.4) each of a million keys takes 52 ns, and 20 by digits. So both are measured once there is enough to
+sort. The result is the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels import deques
 from oocgraph.kernels.deques import Member
 from oocgraph.kernels.fork_join import new_frames
-from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.load import Call, are_cold, load_kernels
 from oocgraph.kernels.sort import MOST_RANGES, MOST_SHARES, VALUES, SortArrays, open_range, sort_together
 from oocgraph.team import Team, team_of
 from oocgraph.types import Array
 
 LARGE = 1 << 14
 """Keys from which on a sort by digits may pay: of 1,000 keys NumPy sorts one in 12 ns, digits in 20; of 30,000 in 32 and 18."""
+
+TRIAL_AFTER = 1 << 22
+"""Keys that a process sorts by NumPy before it compiles the kernels to find out: the 5 s are lost in builds that take 0.2 s."""
 
 TRIAL_KEYS, TRIALS = 1 << 16, 3
 """Keys that are sorted to find out, and how often: 15 ms in all."""
@@ -34,17 +37,33 @@ KEY_SECONDS = 2e-8
 
 def sort_keys(keys: Array, scratch: Scratch, *, threads: int = 1) -> None:
     """Sort int64 or uint64 keys in their place, with room of this thread's `scratch` for as many if they are sorted by digits."""
-    if keys.size < LARGE or not digits_pay():
+    if keys.size < LARGE or not _is_worth_a_trial(keys.size) or not digits_pay():
         keys.sort()
         return
     with team_of(threads) as team:
         sort_by_digits(keys, scratch.get("sorting", keys.size, keys.dtype), team)
 
 
+def _is_worth_a_trial(num_keys: int) -> bool:
+    """Whether this process has sorted enough, or the kernels are in memory anyway."""
+    _num_sorted[0] += num_keys
+    return _num_sorted[0] >= TRIAL_AFTER or bool(sort_together.overloads)
+
+
+_num_sorted = [0]
+"""Keys that may have been sorted by digits so far; it does not matter if threads that add to it at once lose some."""
+
+
 def load_sorts() -> None:
-    """Bring the kernels of a sort by digits into memory."""
+    """Bring the kernels of a sort by digits into memory, if they are cached; a small build has no use for what compiling them takes."""
+    if not are_cold(sort_calls()):
+        load_kernels(sort_calls())
+
+
+def sort_calls() -> list[Call]:
+    """Return what a sort by digits calls."""
     keys, (frames, stacks) = np.empty(0, np.uint64), new_frames(1)
-    load_kernels(_kernel_calls(_arrays(keys, keys, 1), frames, stacks))
+    return _kernel_calls(_arrays(keys, keys, 1), frames, stacks)
 
 
 def sort_by_digits(keys: Array, other: Array, team: Team) -> None:
@@ -68,7 +87,7 @@ def _arrays(keys: Array, other: Array, threads: int) -> SortArrays:
     return SortArrays(keys.view(np.uint64), other.view(np.uint64), sign, counts, digits)
 
 
-def _kernel_calls(arrays: SortArrays, frames: Array, stacks: Array) -> list[tuple[Callable[..., object], tuple[object, ...]]]:
+def _kernel_calls(arrays: SortArrays, frames: Array, stacks: Array) -> list[Call]:
     counts = deques.new_counts(1)[0]
     return [
         (open_range, (frames, stacks, 0, 0, 0, 0)),

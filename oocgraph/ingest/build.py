@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
@@ -26,8 +26,10 @@ from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
-from oocgraph.ingest.sources import open_requested
-from oocgraph.kernels.build import compile_kernels
+from oocgraph.ingest.sources import is_dask, open_requested
+from oocgraph.kernels.build import build_calls
+from oocgraph.kernels.crc32c import checksum_calls
+from oocgraph.kernels.load import load_kernels
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
@@ -36,7 +38,10 @@ from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_codecs
 from oocgraph.store.outputs import output_place
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Codec, Duplicates, ProgressOption
+from oocgraph.types import Codec, Duplicates, Progress, ProgressOption, ignore_progress
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,7 @@ def build_csr(
     overwrite: bool = False,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
+    client: Client | None = None,
     progress: ProgressOption = None,
 ) -> CSRStore:
     """Build a graph from an edge list: a store on disk, of any size, within a memory budget, or a graph in memory.
@@ -90,7 +96,8 @@ def build_csr(
     Parameters
     ----------
     edges
-        A path, an object in memory (see `open_source`), or an `EdgeSource`.
+        A path, a table, arrays, a matrix, a NetworkX graph, a Dask DataFrame or array, any stream of Arrow batches (Polars, DuckDB, ...),
+        or an `EdgeSource`; see `open_source`.
     path
         Folder to create, on a local file system. By default none: the graph is held in memory, and its ``save(path)`` writes the
         same store.
@@ -116,6 +123,9 @@ def build_csr(
         Threads and memory; see `oocgraph.Resources`.
     memory_budget
         Bytes that the process may hold, such as ``"2G"``; the same as in `resources`.
+    client
+        A `distributed.Client` whose workers compute the partitions of a Dask collection; the same as in `resources`. By default the current
+        client, if there is one; without one this process computes them. All else runs in this process.
     progress
         Called with each step's name, and how much of it is done; True draws bars.
 
@@ -139,6 +149,8 @@ def build_csr(
     -----
     Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
     Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. This process holds
+    one batch or partition at a time, of the budget. Persist what is costly to compute as a whole, such as a shuffle.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
 
     References
@@ -155,8 +167,10 @@ def build_csr(
     ...     graph.num_vertices, graph.num_edges
     (3, 2)
     """
-    asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget), settings()
-    source_column, target_column, *kept = _checked_columns(columns)
+    asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget, client=client), settings()
+    if (client or (resources is not None and resources.client)) and not is_dask(edges):
+        raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
+    source_column, target_column, *kept = checked_columns(columns)
     options = BuildOptions(
         directed=directed,
         weight_column=weight,
@@ -171,6 +185,7 @@ def build_csr(
         codec=knobs.codec,
         overwrite=overwrite,
         threads=asked.threads,
+        client=asked.client,
     )
     if path is None:
         return _build_in_memory(edges, options, progress)
@@ -185,12 +200,12 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
     edges = source if hasattr(source, "streams") else open_requested(source, options)
     with watched(progress) as shown:
-        compile_kernels()
+        load_kernels(build_calls(), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
 
 
-def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
+def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     """Return the names of the columns of sources and targets, None where not given, and of those to keep."""
     if columns is None:
         return [None, None]
@@ -205,9 +220,9 @@ def _checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     return names
 
 
-def load_build(codec: Codec) -> None:
+def load_build(codec: Codec, progress: Progress = ignore_progress) -> None:
     """Bring what a build uses into memory, before memory is counted."""
-    compile_kernels()
+    load_kernels([*build_calls(), *checksum_calls()], progress)
     load_sorts()
     load_strings()
     load_codecs(codec)
@@ -224,7 +239,7 @@ def build_with_report(
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
-        load_build(options.codec)
+        load_build(options.codec, shown)
         budget = Budget(limit)
         threads = options.threads or configured.threads
         num_workers = workers_for(threads, budget.available_bytes)

@@ -157,6 +157,19 @@ def workers_for(threads: int, available_bytes: int) -> int:
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
+def least_build_bytes(threads: int, payload_bytes: int, *, compressed: bool = False) -> int:
+    """Return what a build takes at the least, beside the interpreter; arguments as of `plan_sizes`."""
+    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    return FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0) + threads * (READER_BYTES + MIN_BLOCK_ROWS * per_edge)
+
+
+def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compressed: bool = False) -> int:
+    """Return with what a build reads the largest blocks and holds the numbers of all vertices: more memory gains little."""
+    least = least_build_bytes(threads, payload_bytes, compressed=compressed)
+    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    return least + max(2 * 5 * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
+
+
 def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: bool = False) -> Sizes:
     """Divide what is left of `budget`.
 
@@ -179,7 +192,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     per_row = ROW_BYTES + PAYLOAD_COPIES * payload_bytes
     per_record = RECORD_BYTES + PAYLOAD_COPIES * payload_bytes
     fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0)
-    least = fixed + threads * (READER_BYTES + MIN_BLOCK_ROWS * (per_row + per_record))
+    least = least_build_bytes(threads, payload_bytes, compressed=compressed)
     if least > budget.available_bytes:
         need = budget.promised_bytes + least
         raise BudgetError(

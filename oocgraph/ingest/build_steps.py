@@ -17,6 +17,7 @@ from oocgraph.ingest.ranks import chosen_order, degree_classes, ranked_blocks
 from oocgraph.ingest.read_edges import ColumnReader, read_edges
 from oocgraph.ingest.relabel import relabel
 from oocgraph.ingest.rows import write_group
+from oocgraph.ingest.sources.streamed import StreamedSource
 from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
 from oocgraph.store.layout import GraphAttributes, plane_group
 from oocgraph.store.records import DuplicateRows, key_bits
@@ -91,6 +92,11 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
 
 def _read(edges: EdgeSource, job: Job) -> tuple[Ids, BinFiles, ColumnReader]:
     """Bin the edges of a source by position, in the way its ids allow."""
+    if isinstance(edges, StreamedSource):
+        from oocgraph.ingest.spool import spooled
+
+        with spooled(edges, job) as copy:
+            return _read(copy, job)
     if edges.id_kind == "string":
         from oocgraph.ingest.string_ids import string_edges
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Item = TypeVar("Item")
 
 IdKind = Literal["int64", "string"]
 
@@ -88,18 +90,23 @@ class EdgeSource(Protocol):
 
 
 def read_streams(edges: EdgeSource, block_rows: int) -> list[EdgeStream]:
-    """Return the parts of a source, whose blocks raise InputError where the source cannot be read.
+    """Return the parts of a source, whose blocks raise InputError where the source cannot be read."""
+    return [partial(_guarded_stream, edges.description, stream) for stream in edges.streams(block_rows)]
+
+
+def _guarded_stream(description: str, stream: EdgeStream) -> Iterator[EdgeBlock]:
+    return guarded(description, stream())
+
+
+def guarded(description: str, items: Iterator[Item]) -> Iterator[Item]:
+    """Iterate over what a source gives; raise InputError where it cannot be read.
 
     A build writes while it reads: an error of the operating system must not be taken for one of its output.
     """
-
-    def guarded(stream: EdgeStream) -> Iterator[EdgeBlock]:
-        try:
-            yield from stream()
-        except InputNotFoundError as error:  # it was there when the source was opened
-            raise InputError(str(error)) from error
-        except OSError as error:
-            where = edges.description if error.filename is None else error.filename
-            raise InputError(f"{where}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error
-
-    return [partial(guarded, stream) for stream in edges.streams(block_rows)]
+    try:
+        yield from items
+    except InputNotFoundError as error:  # it was there when the source was opened
+        raise InputError(str(error)) from error
+    except OSError as error:
+        where = description if error.filename is None else error.filename
+        raise InputError(f"{where}: cannot be read ({error.strerror or error}); mend that, or copy the input elsewhere") from error

@@ -24,7 +24,8 @@ from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges
-from oocgraph.kernels.strings import hash_strings, split_strings
+from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.strings import hash_strings, split_strings, string_calls
 from oocgraph.types import Array
 
 MAX_ATTEMPTS = 8
@@ -99,6 +100,7 @@ def _hash_tables(files: BinFiles, base: Array, index: int, _most: int) -> Iterat
 
 def string_edges(edges: EdgeSource, job: Job) -> tuple[StringIds, BinFiles, ColumnReader]:
     """Find the distinct strings of a source and bin its edges by their positions."""
+    load_kernels(string_calls())
     for seed in range(MAX_ATTEMPTS):
         try:
             return _with_seed(edges, job, 0x9E3779B97F4A7C15 * (2 * seed + 1) % 2**64, f"strings-{seed}")

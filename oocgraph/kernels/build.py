@@ -18,6 +18,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from oocgraph.kernels.load import Call
+
 CELL_BITS = 10
 """A cell is at most 2**-10 of its distance from the start of the range wide."""
 
@@ -265,21 +267,22 @@ def fill_planes(keys: Any, indices: Any, col_bits: Any, carry: Any, offsets: Any
     offsets[0] = 0
 
 
-def compile_kernels() -> None:
-    """Compile (or load) what every build uses, so that its memory is counted before the budget is divided."""
+def build_calls() -> list[Call]:
+    """Return what every build calls, with arguments of the types that it has."""
     keys, one, zero = np.zeros(1, np.uint64), np.uint64(1), np.uint64(0)
-    ids, counts = np.zeros(1, np.int64), np.zeros(2, np.int64)
-    small, numbers, flags = np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
-    count_bins(keys, zero, zero, small, small.copy(), counts)
-    scatter(keys, small, counts * 0, keys.copy())
+    ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
+    calls: list[Call] = [
+        (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
+        (split_rows, (keys, one, 0, 0, numbers, ids)),
+        (fill_planes, (keys, numbers, one, 0, ids, numbers)),
+        (edge_keys, (ids, ids, np.int64(0), one, one, True, keys)),
+        (compact_keys, (keys, one, True, True, keys)),
+        (count_bins, (keys, zero, zero, small, small, ids)),
+        (scatter, (keys, small, ids, keys)),
+        (add_degrees, (keys, one, True, numbers, flags)),
+        (rename_rows, (keys, one, numbers, zero, keys)),
+        (rename_cols, (keys, numbers, zero, one, True, keys, keys)),
+    ]
     for high in (flags, small):
-        pack_keys(keys, keys, counts * 0, numbers, high)
-        unpack_keys(numbers, high, zero, keys.copy())
-    edge_keys(ids, ids, np.int64(0), one, one, True, keys)
-    compact_keys(keys, one, True, True, keys.copy())
-    add_degrees(keys, one, True, numbers, flags)
-    assign_ranks(numbers, np.zeros(1, bool), ids, numbers, 0, ids.copy(), numbers)
-    rename_rows(keys, one, numbers.copy(), zero, keys)
-    rename_cols(np.zeros(1, np.uint64), np.zeros(1, np.uint32), zero, one, True, keys, keys.copy())
-    split_rows(keys, one, 0, 0, numbers, ids)
-    fill_planes(keys, numbers, one, 0, counts, numbers.copy())
+        calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]
+    return calls

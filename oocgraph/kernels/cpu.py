@@ -203,8 +203,8 @@ def pull_heads_in_pieces(
         if i == OVER:
             return found, left
         more_found, more_left = pull_heads(
-            i * grain, min(num_words, (i + 1) * grain), num_vertices, lookup, planes, resident, 0, frontier, visited, undecided, marks,
-            long_rows,
+            i * grain, min(num_words, (i + 1) * grain), num_vertices, lookup, planes, resident, np.int64(0), frontier, visited, undecided,
+            marks, long_rows,
         )  # fmt: skip
         found += more_found
         left += more_left
@@ -697,7 +697,7 @@ def push_levels(
                     slot = page % slots
                     if cache_tag[slot] != page:
                         cache_tag[slot] = -1
-                        got = read_pages(files, cache[slot * 4096 :], page, 1)
+                        got = read_pages(files, cache[slot * 4096 :], page, np.int64(1))
                         if got < 0:
                             return STATUS_DONE, got
                         cache_tag[slot] = page
@@ -730,7 +730,7 @@ def fill_cache(pages: Any, first_page: Any, last_page: Any, files: Any, cache_ta
     for i in range(first_page, last_page):
         slot = pages[i] % cache_tag.size
         cache_tag[slot] = -1
-        got = read_pages(files, cache[slot * 4096 :], pages[i], 1)
+        got = read_pages(files, cache[slot * 4096 :], pages[i], np.int64(1))
         if got < 0:
             return total, got
         cache_tag[slot] = pages[i]

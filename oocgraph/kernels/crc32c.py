@@ -21,7 +21,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 from oocgraph.kernels.intrinsics import crc32_byte, crc32_word, prefetch
-from oocgraph.kernels.load import load_kernel
+from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.types import PAGE_BYTES, Array
 
 _POLYNOMIAL = 0x82F63B78  # reflected: bit 31 is the coefficient of 1
@@ -155,7 +155,12 @@ def page_checksums(data: Array, page_bytes: int) -> Array:
 
 @cache
 def _load_pages() -> None:
-    load_kernel(_pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32)))
+    load_kernels(checksum_calls())
+
+
+def checksum_calls() -> list[Call]:
+    """Return what `page_checksums` calls."""
+    return [(_pages, (_readonly(np.empty(0, np.uint8)), 1, np.empty(0, np.uint32)))]
 
 
 def _readonly(data: Array) -> Array:

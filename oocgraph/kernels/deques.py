@@ -19,6 +19,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import atomic_add, compare_and_swap, exchange, load_acquire, sched_yield, store_release, usleep
+from oocgraph.kernels.load import Call
 
 TOP, BOTTOM, FIRST, ROW = 0, 8, 16, 64
 """Words of a deque, each of the two in a cache line of its own, then the ranges."""
@@ -203,3 +204,9 @@ def fill(words: Any, cuts: Any) -> None:
     for t, (first, stop) in enumerate(itertools.pairwise(cuts)):
         if stop > first:
             put(words, t, first << 32 | stop)
+
+
+def team_calls() -> list[Call]:
+    """Return what threads that share work call, with arguments of the types that they have."""
+    words = new_deques(1)
+    return [(next_piece, (words, 0, words, True, new_counts(1)[0])), (put, (words, 0, 0)), (end, (words,))]

@@ -18,13 +18,17 @@ from oocgraph.kernels.rows import find_class, next_class, row_of
 def replace_dead_of_plane(mask: Any, plane: Any, first: Any, neighbours: Any) -> None:
     """Replace the dead edges in a stretch of a plane: of the vertices from `first` on, in place."""
     live, rows = mask
-    c = find_class(rows.first, first)
-    for i in range(neighbours.size):
-        c = next_class(rows, c, first + i)
-        begin, _ = row_of(rows, c, first + i)
-        e = begin + plane
-        if not (live[e >> 6] >> np.uint64(e & 63)) & np.uint64(1):
-            neighbours[i] = first + i
+    v, stop = np.int64(first), np.int64(first + neighbours.size)
+    c = find_class(rows.first, v)
+    while v < stop:
+        c = next_class(rows, c, v)
+        same = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop  # rows of one degree are evenly spaced
+        e, degree = rows.edge[c] + (v - rows.first[c]) * rows.value[c] + plane, rows.value[c]
+        for u in range(v, same):
+            keep = -np.int64((live[e >> 6] >> np.uint64(e & 63)) & np.uint64(1))  # without a branch
+            neighbours[u - first] = (neighbours[u - first] & keep) | (u & ~keep)
+            e += degree
+        v = same
 
 
 @nb.njit(nogil=True, cache=True)

@@ -1,12 +1,12 @@
-"""Brings kernels into memory before memory is counted; a process of its own compiles those that are not in the disk cache.
+"""Brings kernels into memory before memory is counted; processes of their own compile those that are not in the disk cache.
 
 A compiler in the process would leave 100 MB behind in it, which the memory budget would have to carry. ``python -m oocgraph.kernels.load``
-is that process, which receives on its stdin what to compile.
+is such a process, which receives on its stdin what to compile.
 """
 
 from __future__ import annotations
 
-import fcntl
+import gc
 import importlib
 import logging
 import os
@@ -14,9 +14,10 @@ import pickle
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,27 @@ import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from oocgraph.config import num_cores
+from oocgraph.kernels.announce import announce
+from oocgraph.kernels.locks import locked
+from oocgraph.machine import available_bytes, cgroup_limit_bytes
+from oocgraph.types import Progress, ignore_progress
+
 logger = logging.getLogger(__name__)
 
-MOST_SECONDS = 120.0
-"""Time to wait for another process that compiles: it takes 20 s; one that was stopped must not stop others."""
+Call = tuple[Any, tuple[Any, ...]]
+"""A kernel, with arguments of the types that it will be called with."""
+
+PHASE = "compiling kernels"
+
+MOST_COMPILERS, COMPILER_BYTES = 4, 400 << 20
+"""Processes that compile at once, and what each may take: it holds 250 MiB after 20 kernels, more with `GARBAGE`."""
+
+FEW_KERNELS = 6
+"""Kernels that one process compiles alone: another takes 0.8 s to begin."""
+
+GARBAGE = 50_000
+"""Objects between two collections of garbage in a compiler: a tenth of its time is saved."""
 
 
 def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
@@ -36,8 +54,8 @@ def load_kernel(kernel: Any, arguments: tuple[Any, ...]) -> None:
     load_kernels([(kernel, arguments)])
 
 
-def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
-    """Bring kernels into memory, each for arguments of these types; one process compiles all that are not cached.
+def load_kernels(calls: Iterable[Call], progress: Progress = ignore_progress) -> None:
+    """Bring kernels into memory, each for arguments of these types; other processes compile all that are not cached, in this order.
 
     Threads do so in turn: numba's registries are generators that two may not read at once. Each call of a function asks, so what was
     brought before is found by a key, which takes a tenth of the time that numba takes to type the arguments (0.5 to 1 ms).
@@ -46,7 +64,11 @@ def load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
     if not new:
         return
     with global_compiler_lock:
-        _load_kernels(new.values())
+        wanted = _signatures(new.values())
+        if cold := [one for one in wanted if _is_cold(*one)]:
+            _compile_elsewhere(cold, progress)
+        for kernel, signature in wanted:
+            kernel.compile(signature)
     _loaded.update(new)
 
 
@@ -64,67 +86,90 @@ def _key(argument: Any) -> Any:
     return argument if isinstance(argument, Dispatcher) else type(argument)
 
 
-def _load_kernels(calls: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
-    wanted = [(kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls]
-    wanted = [(kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads]
-    # numba tells by this alone whether a signature is cached: its public way to ask is to compile; without a cache that is all there is
-    kept = [(kernel, signature) for kernel, signature in wanted if kernel._cache.cache_path is not None]
-    cold = [(kernel.py_func, signature) for kernel, signature in kept if kernel._cache.load_overload(signature, kernel.targetctx) is None]
-    if cold:
-        question = pickle.dumps([(one.__module__, one.__name__, signature) for one, signature in cold])
-        compile_elsewhere("oocgraph.kernels.load", question=question)
-    for kernel, signature in wanted:
-        kernel.compile(signature)
+def are_cold(calls: Iterable[Call]) -> bool:
+    """Whether some kernel has yet to be compiled."""
+    with global_compiler_lock:
+        return any(_is_cold(*one) for one in _signatures(calls))
 
 
-def compile_elsewhere(module: str, *arguments: str, question: bytes | None = None) -> None:
-    """Run a module that compiles, in a process of its own.
+def _signatures(calls: Iterable[Call]) -> list[tuple[Any, Any]]:
+    """Return each kernel that is not in memory with the types of its arguments."""
+    wanted = ((kernel, tuple(numba.typeof(argument) for argument in arguments)) for kernel, arguments in calls)
+    return list(dict.fromkeys((kernel, signature) for kernel, signature in wanted if signature not in kernel.overloads))
 
-    One at a time on a machine: of many workers that begin with a cold cache the first compiles, and what the others run finds it there.
+
+def _is_cold(kernel: Any, signature: Any) -> bool:
+    """Whether a kernel has a cache, and that has no entry for a signature.
+
+    numba's public way to ask is to compile; its cache's own way reads the kernel, too.
     """
-    with _one_at_a_time():
-        _compile_elsewhere(module, arguments, question)
+    cache = kernel._cache
+    return cache.cache_path is not None and cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index()
 
 
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Hold a lock that the processes of a user on this machine share, where that can be had."""
-    try:
-        lock = os.open(Path(tempfile.gettempdir(), f"oocgraph-compiling-{os.getuid()}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        yield
-        return
-    try:
-        give_up = time.monotonic() + MOST_SECONDS
-        is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
-        while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
-            time.sleep(0.05)
-        yield
-    finally:
-        os.close(lock)
+def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:
+    """Have processes compile what is cold; what they fail at is left to this one.
+
+    One call at a time on a machine: of many workers that begin with a cold cache the first compiles, and the others find it there.
+    """
+    announce()
+    progress(PHASE, 0, len(cold))
+    with locked("compiling"):
+        waiting = deque(one for one in cold if _is_cold(*one))  # another may have compiled it meanwhile
+        others = num_compilers(len(waiting)) - 1
+        with ThreadPoolExecutor(max(1, others)) as pool:
+            asked = [pool.submit(_feed, waiting) for _ in range(others)]
+            failures = [_feed(waiting, lambda: progress(PHASE, len(cold) - len(waiting), len(cold)))] if waiting else []
+            failures += [one.result() for one in asked]
+    progress(PHASE, len(cold), len(cold))
+    for failure in filter(None, failures):
+        logger.warning("compiling in this process instead of one of its own (which failed: %s)", failure)
 
 
-def _is_locked(file: int) -> bool:
-    """Lock a file, unless another process has; where files cannot be locked there is no wait."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
+def num_compilers(num_kernels: int) -> int:
+    """Return how many processes compile so many kernels."""
+    limit, free = cgroup_limit_bytes(), available_bytes()
+    room = free if limit is None else min(free, limit)
+    return min(-(-num_kernels // FEW_KERNELS), num_cores(), MOST_COMPILERS, max(1, room // (2 * COMPILER_BYTES)))
 
 
-def _compile_elsewhere(module: str, arguments: tuple[str, ...], question: bytes | None) -> None:
+def _feed(waiting: deque[tuple[Any, Any]], report: Callable[[], None] = lambda: None) -> str:
+    """Have a process compile one kernel after the other, as long as there are any; returns the last words of one that has failed."""
     package = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])}
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, input=question, env=environment)
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip()[-500:]
-        logger.warning("compiling in this process instead of one of its own (which failed: %s)", last)
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment
+        ) as compiler,
+    ):
+        assert compiler.stdin is not None
+        assert compiler.stdout is not None
+        with suppress(IndexError, BrokenPipeError):
+            while True:
+                kernel, signature = waiting.popleft()
+                pickle.dump((kernel.py_func.__module__, kernel.py_func.__name__, signature), compiler.stdin)
+                compiler.stdin.flush()
+                if not compiler.stdout.readline():
+                    break
+                report()
+        with suppress(BrokenPipeError):
+            compiler.stdin.close()
+        if not compiler.wait():
+            return ""
+        said.seek(0)
+        return said.read().decode(errors="replace").strip()[-500:] or f"exit code {compiler.returncode}"
+
+
+def _compile() -> None:
+    """Compile what comes in, and answer each with a line."""
+    gc.set_threshold(GARBAGE)
+    with suppress(EOFError):
+        while True:
+            name, kernel, signature = pickle.load(sys.stdin.buffer)
+            getattr(importlib.import_module(name), kernel).compile(signature)
+            print(flush=True)
 
 
 if __name__ == "__main__":
-    for name, kernel_name, types in pickle.loads(sys.stdin.buffer.read()):
-        getattr(importlib.import_module(name), kernel_name).compile(types)
+    _compile()

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import pread, trailing_zeros
+from oocgraph.kernels.intrinsics import pread
 from oocgraph.kernels.sound import highest
 from oocgraph.types import Array
 
@@ -250,31 +250,38 @@ def vertex_of_edge(lookup: Any, e: Any) -> Any:
 def replace_dead(mask: Any, first: Any, values: Any) -> None:
     """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`."""
     live, rows = mask
-    v, c, end = np.int64(-1), np.int64(0), np.int64(first)  # the row of the last dead one, and the edge behind it
-    e, last = np.int64(first), first + values.size
+    v, c, end = np.int64(0), np.int64(0), np.int64(first)  # the row of edges up to `end`; nothing is known of it before the first
+    e, last = np.int64(first), np.int64(first + values.size)
+    if not rows.first.size:
+        end = last
     while e < last:
-        dead = ~live[e >> 6] >> np.uint64(e & 63)
+        stop = min(last, (e | 31) + 1)
+        dead = np.uint32(~live[e >> 6] >> np.uint64(e & 32)) & (np.uint32(0xFFFFFFFF) << np.uint32(e & 31))
         if not dead:
-            e = (e | 63) + 1
+            e = stop
             continue
-        e += np.int64(trailing_zeros(dead))
-        if e >= last:
-            break
-        if not rows.first.size:
-            values[e - first] = 0
-        else:
-            for _ in range(NEAR_ROWS if v >= 0 else 0):
-                if e < end:
-                    break
+        if e >= end:
+            for _ in range(NEAR_ROWS if end > first else 0):
                 v += 1
                 c = next_class(rows, c, v)
                 _, end = row_of(rows, c, v)
+                if e < end:
+                    break
             if e >= end:
                 v = vertex_of_edge(rows, e)
                 c = find_class(rows.first, v)
                 _, end = row_of(rows, c, v)
-            values[e - first] = v
-        e += 1
+        stop = min(stop, end)
+        at, bits = e - first, np.int64(dead) >> (e & 31)
+        if stop - e == 32:  # a loop of known length and without a branch, which the compiler makes one of vectors
+            for k in range(32):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        else:
+            for k in range(stop - e):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        e = stop
 
 
 @nb.njit(nogil=True, cache=True)

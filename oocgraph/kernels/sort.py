@@ -144,7 +144,8 @@ def sort_alone(keys: Any, other: Any, begin: Any, end: Any, is_moved: Any, flip:
                 _sort_by_digit(keys, other, begin, end, shift, flip, at)
             is_moved = not is_moved
     if is_moved:
-        keys[begin:end] = other[begin:end]
+        for i in range(begin, end):  # of a slice numba compiles the message for other lengths, too: 2 s
+            keys[i] = other[i]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -183,7 +184,8 @@ def _do_share(a: Any, frames: Any, at: Any, step: Any, share: Any) -> None:
             target[np.uint64(counts[value])] = key
             counts[value] += 1
     else:
-        target[first:stop] = source[first:stop]
+        for i in range(first, stop):
+            target[i] = source[i]
 
 
 @nb.njit(nogil=True, cache=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
 from oocgraph.kernels.intrinsics import pread
-from oocgraph.kernels.load import load_kernel
+from oocgraph.kernels.load import Call, load_kernels
 
 READ_BYTES = 1 << 18
 """Read at once by `read_sound`: checked while the processor's second cache holds it."""
@@ -60,4 +60,9 @@ def read_sound(fd: Any, offset: Any, out: Any, checksums: Any, stop: Any, itemsi
 @cache
 def load_read_sound() -> None:
     """Bring `read_sound` into memory."""
-    load_kernel(read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4))
+    load_kernels(sound_calls())
+
+
+def sound_calls() -> list[Call]:
+    """Return what reads of arrays call."""
+    return [(read_sound, (1, 1, np.empty(0, np.uint8), np.empty(0, np.uint32), np.uint64(1), 4))]

@@ -7,6 +7,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.load import Call
+
 
 @nb.njit(nogil=True, cache=True)
 def hash_strings(data: Any, offsets: Any, seed: Any, out: Any) -> None:
@@ -48,3 +50,12 @@ def split_strings(data: Any, offsets: Any, split_data: Any, split_offsets: Any, 
             else:
                 low = middle + 1
         bin_of[i] = low
+
+
+def string_calls() -> list[Call]:
+    """Return what a build of string ids calls: columns of Arrow may not be written to."""
+    data, offsets = (np.frombuffer(b"", dtype) for dtype in (np.uint8, np.int64))
+    return [
+        (split_strings, (data, offsets, data, offsets, np.empty(0, np.uint16))),
+        (hash_strings, (data, offsets, np.uint64(0), np.empty(0, np.uint64))),
+    ]

@@ -47,6 +47,9 @@ MAX_KEPT_BYTES = 64 << 20
 QUEUE_CAPACITY = 1 << 16
 """Edges that a frontier may have to be pushed by one thread, many levels a call."""
 
+QUEUE_BYTES = 4 * QUEUE_CAPACITY * 8 + SLACK_BYTES
+"""Of the frontiers of such levels, and of what no array accounts for."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphSizes:
@@ -129,6 +132,16 @@ def vertex_state_bytes(sizes: GraphSizes) -> int:
     return n * (sizes.itemsize + 4) + 5 * (n // 8 + 8) + sizes.indptr_bytes + sizes.checksum_bytes
 
 
+def least_search_bytes(sizes: GraphSizes, io_threads: int, buffer_bytes: int) -> int:
+    """Bytes with which a search reads almost all edges from disk."""
+    return vertex_state_bytes(sizes) + QUEUE_BYTES + io_threads * buffer_bytes + 2 * MIN_CACHE_SLOTS * SLOT_BYTES
+
+
+def whole_search_bytes(sizes: GraphSizes) -> int:
+    """Bytes with which a search holds all edges and planes."""
+    return vertex_state_bytes(sizes) + QUEUE_BYTES + (sum(sizes.num_edges) + sizes.plane_edges[-1]) * sizes.itemsize
+
+
 def part_state_bytes(num_vertices: int, num_owned: int, itemsize: int) -> int:
     """Bytes of one search of a partition.
 
@@ -162,7 +175,7 @@ def plan_residency(
         Vertex state and staging alone do not fit; the message gives the smallest budget that works.
     """
     state = vertex_state_bytes(sizes)
-    queues = 4 * QUEUE_CAPACITY * 8 + SLACK_BYTES
+    queues = QUEUE_BYTES
     all_edges = sum(sizes.num_edges)
     item = 0 if sizes.is_held else sizes.itemsize  # bytes that it takes to have one more
     most_planes = len(sizes.plane_edges) - 1 if max_planes is None else min(max_planes, len(sizes.plane_edges) - 1)

@@ -105,7 +105,7 @@ class Jumps:
         return self.damping * (state.dangling + isolated) + 1 - self.damping
 
     def solved_scale(self, dangling: float) -> float:
-        """Return the same if isolated vertices have what that makes of theirs, and ranks sum up to 1."""
+        """Return the same if isolated vertices have what that makes of theirs, and ranks sum to 1."""
         return (self.damping * dangling + 1 - self.damping) / (1 - self.damping * self.isolated_teleport)
 
     def jump(self, scale: float) -> float:
@@ -368,7 +368,7 @@ def _sum_weights(store: CSRStore, budget: Budget, column: str, threads: int) -> 
         if part.first_line_partial:
             strength[part.first_line] += carry
     if strength.size and not np.isfinite(strength.max()):
-        raise ArgumentError(f"{edges.values_name}: the weights of one vertex sum up to more than a float64 holds; scale them down")
+        raise ArgumentError(f"{edges.values_name}: the weights of one vertex sum to more than a float64 holds; scale them down")
     budget.release("pieces of edges")
     return strength
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import Join
@@ -206,13 +206,15 @@ class BFSResult(VertexResult):
         ------
         VertexNotFoundError
             `target` does not occur in the graph's input.
-        ArgumentTypeError, ArgumentError
-            `target` is not one vertex, or was not reached.
+        ArgumentTypeError
+            `target` is not one vertex.
+        NoPathError
+            It was not reached.
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
         if self.level_of(target) == UNREACHED:
-            raise ArgumentError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
+            raise NoPathError(f"there is no path to {target!r}: the search from {self.source!r} did not reach it")
         vertex = int(self.ids.vertices_of(target)[0])
         if vertex < 0:  # an isolated source
             return self.ids.parse(target)

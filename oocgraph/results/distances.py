@@ -1,4 +1,4 @@
-"""Results of what is computed by searches from many sources: figures of the sources, levels, centralities, eccentricities, a diameter."""
+"""Results of what is computed by searches from many sources: metrics of the sources, levels, centralities, eccentricities, a diameter."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oocgraph.errors import ArgumentError, ArgumentTypeError
+from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import among, join_parents
@@ -127,13 +127,15 @@ class PathsResult(VertexResult):
         ------
         VertexNotFoundError
             `target` does not occur in the graph's input.
-        ArgumentTypeError, ArgumentError
-            `target` is not one vertex, or was not reached.
+        ArgumentTypeError
+            `target` is not one vertex.
+        NoPathError
+            It was not reached.
         """
         if isinstance(target, list | tuple) or getattr(target, "ndim", 0) != 0:
             raise ArgumentTypeError(f"target is {target!r}; give one vertex")
         if self._look_up(self.value_column, target) == self.no_value:
-            raise ArgumentError(f"there is no path to {target!r} that {self!r} has found")
+            raise NoPathError(f"there is no path to {target!r} that {self!r} has found")
         vertex = int(self.ids.vertices_of(target)[0])
         if vertex < 0:  # where a path begins that has no edge
             return self.ids.parse(target)

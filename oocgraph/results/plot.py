@@ -138,7 +138,7 @@ def _draw_counts(panel: Axes, histogram: Histogram) -> None:
     panel.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if seen.size and seen.max() > LOG_RATIO * seen.min():
         panel.set_yscale("log")
-        panel.set_ylim(bottom=0.7 * seen.min())
+        panel.set_ylim(0.7 * seen.min(), 1.5 * seen.max())
         panel.yaxis.set_major_formatter(EngFormatter())
 
 

@@ -68,7 +68,12 @@ def write_result(result: VertexResult, path: str | os.PathLike[str], *, overwrit
 
 def writing_bytes(store: CSRStore) -> int:
     """Return what writing a result of `store` takes at the least, in any form, imports included, beside the result itself."""
-    return import_bytes() + WRITER_BYTES + MIN_ROWS * _row_bytes(store)
+    return writing_bytes_of(id_bytes(store, SORTED_ID))
+
+
+def writing_bytes_of(num_id_bytes: int) -> int:
+    """Return that of a store whose ids take so many bytes each."""
+    return import_bytes() + WRITER_BYTES + MIN_ROWS * (ROW_BYTES + ID_COPIES * num_id_bytes)
 
 
 def rows_within(result: VertexResult) -> int:

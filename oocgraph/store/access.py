@@ -232,7 +232,7 @@ class GraphAccess:
 
         Notes
         -----
-        Peak host bytes: 48 MiB, 96 a given vertex and about 300 an edge, its columns apart.
+        Peak host bytes: up to 48 MiB, 96 a given vertex and about 350 an edge of the subgraph, its columns apart.
 
         Examples
         --------

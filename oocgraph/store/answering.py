@@ -26,7 +26,8 @@ def budget_of(store: GraphArrays, memory_budget: str | int | None, *, tables: bo
 
     `following_bytes` are what the call will hold, as far as that is known: whatever is refused first names a budget for it and for buffers.
     """
-    load_gathering(np.dtype(f"u{np.dtype(store.attributes.index_dtype).itemsize}"))
+    for itemsize in {np.dtype(store.attributes.index_dtype).itemsize, 8}:  # of neighbours and of ids
+        load_gathering(np.dtype(f"u{itemsize}"))
     if store.attributes.id_kind == "string":
         load_strings()
     elif tables:

@@ -43,7 +43,7 @@ def coalesced(array: StoredArray, positions: Array, itemsize: int) -> Iterator[t
 
 def read_at(array: StoredArray, positions: Array) -> Array:
     """Return the elements at `positions` (ascending), by coalesced range reads."""
-    if array.held.size == array.length:
+    if array.is_held:
         return array.held[positions]
     out = np.empty(positions.size, array.dtype)
     for lo, hi in coalesced(array, positions, array.dtype.itemsize):

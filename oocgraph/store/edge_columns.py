@@ -5,7 +5,7 @@ In: names of columns of a store. Out: their arrays and fields of a schema. The s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
     ArgumentTypeError
         `columns` is one text, or holds what is none.
     """
-    if isinstance(columns, str | bytes) or not all(isinstance(name, str) for name in columns):
+    if isinstance(columns, str | bytes) or not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns):
         raise ArgumentTypeError(f"columns is {columns!r}; give a list of names of edge columns")
     names, known = tuple(columns), tuple(store.attributes.columns)
     for name in names:

@@ -117,15 +117,15 @@ def edge_condition(text: Any, store: GraphArrays) -> EdgeCondition:
         raise ArgumentTypeError(f"where is {text!r}; give a condition on edge columns as a text, such as 'year < 2020'")
     if len(text) > MOST_CHARACTERS:
         raise ArgumentError(f"where has {len(text):,} characters; give a condition of at most {MOST_CHARACTERS:,}")
-    stripped = text.strip()
+    stripped = text.replace("\r", " ").replace("\n", " ").strip()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # what Python 3.11 makes of an escape that it does not know
             tree = ast.parse(stripped, mode="eval")
     except SyntaxError as error:
-        column = min(len(stripped), max(0, (error.offset or 1) - 1)) if error.lineno in (None, 1) else 0
-        raise ArgumentError(f"where is {text!r}, which is no condition ({error.msg}), at character {column + 1}; {_EXAMPLES}") from None
+        place = max(1, error.offset or 1)
+        raise ArgumentError(f"where is {text!r}, which is no condition ({error.msg}), at character {place}; {_EXAMPLES}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ArgumentError(f"where is {text[:80]!r}, which is no condition ({error or 'too deep'}); {_EXAMPLES}") from None
     reader = _Reader(stripped, store)
@@ -149,9 +149,7 @@ class _Reader:
 
     def fail(self, node: ast.AST, what: str) -> ArgumentError:
         """Return the error of a part of the text."""
-        before = self.text.encode().splitlines(keepends=True)[: getattr(node, "lineno", 1) - 1]
-        byte = sum(map(len, before)) + getattr(node, "col_offset", 0)
-        place = len(self.text.encode()[:byte].decode(errors="replace"))
+        place = len(self.text.encode()[: getattr(node, "col_offset", 0)].decode())
         return ArgumentError(f"where is {self.text!r}: {what}, at character {place + 1}")
 
     def condition(self, node: ast.expr, depth: int) -> Test:
@@ -170,9 +168,9 @@ class _Reader:
             return _joined([self.comparison(left, op, right) for left, op, right in pairs], np.logical_and)
         if isinstance(node, ast.Name):
             column = self.column(node)
-            if column.kind != "bool":
+            if column.kind not in ("bool", "uint8"):  # truths of an input are stored as uint8
                 raise self.fail(node, f"column {column.name!r} is {column.kind}, neither true nor false; compare it with a value")
-            return lambda block: np.array(block[column.name], bool)
+            return lambda block: block[column.name] != 0
         raise self.fail(node, f"{_what(node)} is no condition; compare columns with values, and join that by and, or, not")
 
     def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Test:

@@ -22,7 +22,16 @@ def is_single(ids: Any) -> bool:
 
 
 def as_collection(ids: Any) -> Any:
-    """Return ids as a sequence; one id as a sequence of one."""
+    """Return ids as a sequence; one id as a sequence of one.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> as_collection(3), as_collection({3}), as_collection(pa.array([[1, 2]])[0])
+    ([3], [3], [1, 2])
+    """
+    if hasattr(ids, "as_py"):  # a scalar of Arrow, such as one of the lists of neighbours
+        ids = ids.as_py()
     if is_single(ids):
         return [ids]
     return ids if hasattr(ids, "__array__") or isinstance(ids, list | tuple) else list(ids)

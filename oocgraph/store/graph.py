@@ -26,6 +26,7 @@ from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SEL
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_json, read_json
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
+from oocgraph.store.remote import Location, location_of
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Codec
@@ -39,8 +40,8 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_self_loops", "degree_classes", "get", "has_array", "is_plain", "plane_offsets", "pull_group", "read",
-        "specs",
+        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain",
+        "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
 """Attributes that the library itself uses, and `dir` leaves out."""
@@ -55,8 +56,6 @@ class CSRStore(GraphAccess):
         Where it is.
     attributes : GraphAttributes
         What its root group says.
-    storage_options : mapping or None
-        Options of the file system of a remote URL.
     check_pages : bool
         Whether everything that is read is compared with its checksum; see `checked`.
     """
@@ -72,10 +71,9 @@ class CSRStore(GraphAccess):
         *,
         folder: Path | None,
         group: Any,
-        storage_options: Mapping[str, Any] | None = None,
         check_pages: bool = False,
     ) -> None:
-        self.url, self.attributes, self.storage_options, self.check_pages = url, attributes, storage_options, check_pages
+        self.url, self.attributes, self.check_pages = url, attributes, check_pages
         self._folder, self._group = folder, group
 
     def __repr__(self) -> str:
@@ -88,7 +86,7 @@ class CSRStore(GraphAccess):
         return [name for name in super().__dir__() if name not in _INTERNAL and (not name.startswith("_") or name.startswith("__"))]
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _reopen, (self.url, self.storage_options, self.check_pages)
+        return _reopen, (self.url, self.check_pages)
 
     def checked(self, check_pages: bool = True) -> CSRStore:
         """Return the same store, of which everything that is read is compared with its checksum (or nothing is)."""
@@ -99,9 +97,13 @@ class CSRStore(GraphAccess):
             self.attributes,
             folder=self._folder,
             group=self._group,
-            storage_options=self.storage_options,
             check_pages=check_pages,
         )
+
+    @property
+    def storage_options(self) -> Mapping[str, Any] | None:
+        """Options of the file system of a remote URL."""
+        return getattr(self.url, "storage_options", None)
 
     @property
     def num_vertices(self) -> int:
@@ -248,13 +250,22 @@ class CSRStore(GraphAccess):
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return bytes ``start .. stop - 1`` of a file of the store, or fewer where it ends before; None where there is no such file."""
         if self._folder is None:
-            return _fetch(self._group.store_path / key, start, stop)
+            return self._fetch(key, start, stop)
         try:
             with open_file(self._folder / key) as file:
                 file.seek(start)
                 return file.read(-1 if stop is None else stop - start)
         except FileNotFoundError:
             return None
+
+    def _fetch(self, key: str, start: int, stop: int | None) -> bytes | None:
+        prefix = self._group.path
+        try:
+            fetched: bytes | None = self._group.store.fetch(f"{prefix}/{key}" if prefix else key, start, stop)
+        except Exception as error:  # of a file system or its client, none of which says what it raises
+            assert isinstance(self.url, Location)
+            raise self.url.out_of_reach(error) from error
+        return fetched
 
     def read(self, name: str) -> Array:
         """Return a whole array (small ones: degrees, offsets)."""
@@ -330,22 +341,24 @@ class CSRStore(GraphAccess):
         return sorted(name for name, spec in self.specs.items() if not spec.optional or self.has_array(name))
 
 
-def _reopen(url: str, storage_options: Mapping[str, Any] | None, check_pages: bool) -> CSRStore:
-    return open_graph(url, storage_options=storage_options, check_pages=check_pages)
+def _reopen(url: str, check_pages: bool) -> CSRStore:
+    return open_graph(url, check_pages=check_pages)
 
 
 @known_keywords
 def open_graph(
-    path: CSRStore | str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None, check_pages: bool = False
+    path: CSRStore | str | os.PathLike[str] | Any, *, storage_options: Mapping[str, Any] | None = None, check_pages: bool = False
 ) -> CSRStore:
     """Open a graph store.
 
     Parameters
     ----------
     path
-        A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra). A store that is open is returned itself.
+        A local folder, or any URL that Zarr opens (``s3://...`` needs the ``s3`` extra); a ``zarr.abc.store.Store``, ``StorePath`` or
+        ``Group``, such as ``zarr.open_group(store)["graphs/web"]``. A graph that is open is returned itself.
     storage_options
-        Passed to the file system of a remote URL.
+        Options of the file system of a remote URL, such as credentials; by default the setting ``oocgraph.storage-options``, which all
+        functions that take a path use. They go where the graph goes, also to the workers of a cluster.
     check_pages
         Compare everything that is read with its checksum, in every function. (An open store that does so continues to.)
 
@@ -358,21 +371,24 @@ def open_graph(
     StoreNotFoundError
         There is nothing at the path.
     StoreError
-        It is not a graph store, it is incomplete, or of a newer format.
+        It is not a graph store, it is incomplete, of a newer format, or out of reach.
+    MissingDependencyError
+        The package of a URL's file system is not installed.
     ArgumentTypeError
         `path` is neither a path nor a store.
     """
     if isinstance(path, CSRStore):
         return path.checked(check_pages or path.check_pages)
-    if not isinstance(path, str | os.PathLike):
+    location = location_of(path, storage_options)
+    if not isinstance(path, str | os.PathLike) and location is None:
         raise ArgumentTypeError(
             f"a graph is a store or its path, not {type(path).__name__}; build one with build_csr, or open one with open_graph"
         )
-    text = os.fspath(path)
+    text = os.fspath(location or path)
     if text in IN_MEMORY:
         return IN_MEMORY[text]
-    if "://" in text and not text.startswith("file://"):
-        return _open_remote(text, storage_options).checked(check_pages)
+    if isinstance(location, Location):
+        return _open_remote(location).checked(check_pages)
     folder = Path(text.removeprefix("file://"))
     if not folder.exists() and not restore(folder):
         raise StoreNotFoundError(f"{folder}: no such file or folder; build a graph with `oocgraph build`")
@@ -390,26 +406,9 @@ def open_graph(
     return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, group=None, check_pages=check_pages)
 
 
-def _open_remote(url: str, storage_options: Mapping[str, Any] | None) -> CSRStore:
-    import zarr
-
-    try:
-        group = zarr.open_group(url, mode="r", storage_options=dict(storage_options) if storage_options else None)
-        stored: Any = group.attrs[ATTRIBUTES_KEY]
-    except ImportError as error:
-        package = "`pip install oocgraph[s3]`" if url.startswith("s3:") else "install it with pip"
-        raise StoreError(f"{url}: reading this URL needs another package ({error}); {package}") from error
-    except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
-        raise StoreError(f"{url}: not a graph store, or out of reach ({error})") from error
-    return CSRStore(url, GraphAttributes.from_json(stored, url), folder=None, group=group, storage_options=storage_options)
-
-
-def _fetch(path: Any, start: int, stop: int | None) -> bytes | None:
-    """Get bytes of a file through Zarr's store interface."""
-    from zarr.abc.store import OffsetByteRequest, RangeByteRequest
-    from zarr.core.buffer import default_buffer_prototype
-    from zarr.core.sync import sync
-
-    wanted = RangeByteRequest(start, stop) if stop is not None else OffsetByteRequest(start) if start else None
-    found = sync(path.get(default_buffer_prototype(), wanted))
-    return None if found is None else bytes(found.to_bytes())
+def _open_remote(location: Location) -> CSRStore:
+    group = location.open()
+    stored: Any = group.attrs.get(ATTRIBUTES_KEY)
+    if stored is None:
+        raise StoreError(f"{location}: a Zarr group, but not a graph store; name the group of one, or build one with build_csr")
+    return CSRStore(location, GraphAttributes.from_json(stored, location), folder=None, group=group)

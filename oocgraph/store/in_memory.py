@@ -59,8 +59,8 @@ class MemoryArray(StoredArray):
 
     @property
     def held(self) -> Array:
-        """All elements."""
-        return self._values
+        """All elements; none where some are replaced as they are read."""
+        return self._values if self.mask is None else super().held
 
     @property
     def unit(self) -> int:
@@ -102,6 +102,11 @@ class MemoryGraph(CSRStore):
     def checked(self, check_pages: bool = True) -> MemoryGraph:
         """Return the same graph: what is in memory is compared with nothing."""
         return self
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its arrays."""
+        return held_bytes(self)
 
     def has_array(self, name: str) -> bool:
         """Return whether the graph has the array `name`, such as ``out/planes/offsets``."""

@@ -29,8 +29,8 @@ from oocgraph.types import Array
 PIECE_ENTRIES = 1 << 20
 """Entries of rows that are read and filtered at once."""
 
-PIECE_BYTES = PIECE_ENTRIES * 48
-"""What a piece takes: entries as read, their rows, their places among the chosen vertices."""
+PIECE_ENTRY_BYTES = 48
+"""What an entry of a piece takes: as read, its row, its place among the chosen vertices."""
 
 EDGE_BYTES = 24
 """What a kept edge takes: both ends and where its columns are."""
@@ -39,10 +39,9 @@ EDGE_BYTES = 24
 def subgraph(store: GraphArrays, ids: Any, *, memory_budget: str | int | None) -> MemoryGraph:
     """Return the subgraph of some vertices; see `oocgraph.store.access.GraphAccess.subgraph`."""
     given = as_collection(ids)
-    vertex_bytes = VERTEX_BYTES * len(given)
-    budget = budget_of(store, memory_budget, tables=True, following_bytes=vertex_bytes + PIECE_BYTES)
-    budget.reserve("given vertices", vertex_bytes)
-    budget.reserve("pieces of rows", PIECE_BYTES)
+    charges = {"given vertices": VERTEX_BYTES * len(given), "pieces of rows": _piece_bytes(store)}
+    budget = budget_of(store, memory_budget, tables=True, following_bytes=sum(charges.values()))
+    budget.reserve_all(charges)
     with RangeReader(store, budget) as reader:
         own_ids, numbers = PagedIds(reader).look_up(given)
         return _induced(reader, distinct(numbers[numbers >= 0]), own_ids)
@@ -54,7 +53,7 @@ def ego(store: GraphArrays, vertex: Any, k: int, *, direction: str, memory_budge
         raise ArgumentError(f"vertex is {vertex!r}; give one id")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 0:
         raise ArgumentError(f"k is {k!r}; it must be a whole number of edges, 0 or more")
-    group, charges = group_of(store, direction), {"pieces of rows": PIECE_BYTES, "marks of vertices": store.num_rows}
+    group, charges = group_of(store, direction), {"pieces of rows": _piece_bytes(store), "marks of vertices": store.num_rows}
     budget = budget_of(store, memory_budget, tables=True, following_bytes=sum(charges.values()))
     budget.reserve_all(charges)
     with RangeReader(store, budget) as reader:
@@ -149,6 +148,11 @@ def _pieces(reader: RangeReader, name: str, begin: Array, end: Array) -> Iterato
         lengths = high - low
         places = np.arange(stop - start) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
         yield places, reader.read(name, low, high).astype(np.int64)
+
+
+def _piece_bytes(store: GraphArrays) -> int:
+    """Return what a piece of rows takes."""
+    return PIECE_ENTRY_BYTES * min(PIECE_ENTRIES, store.attributes.num_stored_edges)
 
 
 def _hold(budget: Budget, name: str, num_bytes: int) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 from oocgraph.kernels.rows import RowLookup
 
 if TYPE_CHECKING:
-    from oocgraph.store.graph import CSRStore
+    from oocgraph.store.graph_arrays import GraphArrays
 
 
-def sorted_lookup(store: CSRStore) -> RowLookup:
+def sorted_lookup(store: GraphArrays) -> RowLookup:
     """Return the row lookup of the pull group of a degree-sorted store."""
     degree, first = store.degree_classes
     if not degree.size:

@@ -11,6 +11,7 @@ import numpy as np
 from oocgraph.errors import ArgumentError
 from oocgraph.store.columns import distinct, read_at
 from oocgraph.store.graph_arrays import GraphArrays
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.types import Array
 
 
@@ -65,9 +66,7 @@ def row_lengths(store: GraphArrays, group: str, vertices: Array) -> Array:
 
 
 def _by_degree(store: GraphArrays, vertices: Array) -> tuple[Array, Array]:
-    value, first = store.degree_classes
-    counts = np.diff(np.append(first, store.num_rows))
-    edge = np.cumsum(counts * value) - counts * value
+    _, first, edge, value = sorted_lookup(store)
     at = np.searchsorted(first, vertices, side="right") - 1
     begin = edge[at] + (vertices - first[at]) * value[at]
     return begin, begin + value[at]

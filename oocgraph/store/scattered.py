@@ -123,7 +123,7 @@ class RangeReader:
                 self.budget.reserve("checksums", checksum_bytes(array))
                 self._files[array.name] = EdgeFiles(array, stream_direct=False)
             return EdgeSource(np.empty(0, dtype), files=self._files[array.name])
-        if array.held.size == array.length:
+        if array.is_held:
             return EdgeSource(array.held.view(dtype))
         return EdgeSource(np.empty(0, dtype), stored=array)
 

@@ -38,9 +38,7 @@ class GraphView(CSRStore):
         attributes = base.attributes
         if reverse and attributes.vertex_order == "degree":
             attributes = replace(attributes, vertex_order="original", num_planes=0)
-        super().__init__(
-            base.url, attributes, folder=base._folder, group=base._group, storage_options=base.storage_options, check_pages=base.check_pages
-        )
+        super().__init__(base.url, attributes, folder=base._folder, group=base._group, check_pages=base.check_pages)
         self.base, self.masks, self.reverse = base, masks, reverse
         self.where = None if masks is None else masks.condition.text
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from oocgraph.cli import cli
+from tests.commands.announced import ANNOUNCED
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +51,7 @@ def refused(run):
         outcome = run(*arguments)
         assert outcome.code == 2, outcome
         assert outcome.stdout == ""
-        message = outcome.stderr.removeprefix("compiling kernels (once) ...\n")
+        message = outcome.stderr.removeprefix(ANNOUNCED)
         assert message.startswith(("Error: ", "Usage: "))
         assert "Traceback" not in message
         for word in words:

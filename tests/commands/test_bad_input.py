@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.commands.announced import ANNOUNCED
 from tests.commands.conftest import ROOT, command, remains
 from tests.processes import PATIENCE_SECONDS, program
 
@@ -186,7 +187,7 @@ def test_full_disk_during_a_write(spawn, tmp_path, mounted, out):
     target = ["--edges"] if out.startswith("edges") else []
     done = spawn("generate", "kronecker", "--scale", 16, *target, tmp_path / "disk" / out, before=mounted("size=1m"))
     assert done.code == 2, done.stderr
-    message = done.stderr.removeprefix("compiling kernels (once) ...\n")
+    message = done.stderr.removeprefix(ANNOUNCED)
     assert message.startswith("Error: ")
     assert "the disk is full" in message
     assert message.count("\n") == 1, "the listing of the disk after the message must be empty"

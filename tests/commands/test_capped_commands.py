@@ -53,6 +53,18 @@ def test_sweeps_hold_what_they_promise(run, refused, tmp_path, name, options):
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == least
 
 
+@pytest.mark.parametrize("name", ["g.csv", "g.mtx.gz"])
+def test_exports_as_text_hold_what_they_promise(run, tmp_path, name):
+    """At the smallest budget that works, and as they are with all memory."""
+    store = tmp_path / "kron18.zarr"
+    assert run("generate", "kronecker", store, "--scale", 18).code == 0
+    assert run("export", store, tmp_path / f"first-{name}").code == 0
+    told = run_capped(512 << 20, command("export", store, tmp_path / name, "--memory", "20M"), env={"PYTHONPATH": str(ROOT)}).stderr
+    least = int(re.search(r"at least\s+(\d+)M", told)[1]) << 20
+    capped_json(int(least * 1.18), "export", store, tmp_path / name, "--memory", least)
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"first-{name}").read_bytes()
+
+
 def test_a_condensation_holds_what_it_promises(run, tmp_path):
     """At the smallest budget that works."""
     store = tmp_path / "g.zarr"

@@ -13,6 +13,7 @@ import pytest
 from distributed import LocalCluster
 
 from oocgraph import Resources
+from tests.commands.announced import ANNOUNCED
 from tests.commands.conftest import Outcome, remains
 from tests.processes import PATIENCE_SECONDS
 
@@ -206,5 +207,5 @@ def test_dask_searches_on_a_cluster(graph, tmp_path):
     """Workers start from Dask's command too."""
     outcome = dask("bfs", graph, "--source", 3, *LOCAL, "--validate", "--json")
     assert outcome.json["valid"]
-    assert outcome.stderr in ("", "compiling kernels (once) ...\n")
+    assert outcome.stderr in ("", ANNOUNCED)
     assert remains(tmp_path) == ["graph.zarr"]

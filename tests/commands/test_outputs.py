@@ -14,6 +14,7 @@ import pytest
 
 from oocgraph import OutputError, bfs, export_graph, open_graph, open_partitions, pagerank
 from tests import every_knob
+from tests.commands.announced import ANNOUNCED
 from tests.commands.conftest import ROOT, command, remains
 
 WRITERS = {
@@ -83,7 +84,7 @@ def test_disk_that_is_full_at_any_moment(tmp_path, small):
         if code == 0:
             assert left == sorted(["fill", name]), said
             continue
-        message = stderr.removeprefix("compiling kernels (once) ...\n")
+        message = stderr.removeprefix(ANNOUNCED)
         assert code == 2, said
         assert message.startswith("Error: "), said
         assert "the disk is full" in message, said

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oocgraph import Resources
 from oocgraph.errors import BudgetError, OocGraphError, OutputError
-from oocgraph.export import ordered_rows, parquet
+from oocgraph.export import edge_tables, ordered_rows, text
 from oocgraph.export.files import export_graph
 from oocgraph.ingest.build import build_csr
 from oocgraph.store import scipy as store_scipy
@@ -29,7 +29,8 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(ordered_rows, "BIN_ENTRIES", 150)
     monkeypatch.setattr(ordered_rows, "BLOCK_ENTRIES", 97)
     monkeypatch.setattr(ordered_rows, "_SAMPLE", 16)
-    monkeypatch.setattr(parquet, "BLOCK_ENTRIES", 101)
+    monkeypatch.setattr(edge_tables, "BLOCK_ENTRIES", 101)
+    monkeypatch.setattr(text, "BLOCK_ENTRIES", 103)
     monkeypatch.setattr(store_scipy, "BLOCK_ENTRIES", 89)
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from oocgraph import build_csr
+from oocgraph.errors import BudgetError
 from oocgraph.ingest.edges import EdgeBlock
 
 
@@ -59,3 +62,10 @@ class ArraySource:
             part = slice(first, min(first + block_rows, stop))
             columns = {name: values[part] for name, values in self.values.items()}
             yield EdgeBlock(self.source[part], self.target[part], columns, first)
+
+
+def budget_of(tmp_path, more_mib):
+    """Return the smallest budget of a build now, and so many MiB more."""
+    with pytest.raises(BudgetError) as caught:
+        build_csr(([0], [1]), tmp_path / "refused", memory_budget="1M")
+    return (int(str(caught.value).rpartition("at least ")[2].partition("M")[0]) + more_mib) << 20

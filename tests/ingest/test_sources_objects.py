@@ -124,14 +124,6 @@ def test_arrow_table_of_several_chunks():
     check(open_source(pa.table({"source": words, "target": words})), (["a", "b", "c", "a"], ["a", "b", "c", "a"]))
 
 
-def test_arrow_interface_of_others():
-    class Frame:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return pa.table({"source": SOURCE, "target": TARGET}).__arrow_c_stream__(requested_schema)
-
-    check(open_source(Frame()), EDGES, description="Frame")
-
-
 def test_empty_table():
     check(open_source(pa.table({"source": [], "target": []})), ([], []), id_kind="int64", num_rows=0)
     check(open_source(pd.DataFrame({"source": [], "target": []})), ([], []))

@@ -60,7 +60,7 @@ def test_file_without_permission(tmp_path, monkeypatch):
 
 
 def test_remote_path():
-    refused("s3://bucket/edges.parquet", "local files only")
+    refused("s3://bucket/edges.csv", "only Parquet", "copy it here first")
 
 
 @pytest.mark.parametrize("thing", [5, {"a": 1}, [1, 2, 3], None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ from oocgraph.results.product import VectorResult
 from oocgraph.store import vertices
 from oocgraph.store.graph import open_graph
 from oocgraph.store.vertices import VertexIds
+from tests.capped import run_capped
+from tests.commands.conftest import ROOT
 from tests.reference_build import reference_build
 from tests.results.test_bfs import result_of
 from tests.stores import string_store
@@ -234,3 +237,19 @@ def test_no_use_of_a_mapping_holds_memory_for_each_vertex(tmp_path):
         tracemalloc.stop()
     assert peak < 8 << 20
     assert not {"vertices", "component"} & set(vars(result))
+
+
+@pytest.mark.capped
+def test_mappings_are_used_within_a_cap(tmp_path):
+    """A dict of the same values takes 100 MB beside what the process holds, and does not fit."""
+    edges = np.arange(1 << 20)
+    oocgraph.build_csr((edges[:-1], edges[1:]), tmp_path / "path.zarr")
+    assert oocgraph.connected_components(tmp_path / "path.zarr").num_components == 1  # kernels compiled: a compiler needs more than the cap
+    program = (
+        "import oocgraph\n"
+        f"result = oocgraph.connected_components({str(tmp_path / 'path.zarr')!r}, memory_budget='128M')\n"
+        "assert sum(result.values()) == 0 and sum(1 for _ in result.items()) == len(result) == 1 << 20\n"
+        "assert result == result.column('component') and result[77] == 0 and 5 not in result.values()\n"
+    )
+    done = run_capped(150 << 20, [sys.executable, "-c", program], env={"PYTHONPATH": str(ROOT)}, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slurm
 def test_search_of_the_readme_on_workers_that_are_jobs(slurm, configured, folder, graph, levels, monkeypatch):
     """The lines of configs/README.md with the settings of ``slurm-cpu.yaml``, on small jobs and the loopback interface."""
     pytest.importorskip("dask_jobqueue")
-    (lines,) = re.findall(r"^```python\n(.*?)^```$", (CONFIGS / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```$", (CONFIGS / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (lines,) = [block for block in blocks if "SLURMCluster" in block]
     configured("slurm-cpu.yaml")
     job = {"cores": 1, "memory": "1500MiB", **on_this_machine(folder)}
     (folder / "graph.zarr").symlink_to(Path(graph.url))

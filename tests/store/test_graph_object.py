@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from oocgraph import build_csr
-from tests.store.asked_graphs import directed, strings, undirected
+from tests.store.asked_graphs import directed, remote, strings, undirected
 
-INTERNAL = {"array", "array_names", "degree_classes", "get", "has_array", "is_plain", "plane_offsets", "pull_group", "read", "specs"}
+METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
+PROPERTIES = {"attributes", "edge_bytes", "index_dtype", "num_bytes", "num_edges", "num_rows", "num_vertices", "storage_options", "url"}
+CHECKING = {"check_pages", "checked"}
+NETWORKX = {"is_directed", "is_multigraph", "number_of_edges", "number_of_nodes"}
 
 
 def test_a_graph_contains_its_vertices(asked):
@@ -22,13 +25,11 @@ def test_a_graph_iterates_over_all_vertices(asked):
 
 
 def test_dir_shows_what_users_ask(tmp_path):
+    """And nothing else: what is new and internal is named in `oocgraph.store.graph._INTERNAL`."""
     graph = undirected(tmp_path / "g.zarr").graph
-    for one in (graph, graph.subgraph([0, 1])):
-        names = {name for name in dir(one) if not name.startswith("__")}
-        assert not names & INTERNAL
-        assert not any(name.startswith("_") for name in names)
-        assert {"neighbors", "degree", "has_edge", "edges", "subgraph", "ego", "random_walk", "sample_neighbors", "num_vertices"} <= names
-        assert all(hasattr(one, name) for name in names | INTERNAL)
+    for one, more in ((graph, set()), (graph.subgraph([0, 1]), {"save"})):
+        assert {name for name in dir(one) if not name.startswith("__")} == METHODS | PROPERTIES | CHECKING | NETWORKX | more
+    assert graph.array("out/indices").length == graph.attributes.num_stored_edges  # still there
 
 
 @pytest.mark.parametrize("make", [undirected, directed, strings])
@@ -48,6 +49,14 @@ def test_repr_begins_with_what_users_ask(tmp_path, make):
     assert places == sorted(places)
     assert f"{graph.num_vertices:,} vertices" in text
     assert f"{graph.num_edges:,} edges" in text
+
+
+def test_the_size_is_that_of_the_files_or_the_arrays(tmp_path):
+    asked = undirected(tmp_path / "g.zarr")
+    assert asked.graph.num_bytes == sum(file.stat().st_size for file in (tmp_path / "g.zarr").rglob("*") if file.is_file())
+    part = asked.graph.subgraph(range(200))
+    assert part.num_bytes == sum(part.read(name).nbytes for name in part.array_names())
+    assert remote(tmp_path / "r.zarr").graph.num_bytes is None
 
 
 def test_a_table_of_html_escapes_names(tmp_path):

@@ -80,6 +80,7 @@ def test_columns_of_one_vertex_are_a_table_too(tmp_path):
         (lambda g: g.neighbors([1, "x"]), VertexNotFoundError, "'x' is not a vertex"),
         (lambda g: g.neighbors(1, direction="up"), ArgumentError, "direction is 'up'; it must be"),
         (lambda g: g.neighbors(1, columns=["time"]), ArgumentError, r"no edge column 'time'; give columns= of kind, weight"),
+        (lambda g: g.neighbors(1, columns=None), ArgumentTypeError, "columns is None; give a list"),
         (lambda g: g.neighbors(1, columns="kind"), ArgumentTypeError, "columns is 'kind'; give a list"),
         (lambda g: g.neighbors(1, columns=["kind", "kind"]), ArgumentError, "twice"),
         (lambda g: g.neighbors(1, depth=2), ArgumentTypeError, r"neighbors\(\) has no parameter 'depth'; it takes ids"),

@@ -16,7 +16,7 @@ from oocgraph.errors import InputError, InputNotFoundError
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.sources.source import InputFile, Request, Source, reading, refuse_stream
 
-__all__ = ["open_requested", "open_source"]
+__all__ = ["is_dask", "open_requested", "open_source"]
 
 
 def open_source(
@@ -33,8 +33,9 @@ def open_source(
     Parameters
     ----------
     source
-        A path (one file; for Parquet also a folder or a glob), or an object in memory: a pair (source, target) of arrays, an
-        array (num_edges, 2), a SciPy sparse matrix, a pandas DataFrame, a pyarrow Table, a NetworkX graph.
+        A path (one file; for Parquet also a folder, a glob or a URL), or an object: a pair (source, target) of arrays, an array
+        (num_edges, 2), each of NumPy or Dask; a SciPy sparse matrix; a NetworkX graph; a pandas or Dask DataFrame; a pyarrow or Polars
+        table; a pyarrow dataset, a Polars lazy frame, a DuckDB relation, or any other stream of Arrow batches (``__arrow_c_stream__``).
     source_column, target_column
         Needed where a table has more than two columns and none called source/target, src/dst or from/to.
     weight_column, edge_columns
@@ -80,9 +81,10 @@ def _opener(name: str) -> Callable[..., Source]:
 
 
 def _open_path(text: str, request: Request) -> Source:
-    path = Path(text)
+    text = text.removeprefix("file://")
     if "://" in text:
-        raise InputError(f"{text}: edge lists are read from local files only; copy it here first")
+        return _open_url(text, request)
+    path = Path(text)
     with reading(path):
         is_folder, exists = path.is_dir(), path.exists()
         if exists:
@@ -97,6 +99,13 @@ def _open_path(text: str, request: Request) -> Source:
             raise InputNotFoundError(f"{path}: no such file; check the path")
         raise InputError(f"{path}: unknown extension {path.suffix!r}; known are: {', '.join(_FORMATS)}")
     return _with_files([path], lambda: _opener(_FORMATS[extension])(path, request))
+
+
+def _open_url(url: str, request: Request) -> Source:
+    extension = _extension(Path(url))
+    if extension not in {".parquet", ".pq", None}:
+        raise InputError(f"{url}: of URLs, only Parquet (a file or a folder) is read, not {extension}; copy it here first")
+    return _opener("remote_parquet.open_remote_parquet")(url, request)
 
 
 def _with_files(paths: Sequence[Path], opened: Callable[[], Source]) -> Source:
@@ -143,7 +152,11 @@ def _open_many(files: list[Path], description: str, request: Request) -> Source:
 def _open_object(source: Any, request: Request) -> Source:
     package = type(source).__module__.split(".", maxsplit=1)[0]
     if isinstance(source, tuple | list) and len(source) == 2:
+        if is_dask(source):
+            return _opener("dask_collections.open_pair")(source[0], source[1], request)
         return _opener("arrays.open_pair")(source[0], source[1], request)
+    if is_dask(source):
+        return _opener("dask_collections.open_collection")(source, request)
     if package == "numpy" and hasattr(source, "dtype"):
         return _opener("arrays.open_edge_array")(source, request)
     if package == "scipy" and hasattr(source, "format") and hasattr(source, "tocsr"):
@@ -152,14 +165,22 @@ def _open_object(source: Any, request: Request) -> Source:
         return _opener("networkx_graph.open_networkx")(source, request)
     if package == "pandas" and hasattr(source, "columns"):
         return _opener("table.open_pandas")(source, request)
+    if package == "pyarrow" and hasattr(source, "get_fragments"):
+        return _opener("arrow_stream.open_dataset")(source, request)
+    if package == "polars" and hasattr(source, "collect_schema") and not hasattr(source, "__arrow_c_stream__"):
+        return _opener("arrow_stream.open_lazy_frame")(source, request)
+    if package in ("pyarrow", "polars") and hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
+        return _opener("table.open_arrow")(source, request)
     if hasattr(source, "__arrow_c_stream__"):
-        import pyarrow as pa
-
-        from oocgraph.ingest.sources.table import open_table
-
-        described = "pyarrow Table" if isinstance(source, pa.Table) else type(source).__name__
-        return open_table(source if isinstance(source, pa.Table) else pa.table(source), request, described)
+        return _opener("arrow_stream.open_stream")(source, request)
     raise InputError(
         f"cannot read edges from {type(source).__module__}.{type(source).__qualname__}; give a path, a pair (source, target) of arrays, "
-        "an array (num_edges, 2), a SciPy sparse matrix, a pandas DataFrame, a pyarrow Table or a NetworkX graph"
+        "an array (num_edges, 2), a SciPy sparse matrix, a NetworkX graph, a pandas or Dask DataFrame, or any Arrow table or stream "
+        "(pyarrow, Polars, DuckDB, ...)"
     )
+
+
+def is_dask(source: Any) -> bool:
+    """Whether a source is a Dask collection, or a pair with one; types are asked, because a Delayed has any attribute."""
+    ends = source if isinstance(source, tuple | list) and len(source) == 2 else [source]
+    return any(hasattr(type(end), "__dask_graph__") for end in ends)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from oocgraph.arrow import NUM_VERTICES_KEY
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import IdKind
 from oocgraph.ingest.sources.columns import Columns, Layout
 from oocgraph.ingest.sources.ids import Place, int_ids, numbers, numpy_column_dtype
-from oocgraph.ingest.sources.source import Request, agreed_num_vertices
+from oocgraph.ingest.sources.source import MAX_DIGITS, Request, agreed_num_vertices
 from oocgraph.types import Array
 
 
@@ -53,7 +55,7 @@ def _column_dtype(value_type: Any, description: str, column: str, *, weight: boo
 def arrow_ids(values: Any, kind: IdKind, place: Place, num_vertices: int | None) -> Any:
     """Return the ids of a pyarrow.Array: int64, or a LargeStringArray."""
     _refuse_null(values, place, "the id is missing (null)")
-    return large_strings(values, place) if kind == "string" else int_ids(_numpy(values), place, num_vertices)
+    return large_strings(values, place) if kind == "string" else int_ids(as_numpy(values), place, num_vertices)
 
 
 class ArrowLayout(Layout):
@@ -70,7 +72,7 @@ class ArrowLayout(Layout):
         values = _decoded(values)
         if dtype == "string" or weight or not kinds.is_floating(values.type):
             _refuse_null(values, place, "the value is missing (null)")
-        return large_strings(values, place) if dtype == "string" else numbers(_numpy(values), place, weight=weight)
+        return large_strings(values, place) if dtype == "string" else numbers(as_numpy(values), place, weight=weight)
 
 
 def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], Any], request: Request) -> ArrowLayout:
@@ -80,6 +82,19 @@ def arrow_layout(description: str, columns: Columns, type_of: Callable[[str], An
     return ArrowLayout(description, columns, kind, dtypes, agreed_num_vertices(description, None, request))
 
 
+def with_declared_vertices(layout: ArrowLayout, schema: Any, request: Request) -> ArrowLayout:
+    """Return the layout with the number of vertices that the metadata of its schema declares, where they do."""
+    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if layout.kind == "int64" else None
+    if declared is None:
+        return layout
+    if not (declared.isdigit() and len(declared) < MAX_DIGITS):
+        raise InputError(
+            f"{layout.description}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r:.60}, not a decimal number of vertices; "
+            "correct it"
+        )
+    return replace(layout, num_vertices=agreed_num_vertices(layout.description, int(declared), request))
+
+
 def large_strings(values: Any, place: Place) -> Any:
     """Return text of any Arrow type as a LargeStringArray that begins at offset 0 of its buffers."""
     values = _decoded(values)
@@ -87,6 +102,11 @@ def large_strings(values: Any, place: Place) -> Any:
         values = values.cast(pa.large_string())
     except pa.ArrowInvalid as error:
         raise InputError(f"{place.description}, {place.locate(0)} or after, column {place.column!r}: not UTF-8 text; convert it") from error
+    return whole_strings(values)
+
+
+def whole_strings(values: Any) -> Any:
+    """Return a LargeStringArray, or a copy of it if it does not begin at offset 0 of its buffers."""
     return values if values.offset == 0 else pa.concat_arrays([values, values.slice(0, 0)])
 
 
@@ -96,7 +116,8 @@ def _refuse_null(values: Any, place: Place, what: str) -> None:
         place.refuse(position, what, "fill it in or drop the row")
 
 
-def _numpy(values: Any) -> Array:
+def as_numpy(values: Any) -> Array:
+    """Return an Arrow array of numbers without nulls as a NumPy array, without a copy where both have the same layout."""
     values = _decoded(values)
     if kinds.is_null(values.type):
         return np.empty(0, np.int64)  # a null would have been refused, so the column is empty

@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from oocgraph.arrow import NUM_VERTICES_KEY
 from oocgraph.errors import InputError
 from oocgraph.ingest.edges import EdgeBlock, EdgeStream
-from oocgraph.ingest.sources.arrow_values import arrow_layout
+from oocgraph.ingest.sources.arrow_values import arrow_layout, with_declared_vertices
 from oocgraph.ingest.sources.columns import Layout, choose_columns
 from oocgraph.ingest.sources.ids import MAX_ID, row_place
-from oocgraph.ingest.sources.source import MAX_DIGITS, MAX_STREAMS, Request, Source, agreed_num_vertices, file_bytes, reading, reason
+from oocgraph.ingest.sources.source import MAX_STREAMS, Request, Source, file_bytes, reading, reason
 
 READ_BUFFER_BYTES = 1 << 20
 """Read-ahead of each column chunk; 256 KiB to 4 MiB stream equally fast here."""
@@ -75,15 +74,7 @@ def _describe(file: _File, request: Request) -> Layout:
     except _DAMAGED as error:
         raise InputError(f"{path}: its schema cannot be read ({reason(error)}); write the file again") from error
     columns = choose_columns(path, schema.names, request)
-    layout = arrow_layout(path, columns, lambda name: schema.field(name).type, request)
-    declared = (schema.metadata or {}).get(NUM_VERTICES_KEY) if layout.kind == "int64" else None
-    if declared is None:
-        return layout
-    if not (declared.isdigit() and len(declared) < MAX_DIGITS):
-        raise InputError(
-            f"{path}: the schema metadata {NUM_VERTICES_KEY.decode()} is {declared!r:.60}, not a decimal number of vertices; correct it"
-        )
-    return replace(layout, num_vertices=agreed_num_vertices(path, int(declared), request))
+    return with_declared_vertices(arrow_layout(path, columns, lambda name: schema.field(name).type, request), schema, request)
 
 
 def _check_agreement(file: _File, layout: Layout, leading: _File, expected: Layout) -> None:

@@ -42,6 +42,11 @@ MAX_STREAMS = 16
 class Request:
     """What the user said about the input; None and () mean "not given".
 
+    Attributes
+    ----------
+    client
+        Dask client whose workers compute the partitions of a Dask collection; without one this process does.
+
     Raises
     ------
     InputError
@@ -53,6 +58,7 @@ class Request:
     weight_column: str | None = None
     edge_columns: Sequence[str] = ()
     num_vertices: int | None = None
+    client: Any = None
 
     def __post_init__(self) -> None:
         if isinstance(self.edge_columns, str):

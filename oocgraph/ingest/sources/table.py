@@ -13,6 +13,12 @@ from oocgraph.ingest.sources.columns import choose_columns
 from oocgraph.ingest.sources.source import Request, Source, range_streams
 
 
+def open_arrow(source: Any, request: Request) -> Source:
+    """Open a table in memory, of pyarrow or Polars."""
+    described = f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
+    return open_table(source if isinstance(source, pa.Table) else pa.table(source), request, described)
+
+
 def open_pandas(frame: Any, request: Request) -> Source:
     """Open a pandas.DataFrame; its index is not read."""
     description = "pandas DataFrame"

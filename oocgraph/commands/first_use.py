@@ -1,0 +1,123 @@
+"""Every kernel that graphs of usual dtypes need, compiled by using it: on three graphs of a few vertices, every function is called once.
+
+In: an empty folder. Out: numba's disk cache holds what builds, searches and algorithms call for graphs of fewer than 2**32 vertices, with
+integer or string ids and no weights or those of float64. Other dtypes, operators and policies of a user are compiled when they are met.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oocgraph
+from oocgraph.errors import ConvergenceError
+from oocgraph.external_sort.sorting import sort_calls
+from oocgraph.kernels import warm, warm_cusp, warm_traverse
+from oocgraph.kernels.load import PHASE, load_kernels
+from oocgraph.kernels.sound import sound_calls
+from oocgraph.resources import Resources
+from oocgraph.types import Progress
+
+logger = logging.getLogger(__name__)
+
+SOURCE, TARGET, WEIGHT = (
+    ["ada", "ada", "bob", "cyd", "dan", "eve"],
+    ["bob", "cyd", "cyd", "dan", "eve", "fay"],
+    [2.0, 1.0, 3.0, 1.0, 2.0, 1.0],
+)
+
+OPTIONS: dict[str, dict[str, int | None]] = {
+    "personalized_pagerank": {"seeds": 1}, "multi_source_bfs": {"sources": 2}, "sssp": {"source": 0}, "spmv": {"x": None},
+}  # fmt: skip
+"""What functions take besides the graph: a vertex (0), a list of so many, or a vector (None)."""
+
+ALL = (
+    "pagerank", "personalized_pagerank", "hits", "katz_centrality", "betweenness_centrality", "closeness_centrality",
+    "harmonic_centrality", "multi_source_bfs", "connected_components", "spmv",
+)  # fmt: skip
+
+UNDIRECTED = (
+    "eccentricity", "eigenvector_centrality", "diameter", "core_numbers", "label_propagation", "louvain", "triangles", "clustering",
+    "transitivity", "minimum_spanning_forest",
+)  # fmt: skip
+
+DIRECTED = ("strongly_connected_components", "is_directed_acyclic_graph", "topological_generations")
+
+Step = tuple[str, Callable[[], Any]]
+
+
+def use_everything(folder: Path, progress: Progress) -> None:
+    """Call all there is to call, and report each step."""
+    steps = list(_steps(folder))
+    for done, (name, call) in enumerate(steps):
+        progress(PHASE, done, len(steps))
+        logger.info("compiling what is needed to %s", name)
+        with suppress(ConvergenceError):  # after some iterations, all of which have run
+            call()
+    progress(PHASE, len(steps), len(steps))
+
+
+def _steps(folder: Path) -> Iterator[Step]:
+    """Yield what to call, by name; each step may use the graphs of those before it."""
+    weighted, directed, named = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named"))
+    yield "search", lambda: load_kernels([*warm.search_calls("uint32"), *sound_calls()])
+    yield "build graphs", lambda: _build(weighted, directed, named)
+    yield "sort", lambda: load_kernels(sort_calls())
+    yield (
+        "search parts of a graph",
+        lambda: load_kernels([*warm.search_calls("uint32", parts=True), *warm_traverse.traverse_calls("uint32", "uint32")]),
+    )
+    yield "partition", lambda: load_kernels(warm_cusp.cusp_calls("uint32", "int16", ["float64"]))
+    yield "generate graphs", lambda: _generate(folder)
+    for graph in (weighted, directed, named):
+        yield f"search the {graph.stem} graph", partial(_search, graph)
+        has_weights = graph is not directed
+        for name in (*ALL, *(["sssp"] if has_weights else []), *(UNDIRECTED if graph is weighted else DIRECTED)):
+            yield f"{name} of the {graph.stem} graph", partial(_call, graph, name)
+        yield f"export the {graph.stem} graph", partial(_export, graph)
+    yield "condensation", lambda: oocgraph.condensation(directed, folder / "components.zarr", resources=Resources(client=False))
+
+
+def _build(weighted: Path, directed: Path, named: Path) -> None:
+    import pyarrow as pa
+
+    numbers = {name: number for number, name in enumerate(dict.fromkeys([*SOURCE, *TARGET]))}
+    source, target = (np.array([numbers[name] for name in names]) for names in (SOURCE, TARGET))
+    numbered = pa.table({"source": source, "target": target, "weight": WEIGHT})
+    oocgraph.build_csr(numbered, weighted, directed=False, weight="weight")
+    oocgraph.build_csr(numbered.select(["source", "target"]), directed, directed=True)
+    oocgraph.build_csr(pa.table({"source": SOURCE, "target": TARGET, "weight": WEIGHT}), named, directed=True, weight="weight")
+
+
+def _generate(folder: Path) -> None:
+    oocgraph.generate_kronecker(6, folder / "kronecker.zarr")
+    oocgraph.generate_uniform(6, folder / "uniform.zarr")
+    oocgraph.generate_grid((4, 4), folder / "grid.zarr")
+
+
+def _search(graph: Path) -> None:
+    store = oocgraph.open_graph(graph)
+    oocgraph.verify_bfs(store, oocgraph.bfs(store, _ids(graph, 0), resources=Resources(client=False)))
+    oocgraph.check_store(store)
+
+
+def _export(graph: Path) -> None:
+    oocgraph.export_graph(graph, graph.with_suffix(".parquet"))
+
+
+def _call(graph: Path, name: str) -> None:
+    """Call a function of any graph."""
+    own = {option: np.ones(6) if count is None else _ids(graph, count) for option, count in OPTIONS.get(name, {}).items()}
+    getattr(oocgraph, name)(graph, **own, resources=Resources(client=False))
+
+
+def _ids(graph: Path, count: int) -> Any:
+    """Return the id of a vertex, or those of some."""
+    ids = ["ada", "bob"] if graph.stem == "named" else [0, 1]
+    return ids[:count] if count else ids[0]

@@ -1,0 +1,149 @@
+"""The edges of a store as Arrow tables: source, target and the edge columns, under the user's ids.
+
+In: a store. Out: tables of blocks of edges, in store order of their sources; an undirected edge once. Ids of all vertices are held (8 bytes
+each, or the strings); threads turn blocks of edges into tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrow import NUM_VERTICES_KEY, from_numbers
+from oocgraph.errors import OutputError
+from oocgraph.memory import Budget
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.columns import IntColumn, StringColumn, id_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import VERTEX_ID, string_arrays
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+
+BLOCK_ENTRIES = 1 << 20
+"""Stored entries of one table."""
+
+ENTRY_BYTES = 96
+"""Bytes of an entry on its way beside ids and columns: row, neighbour, what is kept, encoded pages."""
+
+NUMBER_BYTES = 21
+"""Characters of a number and what ends it, in text; of floats four more."""
+
+WRITER_BYTES = 12 << 20
+"""What Arrow's writer holds beside tables."""
+
+MIN_BLOCK_ENTRIES = 1 << 14
+
+
+class EdgeTables:
+    """Makes tables of blocks of edges.
+
+    Parameters
+    ----------
+    store
+        The graph.
+
+    Attributes
+    ----------
+    schema
+        Of the tables; strings of edge columns are dictionaries.
+    texts
+        Names of the edge columns that hold strings.
+
+    Raises
+    ------
+    OutputError
+        An edge column is called source or target.
+    """
+
+    def __init__(self, store: CSRStore) -> None:
+        import pyarrow as pa
+
+        a = store.attributes
+        if clash := {"source", "target"} & set(a.columns):
+            raise OutputError(f"the edge column {clash.pop()!r} has the name of a column of ids; export to .npz, or rename it at the build")
+        self._store, self._ids = store, _read_ids(store)
+        categories = {name: StringColumn(store, f"columns/{name}") for name, kind in a.columns.items() if kind == "string"}
+        self._texts = {name: column.read(0, column.length) for name, column in categories.items()}
+        self.texts = list(self._texts)
+        columns = [(name, _column_type(store, name, text=name in self._texts)) for name in a.columns]
+        self.schema = pa.schema([("source", self._ids.type), ("target", self._ids.type), *columns])
+        if a.implied_ids is not None and a.implied_ids[0] == 0:  # so that a build from this file has the isolated vertices too
+            self.schema = self.schema.with_metadata({NUM_VERTICES_KEY: str(a.implied_ids[1])})
+
+    def table(self, block: RowBlock) -> Any:
+        """Return the edges of a block; of an undirected edge the entry that has the smaller store number first."""
+        import pyarrow as pa
+
+        store = self._store
+        rows, neighbours = block.rows(), store.array("out/indices").read(block.start, block.stop)
+        kept = slice(None) if store.attributes.directed else rows <= neighbours
+        columns = [self._ids.take(from_numbers(rows[kept])), self._ids.take(from_numbers(neighbours[kept]))]
+        for name in store.attributes.columns:
+            values = from_numbers(store.array(f"out/{name}").read(block.start, block.stop)[kept])
+            columns.append(pa.DictionaryArray.from_arrays(values, self._texts[name]) if name in self._texts else values)
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def table_blocks(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> Iterator[RowBlock]:
+    """Cut the edges into blocks, as large as what is left of the budget allows."""
+    each = budget.available_bytes // copies(num_threads) // entry_bytes(store, text=text)
+    yield from row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, MIN_BLOCK_ENTRIES + each), whole_rows=False)
+
+
+def charge_tables(store: CSRStore, *, budget: Budget, num_threads: int, text: bool = False) -> None:
+    """Reserve what writing tables holds at the least, as `text` or in binary; what is imported for it is loaded by then.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit.
+    """
+    a = store.attributes
+    texts = [f"columns/{name}" for name, kind in a.columns.items() if kind == "string"]
+    budget.reserve("ids of all vertices", _ids_bytes(store) + sum(2 * _string_bytes(store, name) for name in texts))
+    chunks = sum(decoded_bytes(store.array(f"out/{name}")) for name in ("indices", "indptr", *a.columns))
+    budget.reserve("row starts", 3 * 8 * BLOCK_ROWS)
+    budget.reserve("tables", WRITER_BYTES + copies(num_threads) * (MIN_BLOCK_ENTRIES * entry_bytes(store, text=text) + chunks))
+
+
+def copies(num_threads: int) -> int:
+    """Blocks that are held at once."""
+    return num_threads + 2
+
+
+def entry_bytes(store: CSRStore, *, text: bool) -> int:
+    """Bytes of an entry on its way: both ids and the columns as taken and as encoded, in `text` in a buffer that grows by half."""
+    columns = sum(store.array(f"out/{name}").dtype.itemsize for name in store.attributes.columns)
+    taken = ENTRY_BYTES + 4 * (id_bytes(store, VERTEX_ID) + columns)
+    if not text:
+        return taken
+    strings = [f"columns/{name}" for name, kind in store.attributes.columns.items() if kind == "string"]
+    lengths = sum(_string_bytes(store, name) // max(1, store.array(string_arrays(name)[1]).length) for name in strings)
+    numbers = len(store.attributes.columns) - len(strings)
+    ends = 2 * (NUMBER_BYTES if store.attributes.id_kind == "int64" else 4 + id_bytes(store, VERTEX_ID))
+    return taken + 3 * (ends + numbers * (NUMBER_BYTES + 4) + 2 * (4 + lengths))
+
+
+def _string_bytes(store: CSRStore, name: str) -> int:
+    data, offsets = string_arrays(name)
+    return store.array(data).length + 8 * store.array(offsets).length
+
+
+def _ids_bytes(store: CSRStore) -> int:
+    if store.attributes.id_kind == "int64":
+        return 8 * store.num_rows
+    return 2 * _string_bytes(store, VERTEX_ID)
+
+
+def _read_ids(store: CSRStore) -> Any:
+    column = IntColumn(store, VERTEX_ID) if store.attributes.id_kind == "int64" else StringColumn(store, VERTEX_ID)
+    ids = column.read(0, column.length)
+    return from_numbers(ids) if isinstance(ids, np.ndarray) else ids
+
+
+def _column_type(store: CSRStore, name: str, *, text: bool) -> Any:
+    import pyarrow as pa
+
+    dtype = store.array(f"out/{name}").dtype
+    return pa.dictionary(pa.from_numpy_dtype(dtype), pa.large_string()) if text else pa.from_numpy_dtype(dtype)

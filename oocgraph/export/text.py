@@ -1,0 +1,147 @@
+"""Edges as text: CSV and TSV under the user's ids, and Matrix Market.
+
+Threads turn blocks of edges into text, one thread writes it. A ``.gz`` has many members; readers take them for one.
+
+Matrix Market (https://math.nist.gov/MatrixMarket/formats.html): ``coordinate``; ``symmetric`` with the lower triangle of an undirected
+graph, else ``general``; ``pattern``, ``integer`` or ``real``; rows and columns count from 1.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrow import from_numbers
+from oocgraph.export.edge_tables import EdgeTables, table_blocks
+from oocgraph.export.job import Job
+from oocgraph.export.ordered_rows import stream_bytes
+from oocgraph.memory import Budget
+from oocgraph.store.arrays import decoded_bytes
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.input_order import input_positions
+from oocgraph.store.rows import BLOCK_ROWS, RowBlock, row_blocks
+
+GZIP_LEVEL = 4
+
+PIECE_BYTES = 1 << 18
+"""Text of one member of a compressed file."""
+
+BLOCK_ENTRIES = 1 << 18
+"""Entries of a matrix that become text at once: about 5 MiB."""
+
+MIN_BLOCK_ENTRIES = 1 << 14
+
+ENTRY_BYTES = 200
+"""Bytes of an entry on its way: row, neighbour and value as read, chosen and numbered, and 46 characters in a buffer that grows."""
+
+
+def write_table_text(job: Job, file: Path, _: str | None) -> None:
+    """Write all edges as CSV, or TSV.
+
+    Raises
+    ------
+    OutputError
+        An edge column is called source or target.
+    """
+    tables = EdgeTables(job.store)
+    delimiter = "\t" if job.form.startswith(".tsv") else ","
+
+    def text(block: RowBlock) -> bytes:
+        table = tables.table(block)
+        for name in tables.texts:
+            position = table.schema.get_field_index(name)
+            table = table.set_column(position, name, table.column(name).cast("large_string"))
+        return _text(table, delimiter)
+
+    header = _text(tables.schema.empty_table(), delimiter, header=True)
+    _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), text)
+
+
+def write_matrix(job: Job, file: Path, column: str | None) -> None:
+    """Write the adjacency matrix; entry (i, j) is the edge from the i-th to the j-th input id ascending, or store number."""
+    import pyarrow as pa
+
+    store, a = job.store, job.store.attributes
+    position = input_positions(store) if job.order == "input" else np.arange(store.num_rows, dtype=np.uint32)
+
+    def text(block: RowBlock) -> bytes:
+        ends = [position[one] for one in (block.rows(), store.array("out/indices").read(block.start, block.stop))]
+        kept = slice(None) if a.directed else ends[0] >= ends[1]
+        columns = [from_numbers(end[kept].astype(np.int64) + 1) for end in ends]
+        if column is not None:
+            columns.append(from_numbers(store.array(f"out/{column}").read(block.start, block.stop)[kept]))
+        return _text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")
+
+    each = MIN_BLOCK_ENTRIES + job.budget.available_bytes // (job.workers.num_threads + 2) // ENTRY_BYTES
+    blocks = row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, each), whole_rows=False)
+    _write(job, file, _matrix_header(job, column).encode(), blocks, text)
+
+
+def charge_matrix(store: CSRStore, column: str | None, *, order: str, budget: Budget, num_threads: int) -> None:
+    """Reserve what `write_matrix` holds at the least.
+
+    Raises
+    ------
+    BudgetError
+        It does not fit.
+    """
+    names = ["indptr", "indices", *([] if column is None else [column])]
+    budget.reserve("vertex positions", 5 * store.num_rows + (stream_bytes(store) if order == "input" else 0))
+    chunks = sum(decoded_bytes(store.array(f"out/{name}")) for name in names)
+    budget.reserve("blocks", 3 * 8 * BLOCK_ROWS + (num_threads + 2) * (MIN_BLOCK_ENTRIES * ENTRY_BYTES + chunks))
+
+
+def _matrix_header(job: Job, column: str | None) -> str:
+    a = job.store.attributes
+    field = "pattern" if column is None else "real" if job.store.array(f"out/{column}").dtype.kind == "f" else "integer"
+    size = job.store.num_rows if job.order == "store" else a.num_input_vertices
+    kind = "vertex id, ascending" if job.order == "input" else "vertex of the store"
+    comment = f"% Row and column i are of the i-th {kind}.\n" if job.order == "store" or a.implied_ids != (0, size) else ""
+    symmetry = "general" if a.directed else "symmetric"
+    return f"%%MatrixMarket matrix coordinate {field} {symmetry}\n{comment}{size} {size} {a.num_edges}\n"
+
+
+def _text(table: Any, delimiter: str, *, header: bool = False) -> bytes:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    out = pa.BufferOutputStream()
+    pa.csv.write_csv(table, out, pa.csv.WriteOptions(include_header=header, delimiter=delimiter))
+    return bytes(out.getvalue())
+
+
+def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> None:
+    parts = _texts(job, header, blocks, text)
+    if job.form.endswith(".gz"):
+        parts = job.workers.ordered(_packed, _pieces(parts))
+    with file.open("wb") as stream:
+        for part in parts:
+            stream.write(part)
+
+
+def _texts(job: Job, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> Iterator[bytes]:
+    """Iterate over the text of the file, however the blocks are cut."""
+    yield header
+    done = job.counter()
+    for num_entries, part in job.workers.ordered(lambda block: (block.num_entries, text(block)), blocks):
+        yield part
+        done(num_entries)
+
+
+def _pieces(texts: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut text into pieces of one size, so that a compressed file has the same bytes whatever the blocks are."""
+    held = bytearray()
+    for part in texts:
+        held += part
+        for start in range(0, len(held) - PIECE_BYTES + 1, PIECE_BYTES):
+            yield bytes(held[start : start + PIECE_BYTES])
+        del held[: len(held) // PIECE_BYTES * PIECE_BYTES]
+    yield bytes(held)
+
+
+def _packed(text: bytes) -> bytes:
+    return gzip.compress(text, GZIP_LEVEL, mtime=0)

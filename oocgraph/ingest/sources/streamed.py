@@ -1,0 +1,114 @@
+"""Sources that are read once, one part after another, as their producer makes them: Arrow batches, partitions of a Dask collection.
+
+A build reads edges more than once, so it copies these to a temporary file first (`oocgraph.ingest.spool`), and holds one part at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from oocgraph.errors import InputError
+from oocgraph.ingest.edges import EdgeBlock
+from oocgraph.ingest.sources.columns import Layout
+from oocgraph.ingest.sources.ids import Place
+from oocgraph.ingest.sources.source import Source, single_stream
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a producer hands over at once.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    num_bytes
+        Bytes that it adds to what the process holds.
+    blocks
+        ``blocks(first_row, block_rows)`` iterates over its edges, whose first is row `first_row` of the source.
+    """
+
+    name: str
+    num_bytes: int
+    blocks: Callable[[int, int], Iterator[EdgeBlock]]
+
+
+class StreamedSource(Source):
+    """Edges that are read once.
+
+    Parameters
+    ----------
+    layout
+        How columns become edges.
+    parts
+        Makes the parts, in order; each is dropped before the next is asked for.
+    """
+
+    def __init__(self, layout: Layout, parts: Callable[[], Iterator[Part]]) -> None:
+        super().__init__(
+            description=layout.description,
+            id_kind=layout.kind,
+            make_streams=single_stream(self._blocks),
+            num_vertices=layout.num_vertices,
+            weight=layout.columns.weight,
+            columns=layout.dtypes,
+        )
+        self._parts: Callable[[], Iterator[Part]] | None = parts
+
+    def parts(self) -> Iterator[Part]:
+        """Return the parts.
+
+        Raises
+        ------
+        InputError
+            They were read before.
+        """
+        if self._parts is None:
+            raise InputError(f"{self.description}: it can be read only once, and was read before; make it again, or write it to a file")
+        parts, self._parts = self._parts, None
+        return parts()
+
+    def _blocks(self, block_rows: int) -> Iterator[EdgeBlock]:
+        row, parts = 0, self.parts()
+        while (part := next(parts, None)) is not None:
+            for block in part.blocks(row, block_rows):
+                row = block.first_row + len(block.source)
+                yield block
+                del block
+            del part
+
+
+def slices(
+    layout: Layout,
+    num_rows: int,
+    read: Callable[[int, int], Callable[[str], Any]],
+    place_of: Callable[[str, int], Place],
+    first_row: int,
+    block_rows: int,
+) -> Iterator[EdgeBlock]:
+    """Iterate over the edges of a part.
+
+    Parameters
+    ----------
+    layout
+        How columns become edges.
+    num_rows
+        Rows of the part.
+    read
+        ``read(low, high)`` returns a function from the name of a column to its values in these rows of the part.
+    place_of
+        ``place_of(name, low)`` says where a column's values from row `low` of the part stand.
+    first_row, block_rows
+        Row of the source at which the part begins, and how many a block has at most.
+    """
+    for low in range(0, num_rows, block_rows):
+        values = read(low, min(low + block_rows, num_rows))
+        yield layout.block(values, first_row + low, partial(_place_at, place_of, low))
+        del values
+
+
+def _place_at(place_of: Callable[[str, int], Place], low: int, name: str) -> Place:
+    return place_of(name, low)

@@ -1,0 +1,46 @@
+"""Locks that the processes of a user on this machine share: who compiles, and who writes to the cache of compiled kernels."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MOST_SECONDS = 120.0
+"""Time to wait for another process that compiles: it takes 20 s; one that was stopped must not stop others."""
+
+RETRY_SECONDS = 0.02
+"""Interval between two attempts to take a lock."""
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock `name`, where that can be had."""
+    try:
+        lock = os.open(Path(tempfile.gettempdir(), f"oocgraph-{name}-{os.getuid()}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        give_up = time.monotonic() + MOST_SECONDS
+        is_ours = os.fstat(lock).st_uid == os.getuid()  # another user could hold the lock of a file of theirs for ever
+        while is_ours and not _is_locked(lock) and time.monotonic() < give_up:
+            time.sleep(RETRY_SECONDS)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _is_locked(file: int) -> bool:
+    """Lock a file, unless another process has; where files cannot be locked there is no wait."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

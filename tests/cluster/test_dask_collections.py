@@ -1,0 +1,144 @@
+"""Dask collections become stores: workers compute the partitions, and the client takes one at a time."""
+
+from __future__ import annotations
+
+import weakref
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import get_worker
+
+from oocgraph import Resources, build_csr
+from oocgraph.errors import ArgumentError, BudgetError, ClusterError, InputError
+from oocgraph.ingest.sources import dask_collections
+from tests.ingest.helpers_build import assert_same_store, budget_of
+
+
+@pytest.fixture
+def edges(tmp_path):
+    """Return a Parquet file of edges with weights and text, of 16 row groups."""
+    rng = np.random.default_rng(3)
+    source, target = rng.integers(0, 2000, (2, 16_000))
+    table = pa.table({"source": source, "target": target, "weight": rng.random(16_000), "kind": rng.choice(["a", "b"], 16_000)})
+    pq.write_table(table, tmp_path / "edges.parquet", row_group_size=1000)
+    return tmp_path / "edges.parquet"
+
+
+@pytest.fixture
+def fetched(monkeypatch):
+    """Record the partitions that the client fetches; each must have gone when the next one comes."""
+    references = []
+    original = dask_collections._fetched
+
+    def fetch(*arguments):
+        assert not any(one() is not None for one in references)
+        values = original(*arguments)
+        references.extend(weakref.ref(one) for one in values)
+        return values
+
+    monkeypatch.setattr(dask_collections, "_fetched", fetch)
+    return references
+
+
+def test_a_frame_gives_the_store_of_its_parquet_file(client, edges, fetched, tmp_path):
+    options = {"columns": (None, None, "kind"), "weight": "weight", "duplicates": "first"}
+    build_csr(edges, tmp_path / "expected", **options)
+    with client.as_current():
+        build_csr(dd.read_parquet(edges, split_row_groups=True), tmp_path / "found", **options)
+    assert_same_store(tmp_path / "expected", tmp_path / "found")
+    assert len(fetched) == 16
+
+
+def test_arrays_are_computed_on_workers(client, fetched, tmp_path):
+    def block(block_info=None):
+        get_worker()  # raises in any other process
+        start = block_info[None]["array-location"][0][0]
+        return np.stack([np.arange(start, start + 100), np.arange(start, start + 100) + 1], axis=1)
+
+    with client.as_current():
+        graph = build_csr(da.map_blocks(block, chunks=((100,) * 5, (2,)), dtype=int), tmp_path / "g")
+    assert (graph.num_vertices, graph.num_edges, len(fetched)) == (501, 500, 5)
+
+
+def test_persisted_partitions_are_taken_from_the_workers(client, fetched, tmp_path):
+    frame = pd.DataFrame({"source": np.arange(100), "target": np.arange(100)[::-1]})
+    with client.as_current():
+        graph = build_csr(dd.from_pandas(frame, npartitions=4).persist(), tmp_path / "g")
+    assert (graph.num_edges, len(fetched)) == (50, 4)
+
+
+COMPUTED = []
+"""Partitions that workers in this process have computed."""
+
+
+def load_and_count(index):
+    COMPUTED.append(index)
+    return pd.DataFrame({"source": [index], "target": [index + 1]})
+
+
+def test_few_partitions_are_computed_ahead(threads_client, tmp_path):
+    """Those that wait on workers are bounded by the threads that these have."""
+    ahead = []
+    COMPUTED.clear()
+
+    def progress(step, done, total):
+        if step == "copy edges":
+            ahead.append(len(COMPUTED) - done)
+
+    with threads_client.as_current():
+        build_csr(
+            dd.from_map(load_and_count, range(40), meta=pd.DataFrame({"source": [1], "target": [2]})), tmp_path / "g", progress=progress
+        )
+    assert sorted(COMPUTED) == list(range(40))
+    assert 1 <= max(ahead) <= sum(threads_client.nthreads().values())
+
+
+def test_a_failing_partition_is_named_and_nothing_is_left(client, tmp_path):
+    def load(index):
+        if index == 3:
+            raise RuntimeError("no such tape")
+        return pd.DataFrame({"source": [1], "target": [2]})
+
+    with client.as_current(), pytest.raises(InputError, match=r"partition 3 of the 5 of the Dask DataFrame.*RuntimeError: no such tape"):
+        build_csr(dd.from_map(load, range(5), meta=load(0)), tmp_path / "g")
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_partition_is_refused_before_it_is_fetched(client, fetched, tmp_path):
+    edges = da.random.default_rng(1).integers(0, 1000, (8_000_000, 2), chunks=(4_000_000, 2))
+    build_csr(([0], [1]), tmp_path / "first")  # what this process imports and compiles counts
+    with client.as_current(), pytest.raises(BudgetError, match=r"partition 0 of the 2.*needs 61\.0 MiB.*or make it smaller"):
+        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
+    assert not fetched
+
+
+def test_the_client_may_be_given_or_left_aside(client, fetched, tmp_path):
+    frame = dd.from_pandas(pd.DataFrame({"source": np.arange(100), "target": np.arange(100)[::-1]}), npartitions=4)
+    build_csr(frame, tmp_path / "a", client=client)
+    assert len(fetched) == 4
+    with client.as_current():
+        build_csr(frame, tmp_path / "b", resources=Resources(client=False))
+        build_csr(([0], [1]), tmp_path / "c")
+    assert len(fetched) == 4
+    assert_same_store(tmp_path / "a", tmp_path / "b")
+    with pytest.raises(ArgumentError, match="Dask collections only, not tuple"):
+        build_csr(([0], [1]), tmp_path / "d", client=client)
+    with pytest.raises(TypeError, match=r"give a distributed\.Client"):
+        build_csr(frame, tmp_path / "d", client="tcp://localhost:1")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_client_without_workers_is_refused(tmp_path):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None, scheduler_kwargs={"dashboard_address": ":0"}) as cluster,
+        Client(cluster),
+        pytest.raises(ClusterError, match="no workers"),
+    ):
+        build_csr(da.ones((4, 2), dtype=int), tmp_path / "g")

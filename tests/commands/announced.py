@@ -1,0 +1,7 @@
+"""What a command says on stderr where kernels are not cached."""
+
+from __future__ import annotations
+
+from oocgraph.kernels.announce import COMPILING
+
+ANNOUNCED = f"{COMPILING}\n"

@@ -1,0 +1,273 @@
+"""Edges that are read once: streams of Arrow batches, and Dask collections without a cluster. Oracle: the build from a table in memory."""
+
+from __future__ import annotations
+
+import weakref
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from oocgraph import build_csr
+from oocgraph.errors import BudgetError, InputError
+from oocgraph.ingest.sources import dask_collections, open_source
+from tests.ingest.helpers import read, refused
+from tests.ingest.helpers_build import assert_same_store, budget_of
+
+IDS = ["dense", "sparse", "strings"]
+
+
+def edge_frame(kind, num_edges=3000):
+    """Edges with weights, text and duplicates, and a column that is none of them."""
+    rng = np.random.default_rng(7)
+    source, target = rng.integers(0, 300, (2, num_edges))
+    if kind == "sparse":
+        source, target = source * 10**15, target * 10**15
+    if kind == "strings":
+        source, target = (np.char.add("é", values.astype(str)).astype(object) for values in (source, target))
+    columns = {"other": np.arange(num_edges), "source": source, "target": target}
+    return pd.DataFrame({**columns, "weight": rng.random(num_edges), "kind": rng.choice(["a", "ü"], num_edges)})
+
+
+OPTIONS = {"columns": (None, None, "kind"), "weight": "weight", "duplicates": "first", "directed": True}
+
+
+@pytest.fixture(params=IDS)
+def built(request, tmp_path):
+    """Return a frame, a Parquet file of it, and a function that builds from the same edges in another form and compares the stores."""
+    frame = edge_frame(request.param)
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "edges.parquet", row_group_size=500)
+    build_csr(frame, tmp_path / "expected", **OPTIONS)
+
+    def same(edges):
+        build_csr(edges, tmp_path / "found", **OPTIONS)
+        assert_same_store(tmp_path / "expected", tmp_path / "found")
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.parquet", "expected", "found"]
+
+    return frame, tmp_path / "edges.parquet", same
+
+
+def test_reader_of_batches(built):
+    frame, _, same = built
+    same(pa.Table.from_pandas(frame).to_reader(max_chunksize=77))
+
+
+def test_arrow_interface_of_others(built):
+    frame, _, same = built
+
+    class Frame:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.Table.from_pandas(frame).__arrow_c_stream__(requested_schema)
+
+    same(Frame())
+
+
+def test_record_batch_and_polars_frame(built, tmp_path):
+    frame, _, same = built
+    same(pl.from_pandas(frame))
+    build_csr(pa.RecordBatch.from_pandas(frame), tmp_path / "again", **OPTIONS)
+    assert_same_store(tmp_path / "expected", tmp_path / "again")
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_polars_lazy_frame(built, file):
+    frame, path, same = built
+    same(pl.scan_parquet(path) if file else pl.from_pandas(frame).lazy())
+
+
+def test_duckdb_relation(built):
+    _, path, same = built
+    with duckdb.connect() as connection:
+        connection.sql("set threads = 1")  # so that rows keep their order, which duplicates="first" asks for
+        same(connection.sql(f"select * from read_parquet('{path}')"))
+
+
+def test_pyarrow_dataset(built):
+    _, path, same = built
+    same(ds.dataset(path))
+
+
+@pytest.mark.parametrize("num_partitions", [1, 7])
+def test_dask_frame(built, num_partitions):
+    frame, _, same = built
+    same(dd.from_pandas(frame, npartitions=num_partitions))
+
+
+def test_dask_frame_of_parquet(built):
+    _, path, same = built
+    same(dd.read_parquet(path, split_row_groups=True))
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_dask_arrays_and_series(tmp_path, kind):
+    frame = edge_frame(kind)
+    source, target = (frame[name].to_numpy() for name in ("source", "target"))
+    parts = dd.from_pandas(frame, npartitions=4)
+    build_csr((source, target), tmp_path / "expected")
+    forms = {
+        "rows": da.from_array(np.stack([source, target], axis=1), chunks=(999, 1)),
+        "pair": (da.from_array(source, chunks=100), da.from_array(target, chunks=777)),
+        "series": (parts["source"], parts["target"]),
+    }
+    if kind != "strings":
+        forms["unknown lengths"] = (parts["source"].to_dask_array(), parts["target"].to_dask_array())
+    for name, edges in forms.items():
+        build_csr(edges, tmp_path / name)
+        assert_same_store(tmp_path / "expected", tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["int64", "string"])
+def test_streams_without_edges(tmp_path, kind):
+    schema = pa.schema([("source", kind), ("target", kind)])
+    empty = schema.empty_table()
+    forms = [pa.RecordBatchReader.from_batches(schema, []), pl.from_arrow(empty).lazy(), dd.from_pandas(empty.to_pandas(), npartitions=1)]
+    for number, edges in enumerate(forms):
+        graph = build_csr(edges, tmp_path / str(number))
+        assert (graph.num_vertices, graph.num_edges, graph.attributes.id_kind) == (0, 0, "string" if kind == "string" else "int64")
+
+
+def test_an_empty_partition_among_others(tmp_path):
+    frames = [pd.DataFrame({"source": ids, "target": ids[::-1]}) for ids in (["a", "b"], np.empty(0, object), ["c", "d"])]
+    graph = build_csr(dd.from_map(lambda i: frames[i], range(3), meta=frames[0]), tmp_path / "g")
+    assert (graph.num_vertices, graph.num_edges) == (4, 2)
+
+
+def test_a_declared_number_of_vertices_and_self_loops(tmp_path):
+    reader = pa.table({"source": [0, 1, 3], "target": [1, 1, 0]}).to_reader()
+    graph = build_csr(reader, tmp_path / "g", num_vertices=6, keep_self_loops=True)
+    assert (graph.num_vertices, graph.num_edges, graph.attributes.num_self_loops) == (6, 3, 1)
+    refused(pa.table({"source": [0, 7], "target": [1, 1]}).to_reader(), "7 is not below the declared", "row 1", num_vertices=6)
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_graph_in_memory_from_streams_and_partitions(tmp_path, kind):
+    frame = edge_frame(kind)
+    build_csr(frame, tmp_path / "expected", **OPTIONS)
+    forms = {"reader": pa.Table.from_pandas(frame).to_reader(max_chunksize=77), "dask": dd.from_pandas(frame, npartitions=3)}
+    for name, edges in forms.items():
+        build_csr(edges, **OPTIONS).save(tmp_path / name)
+        assert_same_store(tmp_path / "expected", tmp_path / name)
+
+
+def test_a_stream_is_read_once():
+    source = open_source(pa.table({"source": [1, 2], "target": [3, 4]}).to_reader())
+    assert read(source) == ([1, 2], [3, 4], {})
+    with pytest.raises(InputError, match="read only once"):
+        read(source)
+
+
+def test_a_stream_that_breaks_off_leaves_nothing(tmp_path):
+    def batches():
+        yield pa.record_batch({"source": [1, 2], "target": [3, 4]})
+        raise OSError("the other side has gone")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("source", "int64"), ("target", "int64")]), batches())
+    with pytest.raises(InputError, match=r"row 2 or after.*the other side has gone"):
+        build_csr(reader, tmp_path / "g")
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_values_are_named_by_their_place():
+    reader = pa.table({"source": [1, 2, 3], "target": [3, None, 4]}).to_reader(max_chunksize=1)
+    refused(reader, "row 1 (counted from 0), column 'target'", "missing (null)")
+    frame = pd.DataFrame({"source": [1, 2, 3, -4], "target": [1, 2, 3, 4]})
+    refused(dd.from_pandas(frame, npartitions=2), "partition 1 of the 2 of the Dask DataFrame", "row 1 (counted", "-4 is negative")
+
+
+def test_streams_that_hold_no_table():
+    refused(pl.Series([1, 2]), "Series", "record batches")
+    refused(pa.chunked_array([[1, 2]]), "ChunkedArray", "record batches")
+
+
+class FailingRelation:
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise ValueError("Binder Error: no such table")
+
+
+def test_a_query_that_fails_is_an_input_error():
+    refused(FailingRelation(), "FailingRelation", "no such table")
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ({"source": ["a"], "target": ["b"], "w": [1]}, ("source: ", "string", "metadata say source: int64, target: int64, w: int64")),
+        ({"source": [1], "target": [2], "w": [0.5]}, ("w: double", "astype")),
+        ({"source": [1], "from": [2], "w": [1]}, ("has 'source', 'from', 'w' in place of the columns 'source', 'target', 'w'",)),
+        ({"source": [1], "from": [2], "w": [1], "more": [1]}, ("KeyError", "must have the columns 'source', 'target', 'w'")),
+        ({"source": [1], "target": [{}], "w": [1]}, ("metadata say",)),
+        ({"source": [1], "target": [2 + 1j], "w": [1]}, ("column 'target'",)),
+    ],
+)
+def test_a_partition_of_another_schema_is_refused(second, words):
+    first = {"source": [1], "target": [2], "w": [3], **({"more": [1]} if "more" in second else {})}
+    frames = [pd.DataFrame(first), pd.DataFrame(second)]
+    collection = dd.from_map(lambda i: frames[i], range(2), meta=frames[0])
+    refused(collection, "partition 1 of the 2 of the Dask DataFrame", *words, edge_columns=["w"])
+
+
+def test_partitions_that_do_not_match_are_refused():
+    ids = da.from_array(np.arange(10), chunks=5)
+    refused((ids, ids[:8].rechunk(8)), "2 partitions", "1;")
+    refused((ids, ids[:8].rechunk((4, 4))), "partition 0 of the 2", "5 sources but 4 targets")
+    refused((ids, np.arange(10)), "the target is a ndarray")
+    refused(ids, "shape (10,)")
+    lying = da.map_blocks(lambda block: block[:, :1], da.ones((4, 2), chunks=(2, 2), dtype=int), dtype=int, chunks=(2, 2))
+    refused(lying, "partition 0 of the 2 of the Dask array", "shape (2, 1)")
+    refused(dask.delayed(5), "Dask Delayed")
+
+
+def test_a_partition_that_fails_is_named():
+    def load(index):
+        if index:
+            raise RuntimeError("the disk is on fire")
+        return pd.DataFrame({"source": [1], "target": [2]})
+
+    refused(dd.from_map(load, range(2), meta=load(0)), "partition 1 of the 2", "RuntimeError: the disk is on fire")
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    """Count the partitions that this process holds: the most at once, and how many in all."""
+    seen = [0, 0]
+    references = []
+    original = dask_collections._blocks
+
+    def blocks(partitions, index, fetch, *arguments):
+        def fetched():
+            values = fetch()
+            references.append(weakref.ref(values[0]))
+            seen[:] = max(seen[0], sum(one() is not None for one in references)), seen[1] + 1
+            return values
+
+        return original(partitions, index, fetched, *arguments)
+
+    monkeypatch.setattr(dask_collections, "_blocks", blocks)
+    return seen
+
+
+def test_one_partition_is_held_at_a_time(alive, tmp_path):
+    build_csr(dd.from_map(lambda i: pd.DataFrame({"source": [i], "target": [i + 1]}), range(9)), tmp_path / "g")
+    assert alive == [1, 9]
+
+
+def test_a_partition_that_does_not_fit_is_refused(tmp_path):
+    """With a budget that works."""
+    rng = np.random.default_rng(1)
+    edges = da.from_array(rng.integers(0, 1000, (8_000_000, 2)), chunks=(4_000_000, 2))
+    build_csr(([0], [1]), tmp_path / "first")  # what this process imports and compiles counts
+    with pytest.raises(
+        BudgetError, match=r"partition 0 of the 2 of the Dask array needs 61\.0 MiB.*set memory_budget to at least"
+    ) as caught:
+        build_csr(edges, tmp_path / "g", memory_budget=budget_of(tmp_path, 40))
+    assert not (tmp_path / "g").exists()
+    least = int(str(caught.value).rpartition("at least ")[2].partition("M")[0])
+    assert build_csr(edges.rechunk((1_000_000, 2)), tmp_path / "g", memory_budget=f"{least}M").num_vertices == 1000
