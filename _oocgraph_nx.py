@@ -41,7 +41,6 @@ COSTS = {
     "betweenness_centrality": "Two searches' worth of sweeps for every 8 sources: 91 bytes a vertex. Give k for large graphs.",
     "bfs_edges": TREE,
     "bfs_layers": SEARCH,
-    "bfs_predecessors": TREE,
     "bfs_successors": TREE,
     "bfs_tree": TREE + SUBGRAPH,
     "bidirectional_dijkstra": SHORTEST,

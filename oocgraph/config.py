@@ -131,7 +131,20 @@ def settings() -> Settings:
     require_proc()
     import dask.config
 
-    stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **dask.config.get("oocgraph", {})}.items()}
+    asked = dask.config.get("oocgraph", {})
+    now = f"{asked!r} {num_cores()}"  # as a text, in which True is not 1
+    kept = _kept.get("settings")
+    if kept is None or kept[0] != now:  # a call asks several times, and reading takes 30 us
+        kept = _kept["settings"] = now, _read(asked)
+    return kept[1]
+
+
+_kept: dict[str, tuple[str, Settings]] = {}
+"""The settings that were read last, with the configuration and the cores that they are of."""
+
+
+def _read(asked: Mapping[str, Any]) -> Settings:
+    stored = {key.replace("-", "_"): value for key, value in {**_defaults(), **asked}.items()}
     names = {one.name for one in fields(Settings)}
     if unknown := sorted(set(stored) - names):
         raise ArgumentError(

@@ -40,8 +40,8 @@ def out_degree_centrality(nodes: Nodes) -> Mapping[Any, float]:
     return _by_degree(nodes, "out")
 
 
-@algorithm(unsupported=["distance"])
-def closeness_centrality(nodes: Nodes, u: Any = None, distance: Any = None, wf_improved: bool = True) -> Any:
+@algorithm(unsupported=["distance", "sp"])
+def closeness_centrality(nodes: Nodes, u: Any = None, distance: Any = None, wf_improved: bool = True, *, sp: Any = None) -> Any:
     """See `networkx.closeness_centrality`."""
     if u is None:
         return nodes.as_mapping(find_closeness(nodes.store, wf_improved=wf_improved, resources=nodes.resources))
@@ -73,6 +73,6 @@ def betweenness_centrality(
     if not len(nodes):
         return {}
     if k is not None and not 1 <= k <= len(nodes):
-        raise ValueError(f"k is {k}; a sample has 1 to {len(nodes)} nodes of this graph")
+        raise ValueError(f"Sample larger than population or is negative: k is {k}, and the graph has {len(nodes)} nodes")
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)
     return nodes.as_mapping(find_betweenness(call, k, seed, normalized=normalized, endpoints=endpoints))

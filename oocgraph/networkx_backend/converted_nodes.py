@@ -14,6 +14,7 @@ from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
+from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
@@ -141,9 +142,8 @@ class ConvertedNodes(Nodes):
 
     def reached(self, search: Any) -> dict[Any, Any]:
         """See `Nodes.reached`."""
-        column = next(iter(search.columns))
-        values, parent = getattr(search, column), search.parent
-        order = np.flatnonzero(parent >= 0)
+        values = getattr(search, next(iter(search.columns)))
+        order = np.flatnonzero(values >= 0 if isinstance(search, BFSResult) else values != search.no_value)
         order = order[np.argsort(values[order], kind="stable")]
         return dict(zip(self.labels(order), values[order].tolist(), strict=True))
 

@@ -28,7 +28,7 @@ def _generations(nodes: Nodes) -> Iterator[Any]:
     try:
         found = find_generations(nodes.store, resources=nodes.resources)
     except ArgumentError as error:
-        raise nx.NetworkXUnfeasible(str(error)) from error
+        raise nx.NetworkXUnfeasible(f"Graph contains a cycle or graph changed during iteration: {error}") from error
     yield from nodes.in_groups(*groups(nodes.own(found, "generation"), found.num_generations), list(nodes.alone()))
 
 

@@ -58,7 +58,7 @@ def bidirectional_shortest_path(nodes: Nodes, source: Any, target: Any) -> list[
 
 def _refusal(given: Mapping[str, Any]) -> str | None:
     if given["method"] not in ("dijkstra", "bellman-ford"):
-        raise ValueError(f"method not supported: {given['method']}")
+        return f"method={given['method']!r} is not supported"
     if given["source"] is None and given["target"] is None:
         return "paths between all pairs are as many as the square of the vertices; name a source or a target"
     return None

@@ -49,12 +49,14 @@ def pagerank(
 
 
 def _scaled(given: Mapping[str, Any]) -> str | None:
+    if given["method"] != "power_iteration":
+        return f"method={given['method']!r} is not supported"
     return None if given["normalized"] else "normalized=False is not supported: it has no certain sign"
 
 
 @algorithm(unsupported=["nstart"], refuse=_scaled)
 def hits(
-    nodes: Nodes, max_iter: int = 100, tol: float = 1e-8, nstart: Any = None, normalized: bool = True
+    nodes: Nodes, max_iter: int = 100, tol: float = 1e-8, nstart: Any = None, normalized: bool = True, method: str = "power_iteration"
 ) -> tuple[Mapping[Any, float], Mapping[Any, float]]:
     """See `networkx.hits`."""
     if not len(nodes):

@@ -117,7 +117,7 @@ def algorithm(
 def nodes_of(graph: Any, memory_budget: str | int | None = None) -> Nodes:
     """Return the vertices of a graph of this backend, with the resources that NetworkX' configuration allows."""
     config = nx.config.backends["oocgraph"]
-    resources = Resources(
-        memory_budget=config.memory_budget if memory_budget is None else memory_budget, threads=config.threads, client=False
-    )
-    return ConvertedNodes(graph, resources) if isinstance(graph, ConvertedGraph) else StoreNodes(graph, resources)
+    budget = config.memory_budget if memory_budget is None else memory_budget
+    if isinstance(graph, ConvertedGraph):  # is in memory, and rarely large enough for a GPU
+        return ConvertedNodes(graph, Resources(memory_budget=budget, threads=config.threads, device="cpu", client=False))
+    return StoreNodes(graph, Resources(memory_budget=budget, threads=config.threads, client=False))

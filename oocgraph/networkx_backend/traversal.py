@@ -1,4 +1,4 @@
-"""Breadth-first traversals: edges, layers, predecessors and descendants.
+"""Breadth-first traversals: edges, layers, successors and descendants.
 
 Where several orders are breadth-first, the one of the positions of the nodes is taken: NetworkX takes the one in which edges were added.
 """
@@ -60,12 +60,6 @@ def bfs_tree(nodes: Nodes, source: Any, reverse: bool = False, depth_limit: Any 
     """See `networkx.bfs_tree`; of a store, a directed graph of oocgraph in memory."""
     parents, children = _tree(nodes, source, depth_limit, reverse=reverse)
     return nodes.new_graph([source], parents, children)
-
-
-@algorithm(unsupported=["sort_neighbors"])
-def bfs_predecessors(nodes: Nodes, source: Any, depth_limit: Any = None, sort_neighbors: Any = None) -> Iterator[tuple[Any, Any]]:
-    """See `networkx.bfs_predecessors`."""
-    return ((child, parent) for parent, child in _edges(nodes, source, depth_limit))
 
 
 @algorithm(unsupported=["sort_neighbors"])

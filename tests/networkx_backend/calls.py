@@ -124,10 +124,6 @@ def _successors(found, expected, graph):
     return _tree(*flat, graph)
 
 
-def _predecessors(found, expected, graph):
-    return _tree(*([(parent, child) for child, parent in many] for many in (found, expected)), graph)
-
-
 def _graph(found, expected, *_):
     ours = BackendInterface.convert_to_nx(found)
     return nx.utils.graphs_equal(nx.Graph(ours), nx.Graph(expected)) and ours.is_directed() == expected.is_directed()
@@ -152,7 +148,6 @@ CALLS = {
     "betweenness_centrality": [(), _close],
     "bfs_edges": [("u",), _tree],
     "bfs_layers": [("u",), ("some",), _layers],
-    "bfs_predecessors": [("u",), _predecessors],
     "bfs_successors": [("u",), _successors],
     "bfs_tree": [("u",), _search_graph],
     "bidirectional_dijkstra": [("u", "v"), _close],

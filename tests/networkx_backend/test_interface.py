@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import subprocess
@@ -65,6 +66,20 @@ def test_info_describes_every_function():
     assert "bytes a vertex" in nx.pagerank.__doc__
 
 
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_parameters_are_those_of_networkx(name):
+    """With the same defaults; what only a newer version of NetworkX has may stand behind them."""
+    dispatched = nx.utils.backends._registered_algorithms.get(name)
+    if dispatched is None:
+        assert name in {"is_empty", "number_of_selfloops"}, "it is dispatched by newer versions"
+        return
+    theirs = [(one.name, one.default) for one in inspect.signature(dispatched.orig_func).parameters.values()]
+    *ours, budget = ALGORITHMS[name].parameters.parameters.values()
+    assert budget.name == "memory_budget"
+    assert [(one.name, one.default) for one in ours][: len(theirs)] == theirs
+    assert all(one.default is not one.empty for one in ours[len(theirs) :])
+
+
 def test_nodes_are_any_objects_in_their_order():
     """Results are by node object, in the order in which nodes were added."""
     graph = nx.Graph([((1, 2), "b"), ("b", frozenset([3])), (7.5, "b")])
@@ -79,9 +94,12 @@ def test_self_loops_and_weights_are_kept():
     """A missing weight is one; self-loops count as NetworkX counts them."""
     graph = nx.Graph([(0, 1, {"cost": 2.5}), (1, 2), (2, 2), (0, 2, {"cost": 9})])
     for name, args in (
-        ("single_source_dijkstra_path_length", (0, None, "cost")), ("degree_centrality", ()), ("number_of_selfloops", ()),
-        ("triangles", ()), ("pagerank", ()), ("clustering", ()),
-    ):  # fmt: skip
+        ("single_source_dijkstra_path_length", (0, None, "cost")),
+        ("degree_centrality", ()),
+        ("triangles", ()),
+        ("pagerank", ()),
+        ("clustering", ()),
+    ):
         function = getattr(nx, name)
         assert function(graph, *args, backend="oocgraph") == pytest.approx(function(graph, *args), abs=1e-6), name
 
