@@ -57,12 +57,17 @@ def without_stderr(notebook):
 
 def shown(notebook):
     """Return what each code cell shows, as far as it is the same in every run: lines of text, and kinds of pictures."""
-    return [[_shown(output, VARIES in cell.metadata.get("tags", ())) for output in cell.outputs] for cell in code_cells(notebook)]
+    return [_shown_by(cell, VARIES in cell.metadata.get("tags", ())) for cell in code_cells(notebook)]
+
+
+def _shown_by(cell, varies):
+    """Return what a cell shows: its stream as a whole, which comes in as many pieces as it happens, then its other outputs."""
+    text = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    others = [_shown(output, varies) for output in cell.outputs if output.output_type != "stream"]
+    return ["..." if varies and text else text.splitlines(), *others]
 
 
 def _shown(output, varies):
-    if output.output_type == "stream":
-        return "..." if varies else output.text.splitlines()
     picture = "image/png" in output.data
     return sorted(output.data) if varies or picture else output.data["text/plain"].splitlines()
 

@@ -10,6 +10,8 @@ import numpy as np
 class ArrayInMemory:
     """A `StoredArray` that is an array."""
 
+    unit, held = 1, np.empty(0)
+
     def __init__(self, values, name, chunk_length=1000):
         self.values, self.name, self.dtype, self.length, self.chunk_length = values, name, values.dtype, values.size, chunk_length
 

@@ -28,6 +28,7 @@ from oocgraph.algorithms.louvain import louvain
 from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
 from oocgraph.algorithms.pagerank import pagerank
 from oocgraph.algorithms.personalized_pagerank import personalized_pagerank
+from oocgraph.algorithms.shortest_path import shortest_path
 from oocgraph.algorithms.spanning import minimum_spanning_forest
 from oocgraph.algorithms.spmv import spmv
 from oocgraph.algorithms.sssp import sssp
@@ -86,7 +87,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
     }  # fmt: skip
     calls: dict[str, Callable[[], Any]] = {name: partial(function, graph) for name, function in on_graph.items()}
     calls |= {one.__name__: partial(one, directed) for one in (strongly_connected_components, is_directed_acyclic_graph)}
-    calls["sssp"] = partial(sssp, weighted, 0)
+    calls |= {"sssp": partial(sssp, weighted, 0), "shortest_path": partial(shortest_path, graph, 0, 9)}
     return calls | {"edges from arrays": partial(build_csr, many), "edges from strings": partial(build_csr, text)}
 
 

@@ -28,9 +28,12 @@ def edges(tmp_path):
 
 @pytest.fixture
 def memory():
+    """Give fsspec's memory file system; what a test leaves there goes, what others have there stays."""
     file_system = fsspec.filesystem("memory")
+    before = file_system.ls("/", detail=False)
     yield file_system
-    file_system.rm("/", recursive=True)
+    for left in set(file_system.ls("/", detail=False)).difference(before):
+        file_system.rm(left, recursive=True)
 
 
 def test_a_file_and_a_folder_at_a_url(edges, memory, tmp_path):

@@ -252,7 +252,7 @@ def test_scatter(dtype):
 def test_every_kernel_is_tested_and_loaded_before_it_is_needed():
     kernels = {name for name, value in vars(cusp).items() if hasattr(value, "py_func") and value.py_func.__module__ == cusp.__name__}
     public = {name for name in kernels if not name.startswith("_")}
-    assert {kernel.__name__ for kernel, _ in warm_cusp._signatures("uint32", "int16", "float32")} == public
+    assert {kernel.__name__ for kernel, _ in warm_cusp.cusp_calls("uint32", "int16", ["float32"])} == public
     here = inspect.getsource(inspect.getmodule(Block))
     assert [name for name in public if f"cusp.{name}(" not in here] == []
 
@@ -264,7 +264,7 @@ def test_partitioning_calls_no_kernel_with_other_types(tmp_path):
 
     reference_build(*random_edges(1), tmp_path / "g", directed=True)
     warm_cusp.load_cusp_kernels("uint32", "int16")
-    kernels = {kernel for kernel, _ in warm_cusp._signatures("uint32", "int16", "float32")}
+    kernels = {kernel for kernel, _ in warm_cusp.cusp_calls("uint32", "int16", ["float32"])}
     before = {kernel.__name__: len(kernel.overloads) for kernel in kernels}
     for name in ("CVC", "FEC"):
         every_knob.partition(tmp_path / "g", 3, name, tmp_path / name, transpose=True, compiled=False)

@@ -34,6 +34,7 @@ class Stored:
         self._values, self.name, self.dtype, self.length, self.chunk_length = values, name, values.dtype, values.size, 1 << 20
 
     rule = None
+    held = np.empty(0)
 
     def read(self, start, stop):
         return self._values[start:stop].copy()
