@@ -61,7 +61,7 @@ def test_the_distribution_of_work_is_measured(tmp_path, monkeypatch):
     found = report_of(tmp_path / "g", "--algorithm", "distribution", "--threads", 2, "--num-sources", 1)
     grains = found["distribution_grain_vertices"]
     assert grains == [1 << bits for bits in range(6, 19)]
-    words = -(-oocgraph.open_graph(tmp_path / "g").num_vertices // 64)
+    words = -(-oocgraph.open_graph(tmp_path / "g").num_rows // 64)
     for where in ("", "_beside_neighbour"):
         for kind in ("static", "dynamic"):
             name = f"distribution{where}_{kind}"

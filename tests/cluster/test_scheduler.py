@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -117,7 +119,7 @@ def test_file_of_a_starting_scheduler_is_waited_for(running, tmp_path, monkeypat
         monkeypatch.setattr(scheduler, "ATTEMPT_SECONDS", 600)
         write(path, running.scheduler_address)
 
-    monkeypatch.setattr(scheduler.time, "sleep", sleep)
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))  # other threads sleep as ever
     monkeypatch.setattr(scheduler, "ATTEMPT_SECONDS", 0.1)
     with connect(path) as client:
         assert client.scheduler.address == running.scheduler_address
