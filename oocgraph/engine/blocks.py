@@ -250,7 +250,7 @@ class BlockEngine(Closing):
                     if look is not None and look():
                         kernels.fail(agenda, kernels.PAUSED, 0, 0)
 
-                if number == 1:
+                if self._is_small and look is None:  # else somebody has to look, and to report, while the thread works
                     code = guarded(0)
                     report()
                     return {code}
