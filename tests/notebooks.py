@@ -64,7 +64,7 @@ def _shown_by(cell, varies):
     """Return what a cell shows: its stream as a whole, which comes in as many pieces as it happens, then its other outputs."""
     text = "".join(output.text for output in cell.outputs if output.output_type == "stream")
     others = [_shown(output, varies) for output in cell.outputs if output.output_type != "stream"]
-    return ["..." if varies and text else text.splitlines(), *others]
+    return [*(["..." if varies else text.splitlines()] if text else []), *others]
 
 
 def _shown(output, varies):
