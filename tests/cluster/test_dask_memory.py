@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cloudpickle
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import Resources
@@ -24,9 +24,17 @@ from oocgraph.memory import PeakSampler, host_bytes
 from oocgraph.store.vertices import VertexIds
 from oocgraph.verify import verify_search
 from tests import every_knob
+from tests.cluster.conftest import QUIET
 from tests.processes import PATIENCE_SECONDS
 
 MEGABYTES = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def process_cluster():
+    """Two workers that hold as much as each other: budgets here are by what they hold before, and other tests leave them unequal."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
