@@ -24,35 +24,35 @@ OURS, PEERS = "#0072b2", "0.7"
 """Colours that do not rely on telling red from green."""
 
 
-def bars_of(reports: dict[str, dict]) -> list[tuple[str, float, float | None, float, str]]:
-    """Return the bars of one graph, from the top: label, megabytes held, share of the edges read, seconds, colour."""
+def bars_of(reports: dict[str, dict]) -> list[tuple[str, float, float | None, str]]:
+    """Return the bars of one graph, from the top: label, megabytes held, share of the edges read, colour."""
     small = reports.pop("small")
     share, budget = small["median_bytes_read"] / small["edge_bytes"], small["memory_budget"] / (1 << 20)
-    bars = [(f"oocgraph, edges on disk, budget {budget:.0f} MiB", small["peak_host_bytes"] / MB, share, small["median_seconds"], OURS)]
+    bars = [(f"oocgraph, edges on disk, budget {budget:.0f} MiB", small["peak_host_bytes"] / MB, share, OURS)]
     whole = next(iter(reports.values()))
-    bars.append(("oocgraph, edges in memory", whole["peak_host_bytes"] / MB, None, whole["median_seconds"], OURS))
+    bars.append(("oocgraph, edges in memory", whole["peak_host_bytes"] / MB, None, OURS))
     for name, report in sorted(reports.items(), key=lambda pair: pair[1]["peer_peak_bytes"]):
         label = {"gapbs": "GAPBS", "scipy": "SciPy", "networkit": "NetworKit", "igraph": "igraph"}[name]
-        bars.append((label, report["peer_peak_bytes"] / MB, None, report["peer_median_seconds"], PEERS))
+        bars.append((label, report["peer_peak_bytes"] / MB, None, PEERS))
     return bars
 
 
-def draw(groups: dict[str, list[tuple[str, float, float | None, float, str]]]) -> Figure:
-    """Draw a panel for each graph; a bar is memory, the text behind it what is read and how long a search takes."""
+def draw(groups: dict[str, list[tuple[str, float, float | None, str]]]) -> Figure:
+    """Draw a panel for each graph; a bar is memory, the text behind it what is read."""
     mpl.rcParams["svg.hashsalt"] = "oocgraph"  # the same picture, byte for byte, of the same reports
     figure = Figure(figsize=(9, 0.8 + 0.42 * sum(len(bars) + 1 for bars in groups.values())), layout="constrained")
     panels = figure.subplots(len(groups), 1, sharex=True, height_ratios=[len(bars) for bars in groups.values()], squeeze=False)[:, 0]
     for panel, (graph, bars) in zip(panels, groups.items(), strict=True):
-        for place, (_, held, share, seconds, colour) in enumerate(bars):
+        for place, (_, held, share, colour) in enumerate(bars):
             panel.barh(place, held, color=colour, height=0.7)
             read = _read(share)
-            panel.text(held, place, f"  {held:,.0f} MB, {seconds:.2g} s; {read}", va="center", fontsize="small")
+            panel.text(held, place, f"  {held:,.0f} MB; {read}", va="center", fontsize="small")
         panel.set_yticks(range(len(bars)), [bar[0] for bar in bars])
         panel.invert_yaxis()
         panel.set_title(GRAPHS[graph], loc="left", fontsize="medium")
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlim(0, 1.45 * max(held for bars in groups.values() for _, held, *_ in bars))
-    panels[-1].set_xlabel("peak memory of the process in MB, of peers with the conversion to their own form; median time of a search")
+    panels[-1].set_xlabel("peak memory of the process in MB, of peers with the conversion to their own form")
     return figure
 
 
