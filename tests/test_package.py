@@ -83,7 +83,7 @@ def test_all_is_every_extra_but_those_of_drivers_and_tests():
 
 @pytest.mark.parametrize("folder", ["oocgraph", "configs", "notebooks", "."])
 def test_extras_that_messages_and_documents_name_exist(folder):
-    """``pip install oocgraph[plot]`` must work, whoever says so."""
+    """``pip install oocgraph[plot]`` must work wherever a message recommends it."""
     texts = [
         path for kind in ("*.py", "*.md", "*.yaml", "*.ipynb") for path in (ROOT / folder).glob(kind if folder == "." else f"**/{kind}")
     ]

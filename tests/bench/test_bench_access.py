@@ -1,4 +1,4 @@
-"""``oocgraph bench access``: figures that agree with each other, on a small graph; an answer that is wrong is told."""
+"""``oocgraph bench access``: metrics that agree with each other, on a small graph; a wrong answer is reported."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ print(json.dumps({"loaded": loaded, "was_read": was_read, "seconds": min(seconds
 
 @pytest.fixture(autouse=True)
 def conversions_are_kept():
-    """NetworkX warns of that, once for each graph, unless it is told not to."""
+    """NetworkX warns of that once for each graph, unless its configuration turns the warning off."""
     with nx.config(warnings_to_ignore={"cache"}):
         yield
 

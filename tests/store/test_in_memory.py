@@ -171,7 +171,7 @@ def test_arrays_are_those_of_a_store_for_those_who_ask():
         graph.array("in/indices")
     array = graph.array("out/indices")
     assert np.shares_memory(array.held, graph.held["out/indices"])
-    assert not np.shares_memory(array.read(0, 2), array.held)  # whoever reads gets an array of their own
+    assert not np.shares_memory(array.read(0, 2), array.held)  # each read returns an array of its own
 
 
 def test_edges_of_callers_within():
