@@ -199,8 +199,9 @@ def _columns(store: CSRStore, columns: Any) -> tuple[str, ...]:
     known = store.attributes.columns
     if columns is None:
         return tuple(known)
-    if isinstance(columns, str) or len(set(columns)) < len(columns):
+    names = [] if isinstance(columns, str) else [store.attributes.stored_column(name) for name in columns]
+    if isinstance(columns, str) or len(set(names)) < len(names):
         raise ArgumentError(f"edge_columns is {columns!r}; it must be a list of different names, or None for all")
-    if unknown := [name for name in columns if name not in known]:
+    if unknown := [name for name in names if name not in known]:
         raise ArgumentError(f"{store.url} has no edge column {unknown[0]!r}; it has {', '.join(known) or 'none'}")
-    return tuple(columns)
+    return tuple(names)

@@ -82,6 +82,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
             implied_ids=ids.implied,
             num_planes=num_planes,
             columns=job.payload.attributes,
+            weight_name=job.payload.weight_name,
             source=edges.description,
         )
     )

@@ -158,8 +158,9 @@ def to_networkx(graph: Any) -> Any:
     check_size(graph, graph.num_vertices + graph.num_edges)
     found = nx.DiGraph() if graph.attributes.directed else nx.Graph()
     found.add_nodes_from(graph)
-    names = list(graph.attributes.columns)
-    for batch in graph.edges(columns=names):
+    stored = list(graph.attributes.columns)
+    names = [graph.attributes.weight_name or name if name == WEIGHT else name for name in stored]
+    for batch in graph.edges(columns=stored):
         source, target, *columns = (column.to_pylist() for column in batch.columns)
         found.add_edges_from((u, v, dict(zip(names, values, strict=True))) for u, v, *values in zip(source, target, *columns, strict=True))
     return found

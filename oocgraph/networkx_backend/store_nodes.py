@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import networkx as nx
 import numpy as np
 
 from oocgraph.algorithms.components import connected_components
@@ -19,6 +20,7 @@ from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
+from oocgraph.store.layout import WEIGHT
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
@@ -50,7 +52,11 @@ class StoreNodes(Nodes):
 
     def column_of(self, weight: str | None) -> str | None:
         """See `Nodes.column_of`."""
-        return weight if weight in self.store.attributes.columns else None
+        attributes = self.store.attributes
+        column = None if weight is None else attributes.stored_column(weight)
+        if column in attributes.columns or column in (None, WEIGHT):
+            return column if column in attributes.columns else None
+        raise nx.NetworkXError(f"{self.store.url} has no edge column {weight!r}; give weight= of {', '.join(attributes.columns) or 'None'}")
 
     def own(self, result: VertexResult, column: str) -> Array:
         """See `Nodes.own`."""
@@ -137,7 +143,8 @@ class StoreNodes(Nodes):
     def in_dtype(self, tree: TreeEdges) -> Array:
         """Return weights as the store has them."""
         assert tree.weights is not None
-        return tree.weights.astype(self.store.attributes.columns[tree.name])
+        attributes = self.store.attributes
+        return tree.weights.astype(attributes.columns[attributes.stored_column(tree.name)])
 
     def as_set(self, numbers: Array, others: Sequence[Any] = ()) -> VertexSet:
         """See `Nodes.as_set`."""

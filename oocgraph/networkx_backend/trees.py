@@ -50,7 +50,8 @@ def is_arborescence(nodes: Nodes) -> bool:
 def _refusal(given: Mapping[str, Any]) -> str | None:
     if given["algorithm"] not in ALGORITHMS:
         return f"algorithm={given['algorithm']!r} is none of {', '.join(ALGORITHMS)}"
-    others = set(given["G"].attributes.columns) - {given["weight"]} if hasattr(given["G"], "attributes") else ()
+    stored = getattr(given["G"], "attributes", None)
+    others = () if stored is None else set(stored.columns) - {stored.stored_column(given["weight"])}
     return f"edges with other attributes ({', '.join(sorted(others))}) are not supported" if others else None
 
 

@@ -122,6 +122,7 @@ def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops:
         groups=("out", "in") if spec.transposed else (spec.read,),
         index_dtype=index_dtype(sizes.num_local).name,
         columns={name: graph.columns[name] for name in spec.columns},
+        weight_name=graph.weight_name if "weight" in spec.columns else None,
         source=f"partition {p} of {spec.num_partitions} of {spec.url}",
     )
     write_groups(spec.root / part_name(p), {ATTRIBUTES_KEY: attributes.to_json() | {"complete": True}})

@@ -44,6 +44,7 @@ _RULES: dict[str, FieldRule] = {
     "id_kind": one_of("int64", "string"),
     "codec": one_of(*get_args(Codec)),
     "columns": lambda columns: isinstance(columns, dict),
+    "weight_name": lambda name: name is None or (isinstance(name, str) and len(name) < 1 << 10),
     "groups": lambda groups: groups is None or groups in (("out",), ("in",), ("out", "in")),
 }
 
@@ -56,6 +57,8 @@ def attribute_problem(a: GraphAttributes, max_planes: int) -> str | None:
     for name, kind in a.columns.items():
         if not isinstance(kind, str) or kind not in DTYPES | {"string"}:
             return f"the dtype of column {name!r:.80} is {kind!r:.80}"
+    if a.weight_name is not None and (not a.weighted or a.weight_name in a.columns):
+        return f"weight_name is {a.weight_name!r:.80}"
     return _wrong_number(a, max_planes) or _wrong_sum(a)
 
 

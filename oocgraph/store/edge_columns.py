@@ -30,7 +30,7 @@ def check_columns(store: GraphArrays, columns: Sequence[str]) -> tuple[str, ...]
     """
     if isinstance(columns, str | bytes) or not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns):
         raise ArgumentTypeError(f"columns is {columns!r}; give a list of names of edge columns")
-    names, known = tuple(columns), tuple(store.attributes.columns)
+    names, known = tuple(store.attributes.stored_column(name) for name in columns), tuple(store.attributes.columns)
     for name in names:
         if name not in known:
             raise ArgumentError(f"{store.url} has no edge column {name!r}; give columns= of {', '.join(known) or '(there is none)'}")

@@ -252,12 +252,12 @@ class _Reader:
 
     def column(self, node: ast.Name) -> _Column:
         """Return the column of a name."""
-        columns = self.store.attributes.columns
-        if node.id not in columns:
+        columns, name = self.store.attributes.columns, self.store.attributes.stored_column(node.id)
+        if name not in columns:
             there = ", ".join(columns) or "(none: build the graph with edge_columns)"
             raise self.fail(node, f"there is no edge column {node.id!r}; there are {there}")
-        self.used.add(node.id)
-        return _Column(node.id, columns[node.id])
+        self.used.add(name)
+        return _Column(name, columns[name])
 
     def number(self, column: _Column, value: Any) -> Any:
         """Return a number as the values of a column are compared with it."""

@@ -31,7 +31,8 @@ def graph_facts(attributes: GraphAttributes, num_bytes: int | None) -> dict[str,
 def graph_line(attributes: GraphAttributes, num_bytes: int | None) -> str:
     """Return the facts in a line."""
     a = attributes
-    kinds = f"{'directed' if a.directed else 'undirected'}{', weighted' if a.weighted else ''}"
+    weighted = f", weighted{f' by {a.weight_name}' if a.weight_name else ''}" if a.weighted else ""
+    kinds = f"{'directed' if a.directed else 'undirected'}{weighted}"
     columns = [name for name in a.columns if not (a.weighted and name == "weight")]
     parts = [
         f"{counted(a.num_input_vertices, 'vertices')} ({a.num_isolated:,} isolated)",

@@ -88,9 +88,13 @@ def _induced(reader: RangeReader, chosen: Array, own_ids: Ids) -> MemoryGraph:
     rows, near, places = _edges_between(reader, group, chosen)
     columns = EdgeColumns(store, tuple(a.columns))
     values = {name: columns.decoded(name, reader.read(f"{group}/{name}", places, places + 1)) for name in columns.names}
+    weight = None
+    if a.weighted:
+        weight = a.weight_name or WEIGHT
+        values[weight] = values.pop(WEIGHT)
     source, target = (ids_of(reader, end) for end in ((rows, near) if group == "out" else (near, rows)))
     return build_in_memory(
-        source, target, directed=a.directed, columns=values, weight=WEIGHT if a.weighted else None, vertices=own_ids,
+        source, target, directed=a.directed, columns=values, weight=weight, vertices=own_ids,
         duplicates=a.duplicates, keep_self_loops=True, description=f"a subgraph of {store.url}",
     )  # fmt: skip
 

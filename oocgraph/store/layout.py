@@ -118,7 +118,8 @@ class GraphAttributes:
     """What the root group says of the graph, under the key ``oocgraph``.
 
     ``implied_ids`` is ``[first, stop]`` when the input's ids are exactly that range, so that isolated ids need not be
-    stored; None when ``vertices/isolated_id`` lists them. ``columns`` maps each edge column to its dtype.
+    stored; None when ``vertices/isolated_id`` lists them. ``columns`` maps each edge column to its dtype. ``weight_name`` is what the
+    column of the weights is called in the input, where that is not ``weight``.
 
     A partition's store (`oocgraph.store.partitions`) has ``vertex_order="partition"``: masters ascending by id, then mirrors likewise;
     ``num_masters`` of them; and ``groups``, those of ``out`` and ``in`` that it holds (None: as ``directed`` says).
@@ -141,6 +142,7 @@ class GraphAttributes:
     implied_ids: tuple[int, int] | None = None
     num_planes: int = 0
     columns: dict[str, str] = field(default_factory=dict)
+    weight_name: str | None = None
     codec: Codec = "none"
     source: str = ""
     library_version: str = ""
@@ -186,6 +188,10 @@ class GraphAttributes:
         if problem is not None:
             raise StoreError(f"{where}: attributes are damaged ({problem}); restore the store or build it again")
         return found
+
+    def stored_column(self, name: str) -> str:
+        """Return the name in the store of an edge column; of the weight that may be given as in the input."""
+        return WEIGHT if name == self.weight_name else name
 
     @property
     def stored_groups(self) -> tuple[str, ...]:

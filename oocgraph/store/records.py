@@ -42,6 +42,12 @@ class Payload:
     duplicates: Duplicates
 
     @property
+    def weight_name(self) -> str | None:
+        """Name of the weight's column, where it is another than in the store, and none of an edge column."""
+        name = None if self.weight is None else self.weight[0]
+        return None if name == WEIGHT or name in self.extra else name
+
+    @property
     def needs_rows(self) -> bool:
         """Whether edges must remember where they were read."""
         return self.duplicates == "error" or (self.duplicates == "first" and self.weight is not None)

@@ -42,7 +42,8 @@ def weight_column(store: GraphArrays, weight: str | None) -> str | None:
     numeric = [name for name, kind in store.attributes.columns.items() if kind != "string"]
     if weight is None and not store.attributes.weighted:
         return None
-    chosen = weight or ("weight" if "weight" in numeric else numeric[0] if len(numeric) == 1 else "")
+    only = numeric[0] if len(numeric) == 1 else ""
+    chosen = store.attributes.stored_column(weight) if weight else "weight" if "weight" in numeric else only
     if chosen not in numeric:
         named = f"{weight!r} is no numeric edge column" if weight else "which column is the weight is not clear"
         raise ArgumentError(f"{store.url}: {named}; give weight=, one of {', '.join(numeric) or '(there is none)'}")

@@ -1,0 +1,67 @@
+"""The column of the weights may be given by its name in the input, wherever a column is named."""
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pyarrow as pa
+import pytest
+
+import oocgraph
+from oocgraph.errors import ArgumentError, StoreError
+from oocgraph.store.layout import GraphAttributes
+
+ROADS = pa.table({"a": ["x", "y", "x"], "b": ["y", "z", "z"], "minutes": [3, 4, 9], "kind": ["street", "street", "path"]})
+
+
+@pytest.fixture(params=["disk", "memory"])
+def roads(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Three roads with minutes, whose shortest way from x to z goes by y."""
+    path = tmp_path / "roads.zarr" if request.param == "disk" else None
+    return oocgraph.build_csr(ROADS, path, weight="minutes", columns=["a", "b", "kind"])
+
+
+@pytest.mark.parametrize("name", ["minutes", "weight"])
+def test_both_names_of_the_weight_are_known(roads: Any, name: str) -> None:
+    """Searches, conditions and streams of edges take either."""
+    assert dict(oocgraph.sssp(roads, "x", weight=name)) == {"x": 0, "y": 3, "z": 7}
+    assert dict(oocgraph.sssp(roads, "x", where=f"{name} > 3").reached()) == {"x": 0, "z": 9, "y": 13}
+    assert sorted(next(iter(roads.edges(columns=[name]))).column(2).to_pylist()) == [3, 4, 9]
+    assert roads.to_scipy(weight=name).sum() == 32
+
+
+def test_networkx_gets_the_distances_that_are_asked_for(roads: Any) -> None:
+    """An attribute that no column is refused: hops would look like an answer."""
+    assert dict(nx.shortest_path_length(roads, "x", weight="minutes")) == {"x": 0, "y": 3, "z": 7}
+    with pytest.raises(nx.NetworkXError, match="no edge column 'hours'; give weight= of kind, weight"):
+        nx.shortest_path_length(roads, "x", weight="hours")
+    with pytest.raises(nx.NetworkXError, match="hours"):
+        nx.pagerank(roads, weight="hours")
+
+
+def test_a_graph_names_what_it_is_weighted_by(roads: Any) -> None:
+    """So do subgraphs of it."""
+    assert "weighted by minutes, columns kind" in repr(roads)
+    assert roads.subgraph(["x", "y"]).attributes.weight_name == "minutes"
+
+
+def test_partitions_take_the_weight_by_either_name(tmp_path: Path) -> None:
+    """A column given twice, once by each, is refused."""
+    graph = oocgraph.build_csr(ROADS, tmp_path / "roads.zarr", weight="minutes", columns=["a", "b", "kind"])
+    parts = oocgraph.partition_graph(graph, 2, policy="cvc", path=tmp_path / "parts.zarr", edge_columns=["minutes"])
+    assert {part.store.attributes.weight_name for part in parts} == {"minutes"}
+    with pytest.raises(ArgumentError, match="different names"):
+        oocgraph.partition_graph(graph, 2, policy="cvc", path=tmp_path / "two.zarr", edge_columns=["minutes", "weight"])
+
+
+def test_a_column_that_is_called_weight_has_one_name(tmp_path: Path) -> None:
+    """Its graph says no other."""
+    graph = oocgraph.build_csr(ROADS.rename_columns(["a", "b", "weight", "kind"]), weight="weight", columns=["a", "b", "kind"])
+    assert graph.attributes.weight_name is None
+
+
+@pytest.mark.parametrize("changed", [{"weight_name": 3}, {"weight_name": "kind"}, {"weight_name": "minutes", "weighted": False}])
+def test_attributes_that_cannot_be_are_refused(roads: Any, changed: dict[str, Any]) -> None:
+    """The name is a text, of a weighted graph, and that of no other column."""
+    with pytest.raises(StoreError, match="weight_name"):
+        GraphAttributes.from_json(roads.attributes.to_json() | {"complete": True} | changed, "roads.zarr")
