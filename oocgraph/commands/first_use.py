@@ -1,7 +1,8 @@
-"""Every kernel that graphs of usual dtypes need, compiled by using it: on three graphs of a few vertices, every function is called once.
+"""Every kernel that graphs of usual dtypes need, compiled by using it: on four graphs of a few vertices, every function is called once.
 
 In: an empty folder. Out: numba's disk cache holds what builds, searches and algorithms call for graphs of fewer than 2**32 vertices, with
-integer or string ids and no weights or those of float64. Other dtypes, operators and policies of a user are compiled when they are met.
+integer or string ids and no weights or those of float64; shortest paths with weights of int64, too. Other dtypes, policies of partitions
+and operators of a user are compiled when they are met.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def use_everything(folder: Path, progress: Progress) -> None:
 
 def _steps(folder: Path) -> Iterator[Step]:
     """Yield what to call, by name; each step may use the graphs of those before it."""
-    weighted, directed, named = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named"))
+    weighted, directed, named, counted = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted"))
     yield "search", lambda: load_kernels([*warm.search_calls("uint32"), *sound_calls()])
-    yield "build graphs", lambda: _build(weighted, directed, named)
+    yield "build graphs", lambda: _build(weighted, directed, named, counted)
     yield "sort", lambda: load_kernels(sort_calls())
     yield (
         "search parts of a graph",
@@ -81,16 +82,22 @@ def _steps(folder: Path) -> Iterator[Step]:
         for name in (*ALL, *(["sssp"] if has_weights else []), *(UNDIRECTED if graph is weighted else DIRECTED)):
             yield f"{name} of the {graph.stem} graph", partial(_call, graph, name)
         yield f"export the {graph.stem} graph", partial(_export, graph)
+        yield f"ask the {graph.stem} graph", partial(_ask, graph)
+    yield "search along some edges", lambda: oocgraph.bfs(weighted, 0, where="weight < 3", resources=Resources(client=False))
+    yield "plan a search", lambda: oocgraph.plan_bfs(weighted, 4, source=0)
+    yield "sssp of a graph with integer weights", lambda: _call(counted, "sssp")
     yield "condensation", lambda: oocgraph.condensation(directed, folder / "components.zarr", resources=Resources(client=False))
 
 
-def _build(weighted: Path, directed: Path, named: Path) -> None:
+def _build(weighted: Path, directed: Path, named: Path, counted: Path) -> None:
     import pyarrow as pa
 
     numbers = {name: number for number, name in enumerate(dict.fromkeys([*SOURCE, *TARGET]))}
     source, target = (np.array([numbers[name] for name in names]) for names in (SOURCE, TARGET))
     numbered = pa.table({"source": source, "target": target, "weight": WEIGHT})
     oocgraph.build_csr(numbered, weighted, directed=False, weight="weight")
+    integers = numbered.set_column(2, "weight", numbered["weight"].cast(pa.int64()))
+    oocgraph.build_csr(integers, counted, directed=False, weight="weight")
     oocgraph.build_csr(numbered.select(["source", "target"]), directed, directed=True)
     oocgraph.build_csr(pa.table({"source": SOURCE, "target": TARGET, "weight": WEIGHT}), named, directed=True, weight="weight")
 
@@ -105,6 +112,17 @@ def _search(graph: Path) -> None:
     store = oocgraph.open_graph(graph)
     oocgraph.verify_bfs(store, oocgraph.bfs(store, _ids(graph, 0), resources=Resources(client=False)))
     oocgraph.check_store(store)
+
+
+def _ask(graph: Path) -> None:
+    store, some = oocgraph.open_graph(graph), _ids(graph, 2)
+    store.neighbors(some)
+    store.has_edge(some[:1], some[1:])
+    store.subgraph(some)
+    store.ego(some[0], 1)
+    store.sample_neighbors(some, [2, 1], seed=0)
+    store.random_walk(some, 2)
+    store.to_scipy()
 
 
 def _export(graph: Path) -> None:

@@ -22,8 +22,8 @@ def warm(context: click.Context, *, check: bool, as_json: bool) -> None:
 
     Otherwise each is compiled when it is first needed, once for this version of oocgraph. They are kept beside the package or, where that
     cannot be written to, in the user's cache folder or in the temporary directory; NUMBA_CACHE_DIR names another place. In an image of a
-    container, run this when the image is made. Kernels of graphs with weights other than float64 or more than 2^32 vertices are not
-    among them.
+    container, run this when the image is made. Kernels of weights other than float64 (shortest paths: int64, too), of policies of
+    partitions, of operators of your own and of graphs of more than 2^32 vertices are not among them.
     """
     from oocgraph.commands.first_use import use_everything
     from oocgraph.kernels import announce, cached
