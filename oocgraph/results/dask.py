@@ -144,8 +144,11 @@ class DaskBFSResult(BFSResult):
     def _token(self) -> str:
         return uuid4().hex
 
-    def _joined(self, column: str) -> Any:
-        """Return a whole column as a Dask array."""
+    def _columns_joined(self, names: Sequence[str]) -> Sequence[Any]:
+        """Return whole columns as Dask arrays."""
+        return [self._array(name) for name in names]
+
+    def _array(self, column: str) -> Any:
         num_ids = self.ids.num_ids
         size = max(ARRAY_BLOCK_VERTICES, -(-num_ids // MAX_BLOCKS))
         sizes = [min(size, num_ids - start) for start in range(0, num_ids, size)] or [0]
