@@ -32,6 +32,7 @@ from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
@@ -189,6 +190,18 @@ class VertexResult(Shown):
         """Return what the memory budget leaves now."""
         return self.memory_budget - host_bytes()
 
+    def streamed(self) -> VertexResult:
+        """Return the same result as it is streamed best."""
+        return self
+
+    def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
+        """Have workers of a cluster write whole columns of numbers, or ``vertices``; return whether that was done."""
+        return False
+
+    def array_dtypes(self) -> dict[str, np.dtype[Any]]:
+        """Return the dtype of the array of each of `table_columns`, ``vertices`` first."""
+        return {name: self.dtype_of(name) for name in ("vertices", *self.table_columns)}
+
     def has_ids(self, column: str) -> bool:
         """Return whether the values of a column are ids."""
         return self.columns[column] == ID
@@ -324,7 +337,7 @@ class VertexResult(Shown):
 
         if made:
             columns, size = tuple(name for name in made if name != "vertices"), min(BLOCK_VERTICES, ARRAY_BLOCK_VERTICES)
-            room = room_of(self, size, spent_bytes=sum(out.nbytes for out in made.values()))
+            room = room_of(self, size, spent_bytes=sum(out.nbytes for out in made.values()), is_busy=False)
             for _ in stream_result(self, columns, size, put, room=room):
                 pass
         return [kept[name] if name in kept else made[name] for name in names]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +26,7 @@ from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
 from oocgraph.store.outputs import Kind, local_path, output_place
+from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.writer import ArrayWriter, StringWriter, write_groups
 
 if TYPE_CHECKING:
@@ -108,24 +110,37 @@ def _kind(extension: str) -> Kind:
     return "result" if extension == ".zarr" else "file"
 
 
-def _column_writer(folder: Path, name: str, kind: str, id_kind: str) -> ArrayWriter | StringWriter:
-    """Begin a column: one array, or two where ids are strings."""
-    if kind == ID and id_kind == "string":
-        data, offsets = string_arrays(name)
-        return StringWriter(ArrayWriter(folder, data, np.uint8, "none"), ArrayWriter(folder, offsets, np.int64, "none"))
-    return ArrayWriter(folder, name, "int64" if kind == ID else kind, "none")
-
-
 def _write_zarr(result: VertexResult, folder: Path) -> None:
+    """Write arrays: threads put numbers where they belong; strings, whose places depend on those before, are appended."""
     folder.mkdir()
-    kinds = {"vertices": ID, **result.table_columns}
-    writers = {name: _column_writer(folder, name, kind, result.ids.kind) for name, kind in kinds.items()}
-    for block in _streamed(result, _block_rows(result), lambda _, vertices, values: {"vertices": vertices, **values}):
-        for name, writer in writers.items():
-            writer.append(block[name])
-    for writer in writers.values():
+    dtypes = result.array_dtypes()
+    texts = {name: _string_writer(folder, name) for name, dtype in dtypes.items() if dtype.hasobject}
+    arrays = {name: PreallocatedArray(folder, name, dtype, result.ids.num_ids) for name, dtype in dtypes.items() if name not in texts}
+    for array in arrays.values():
+        array.create()
+    if texts or not result.put_by_workers(arrays):
+        size = result.block_vertices(rows_of(result.ids.num_ids))
+        for block in _streamed(result, size, partial(put_block, arrays), is_busy=bool(texts)):
+            for name, writer in texts.items():
+                writer.append(block[name])
+    for array in arrays.values():
+        array.close()
+    for writer in texts.values():
         writer.close()
     write_groups(folder, {RESULT_KEY: plain_json({"algorithm": result.algorithm, "id_kind": result.ids.kind, **result.summary()})})
+
+
+def put_block(arrays: Mapping[str, PreallocatedArray], start: int, vertices: Ids, values: Mapping[str, Ids]) -> dict[str, Ids]:
+    """Write a block to arrays by column, from position `start` on; return all columns of it."""
+    columns = {"vertices": vertices, **values}
+    for name, array in arrays.items():
+        array.write(start, columns[name])
+    return columns
+
+
+def _string_writer(folder: Path, name: str) -> StringWriter:
+    data, offsets = string_arrays(name)
+    return StringWriter(ArrayWriter(folder, data, np.uint8, "none"), ArrayWriter(folder, offsets, np.int64, "none"))
 
 
 def _write_parquet(result: VertexResult, file: Path) -> None:
@@ -144,7 +159,7 @@ def _write_parquet(result: VertexResult, file: Path) -> None:
 def _write_csv(result: VertexResult, file: Path) -> None:
     """Write text, which threads make of their blocks."""
     make = batch_maker(result)
-    texts = _streamed(result, result.block_vertices(TEXT_ROWS), lambda *block: table_text(make(*block)))
+    texts = _streamed(result, result.block_vertices(TEXT_ROWS), lambda *block: table_text(make(*block)), is_busy=False)
     with file.open("wb") as stream:
         stream.write(table_text(arrow_schema(result).empty_table(), header=True))
         for text in texts:
@@ -181,5 +196,8 @@ def batch_maker(result: VertexResult) -> Make[Any]:
     return make
 
 
-def _streamed(result: VertexResult, size: int, make: Make[_T]) -> Iterator[_T]:
-    return stream_result(result, tuple(result.columns), size, make, room=room_of(result, size, spent_bytes=WRITER_BYTES))
+def _streamed(result: VertexResult, size: int, make: Make[_T], *, is_busy: bool = True) -> Iterator[_T]:
+    """Stream what is made of a result whose columns are all needed, by one who is busy with what comes, or is not."""
+    source = result.streamed()
+    room = room_of(source, size, spent_bytes=WRITER_BYTES, is_busy=is_busy)
+    return stream_result(source, tuple(source.columns), size, make, room=room)
