@@ -27,10 +27,10 @@ from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, OutputError, StoreError
 from oocgraph.memory import effective_budget_bytes, host_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
-from oocgraph.results.base import BLOCK_VERTICES
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
 from oocgraph.results.store_order import StoreOrder
+from oocgraph.results.writer import MAX_ROWS
 from oocgraph.store.columns import as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
@@ -137,7 +137,8 @@ class DaskBFSResult(BFSResult):
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once, whatever memory allows for: each block may read all of the result's files."""
-        return min(MAX_STREAMED_VERTICES, max(BLOCK_VERTICES, -(-self.ids.num_ids // MAX_BLOCKS)))
+        num_units = -(-self.ids.num_ids // (MAX_BLOCKS * MAX_ROWS))
+        return min(MAX_STREAMED_VERTICES, max(1, num_units) * MAX_ROWS)  # whole row groups
 
     def free_bytes(self) -> int:
         """Return what the client's own memory budget leaves."""

@@ -9,8 +9,9 @@ are -1; ids that are strings are then null, which CSV writes as nothing and Zarr
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -87,12 +88,6 @@ def rows_of(num_ids: int) -> int:
     return min(MAX_ROWS, max(MIN_ROWS, 1 << (-(-num_ids // MANY_GROUPS) - 1).bit_length()))
 
 
-def _block_rows(result: VertexResult) -> int:
-    """Return the rows that are joined and written at once: whole row groups."""
-    rows = rows_of(result.ids.num_ids)
-    return -(-result.block_vertices(rows) // rows) * rows
-
-
 def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Return where a result that is written to `path` will stand.
 
@@ -119,8 +114,7 @@ def _write_zarr(result: VertexResult, folder: Path) -> None:
     for array in arrays.values():
         array.create()
     if texts or not result.put_by_workers(arrays):
-        size = result.block_vertices(rows_of(result.ids.num_ids))
-        for block in _streamed(result, size, partial(put_block, arrays), is_busy=bool(texts)):
+        for block in _streamed(result, rows_of(result.ids.num_ids), partial(put_block, arrays), is_busy=bool(texts)):
             for name, writer in texts.items():
                 writer.append(block[name])
     for array in arrays.values():
@@ -152,17 +146,22 @@ def _write_parquet(result: VertexResult, file: Path) -> None:
     if result.ids.kind == "int64":
         options["column_encoding"] = {"vertex": "DELTA_BINARY_PACKED"}  # ids ascend: a quarter of the time, and of the bytes next to none
     with pq.ParquetWriter(str(file), schema, **options) as writer:
-        for batch in _streamed(result, _block_rows(result), batch_maker(result)):
+        for batch in _streamed(result, rows, batch_maker(result)):
             writer.write_batch(batch, row_group_size=rows)
 
 
 def _write_csv(result: VertexResult, file: Path) -> None:
-    """Write text, which threads make of their blocks."""
+    """Write text, which threads make of their blocks; of large blocks it is made a piece at a time."""
     make = batch_maker(result)
-    texts = _streamed(result, result.block_vertices(TEXT_ROWS), lambda *block: table_text(make(*block)), is_busy=False)
+
+    def texts(start: int, vertices: Ids, values: Mapping[str, Ids]) -> Iterable[bytes]:
+        batch = make(start, vertices, values)
+        pieces = (table_text(batch.slice(at, TEXT_ROWS)) for at in range(0, batch.num_rows, TEXT_ROWS))
+        return list(pieces) if batch.num_rows <= TEXT_ROWS else pieces
+
     with file.open("wb") as stream:
         stream.write(table_text(arrow_schema(result).empty_table(), header=True))
-        for text in texts:
+        for text in chain.from_iterable(_streamed(result, TEXT_ROWS, texts, is_busy=False)):
             stream.write(text)
 
 
@@ -180,7 +179,7 @@ def arrow_schema(result: VertexResult) -> Any:
 
 def arrow_batches(result: VertexResult) -> Iterator[Any]:
     """Iterate over a result as ``pyarrow.RecordBatch``; threads make them."""
-    return _streamed(result, result.block_vertices(rows_of(result.ids.num_ids)), batch_maker(result))
+    return _streamed(result, rows_of(result.ids.num_ids), batch_maker(result))
 
 
 def batch_maker(result: VertexResult) -> Make[Any]:
@@ -196,8 +195,9 @@ def batch_maker(result: VertexResult) -> Make[Any]:
     return make
 
 
-def _streamed(result: VertexResult, size: int, make: Make[_T], *, is_busy: bool = True) -> Iterator[_T]:
-    """Stream what is made of a result whose columns are all needed, by one who is busy with what comes, or is not."""
+def _streamed(result: VertexResult, rows: int, make: Make[_T], *, is_busy: bool = True) -> Iterator[_T]:
+    """Stream what is made of blocks of a result, of so many rows where it does not prefer others; `is_busy` as of `room_of`."""
     source = result.streamed()
+    size = source.block_vertices(rows)
     room = room_of(source, size, spent_bytes=WRITER_BYTES, is_busy=is_busy)
     return stream_result(source, tuple(source.columns), size, make, room=room)
