@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import coo_array
 
 import oocgraph
 from oocgraph.config import setting
@@ -136,9 +137,9 @@ def test_what_fails_in_a_thread_is_raised(searched, in_blocks, monkeypatch):
 def test_columns_of_a_table_are_those_of_the_result(tmp_path, in_blocks, algorithm):
     """Of all kinds of results, joined together or one by one."""
     src, dst = random_edges(5, num_ids=200, num_edges=150)
-    reference_build(src, dst, tmp_path / "g.zarr", implied=(0, 250), columns={"weight": np.arange(src.size) % 7 + 1.0})
-    call = [tmp_path / "g.zarr", 3] if algorithm is oocgraph.sssp else [tmp_path / "g.zarr"]
-    result = algorithm(*call)
+    weighted = coo_array((np.arange(src.size) % 7 + 1.0, (src, dst)), shape=(250, 250))
+    store = oocgraph.build_csr(weighted, tmp_path / "g.zarr")
+    result = algorithm(store, int(src[0])) if algorithm is oocgraph.sssp else algorithm(store)
     frame = result.to_pandas()
     values = result.ids.vertices_of(frame["vertex"].tolist())
     for name, wanted in result.values_of(tuple(result.columns), frame["vertex"].to_numpy(), values, 0).items():
