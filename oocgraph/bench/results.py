@@ -81,7 +81,7 @@ def _ours(result: BFSResult, scratch: Path) -> dict[str, Callable[[], Any]]:
         (scratch / f"ours.{form}").replace(_cleared(scratch / form))
 
     calls: dict[str, Callable[[], Any]] = {form: lambda form=form: write(form) for form in ("parquet", "csv", "zarr")}  # type: ignore[misc]
-    return calls | {name: lambda name=name: result._joined(name) for name in ("level", "parent")}  # type: ignore[misc]
+    return calls | {name: lambda name=name: result._joined(name) for name in ("level", "parent")}
 
 
 def _peers(result: BFSResult, scratch: Path) -> dict[str, Callable[[], Any]]:
@@ -97,7 +97,8 @@ def _peers(result: BFSResult, scratch: Path) -> dict[str, Callable[[], Any]]:
     }
     if result.ids.kind == "int64":
         columns = {name: table[name].to_numpy() for name in table.column_names}
-        ids, parent = columns["vertex"], np.maximum(columns["parent"] - columns["vertex"][:1], 0) % max(1, table.num_rows)
+        ids = columns["vertex"]
+        parent = np.searchsorted(ids, np.maximum(columns["parent"], ids[:1]))
 
         def write_zarr() -> None:
             group = zarr.open_group(_cleared(scratch / "zarr-python"), mode="w")
