@@ -34,6 +34,23 @@ def from_numbers(values: Array) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(native), values.size, [None, pa.py_buffer(raw)])
 
 
+def table_text(table: Any, delimiter: str = ",", *, header: bool = False) -> bytes:
+    r"""Return a table, or a batch of one, as CSV; with a `header`, or without.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table_text(pa.table({"id": ["a"], "level": [0]}), header=True)
+    b'"id","level"\n"a",0\n'
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+
+    out = pa.BufferOutputStream()
+    pa.csv.write_csv(table, out, pa.csv.WriteOptions(include_header=header, delimiter=delimiter))
+    return bytes(out.getvalue())
+
+
 def load_strings() -> None:
     """Import all that columns of strings need."""
     import pyarrow as pa

@@ -49,7 +49,7 @@ ALLOWED = {
     "IPython": {"progress"},
     "matplotlib": {"results.plot"},
     "networkx": {"bench", "networkx_backend"},
-    "zarr": {"store"},
+    "zarr": {"store", "bench.results"},
     "dask": {"config", "results.dask", "cluster.ledger", "cluster.start", "cluster.scheduler", "exchange.dask"},
     "distributed": {"ingest.sources.dask_collections", "cluster.worker", "cluster.start", "cluster.scheduler", "exchange.dask"},
     "dask_cuda": {"cluster.start"},

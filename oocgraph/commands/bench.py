@@ -26,6 +26,7 @@ from oocgraph.commands.bench_options import (
 from oocgraph.commands.bench_pagerank import bench_pagerank
 from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_plan import bench_plan
+from oocgraph.commands.bench_results import bench_results
 from oocgraph.commands.bench_schedule import bench_schedule
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bench_where import bench_where
@@ -49,6 +50,7 @@ bench.add_command(bench_imbalance)
 bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_where)
+bench.add_command(bench_results)
 bench.add_command(bench_partition)
 bench.add_command(bench_plan)
 bench.add_command(bench_schedule)

@@ -24,4 +24,4 @@ def result_bytes(num_rows: int, itemsize: int) -> int:
 
 def least_bytes_afterwards(num_rows: int, itemsize: int, id_bytes: int) -> int:
     """Return what that takes at the least, of a graph that has yet to be built, whose ids take so many bytes each."""
-    return result_bytes(num_rows, itemsize) + max(writing_bytes_of(id_bytes), validation_bytes_of(num_rows))
+    return result_bytes(num_rows, itemsize) + max(writing_bytes_of(id_bytes, num_rows), validation_bytes_of(num_rows))

@@ -11,11 +11,10 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from oocgraph.arrow import from_numbers
+from oocgraph.arrow import from_numbers, table_text
 from oocgraph.export.edge_tables import EdgeTables, table_blocks
 from oocgraph.export.job import Job
 from oocgraph.export.ordered_rows import stream_bytes
@@ -55,9 +54,9 @@ def write_table_text(job: Job, file: Path, _: str | None) -> None:
         for name in tables.texts:
             position = table.schema.get_field_index(name)
             table = table.set_column(position, name, table.column(name).cast("large_string"))
-        return _text(table, delimiter)
+        return table_text(table, delimiter)
 
-    header = _text(tables.schema.empty_table(), delimiter, header=True)
+    header = table_text(tables.schema.empty_table(), delimiter, header=True)
     _write(job, file, header, table_blocks(job.store, budget=job.budget, num_threads=job.workers.num_threads, text=True), text)
 
 
@@ -74,7 +73,7 @@ def write_matrix(job: Job, file: Path, column: str | None) -> None:
         columns = [from_numbers(end[kept].astype(np.int64) + 1) for end in ends]
         if column is not None:
             columns.append(from_numbers(store.array(f"out/{column}").read(block.start, block.stop)[kept]))
-        return _text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")
+        return table_text(pa.Table.from_arrays(columns, names=["row", "column", "value"][: len(columns)]), " ")
 
     each = MIN_BLOCK_ENTRIES + job.budget.available_bytes // (job.workers.num_threads + 2) // ENTRY_BYTES
     blocks = row_blocks(store, "out", max_entries=min(BLOCK_ENTRIES, each), whole_rows=False)
@@ -103,15 +102,6 @@ def _matrix_header(job: Job, column: str | None) -> str:
     comment = f"% Row and column i are of the i-th {kind}.\n" if job.order == "store" or a.implied_ids != (0, size) else ""
     symmetry = "general" if a.directed else "symmetric"
     return f"%%MatrixMarket matrix coordinate {field} {symmetry}\n{comment}{size} {size} {a.num_edges}\n"
-
-
-def _text(table: Any, delimiter: str, *, header: bool = False) -> bytes:
-    import pyarrow as pa
-    import pyarrow.csv
-
-    out = pa.BufferOutputStream()
-    pa.csv.write_csv(table, out, pa.csv.WriteOptions(include_header=header, delimiter=delimiter))
-    return bytes(out.getvalue())
 
 
 def _write(job: Job, file: Path, header: bytes, blocks: Iterator[RowBlock], text: Callable[[RowBlock], bytes]) -> None:

@@ -72,6 +72,14 @@ class Workers:
             self._stopping.set()
             raise
 
+    def ahead(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Iterate over the same items, of which the pool makes one ahead."""
+        end: Any = object()
+        coming = self._pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = self._pool.submit(next, items, end)
+            yield item
+
     def each(self, function: Callable[[Item], Any], items: Iterable[Item]) -> None:
         """Apply `function` to each item in the pool and wait."""
         for _ in self.ordered(function, items):

@@ -21,19 +21,26 @@ import numpy as np
 
 from oocgraph.arguments import known_keywords
 from oocgraph.errors import ArgumentError, VertexNotFoundError
+from oocgraph.memory import host_bytes
 from oocgraph.results import tables
+from oocgraph.results.join import named_after
 from oocgraph.results.mapping import BLOCK_VERTICES as MAPPED_VERTICES
 from oocgraph.results.mapping import ColumnMapping, one_key
 from oocgraph.results.shown import Shown
+from oocgraph.results.streaming import FRUGAL, room_of, stream_result
 from oocgraph.results.writer import ID, write_result
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 BLOCK_VERTICES = 1 << 19
-"""Vertices joined at once."""
+"""Vertices joined at once, at the most."""
+
+ARRAY_BLOCK_VERTICES = 1 << 16
+"""Vertices joined at once when whole columns are made: a thread's arrays stay in its cache."""
 
 
 class ResultBlock(SimpleNamespace):
@@ -119,10 +126,8 @@ class VertexResult(Shown):
 
     def blocks(self, block_size: int | None = None, *, columns: Sequence[str] | None = None) -> Iterator[ResultBlock]:
         """Iterate over the whole result in blocks, without keeping it; of the columns at least those named, by default all."""
-        start, names = 0, tuple(self.columns if columns is None else columns)
-        for vertices, numbers in self.ids.stored_blocks(block_size or self.block_vertices(BLOCK_VERTICES)):
-            yield ResultBlock(vertices=vertices, **self.values_of(names, vertices, numbers, start))
-            start += numbers.size
+        size, names = block_size or self.block_vertices(BLOCK_VERTICES), tuple(self.columns if columns is None else columns)
+        yield from stream_result(self, names, size, lambda _, vertices, values: ResultBlock(vertices=vertices, **values), room=FRUGAL)
 
     def column(self, name: str | None = None) -> ColumnMapping:
         """Return a column as a mapping from every id to its value, by default the first; nothing is held.
@@ -180,6 +185,26 @@ class VertexResult(Shown):
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once when the result is streamed, where memory allows for `most`."""
         return min(most, BLOCK_VERTICES)
+
+    def free_bytes(self) -> int:
+        """Return what the memory budget leaves now."""
+        return self.memory_budget - host_bytes()
+
+    def streamed(self) -> VertexResult:
+        """Return the same result as it is streamed best."""
+        return self
+
+    def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
+        """Have workers of a cluster write whole columns of numbers, or ``vertices``; return whether that was done."""
+        return False
+
+    def array_dtypes(self) -> dict[str, np.dtype[Any]]:
+        """Return the dtype of the array of each of `table_columns`, ``vertices`` first."""
+        return {name: self.dtype_of(name) for name in ("vertices", *self.table_columns)}
+
+    def has_ids(self, column: str) -> bool:
+        """Return whether the values of a column are ids."""
+        return self.columns[column] == ID
 
     def check_graph(self, store: CSRStore) -> None:
         """Refuse another graph than the result's; a copy of it will do.
@@ -291,15 +316,7 @@ class VertexResult(Shown):
     def _named(self, stored: Array, vertices: Ids, numbers: Array) -> Ids:
         """Return the ids of the vertices that some are named after: `stored` has store numbers; one that is isolated has its own id."""
         linked = numbers >= 0
-        named = self.ids.stored_ids_of(stored[numbers[linked]])
-        if isinstance(named, np.ndarray):
-            out = np.array(vertices)
-            out[linked] = named
-            return out
-        import pyarrow as pa
-
-        at = np.where(linked, np.cumsum(linked) - 1, len(named) + np.arange(numbers.size))
-        return pa.concat_arrays([named, vertices]).take(pa.array(at))
+        return named_after(self.ids, stored, numbers, linked, vertices, ~linked)
 
     def _in_memory(self, columns: Sequence[Any]) -> Sequence[Array]:
         """Return whole columns as NumPy arrays."""
@@ -307,10 +324,20 @@ class VertexResult(Shown):
 
     def _joined(self, column: str) -> Any:
         """Return a whole column, or ``vertices``."""
-        out = np.empty(self.ids.num_ids, self.dtype_of(column))
-        start = 0
-        for vertices, numbers in self.ids.stored_blocks(BLOCK_VERTICES):
-            values = vertices if column == "vertices" else self.values_of((column,), vertices, numbers, start)[column]
-            out[start : start + numbers.size] = as_numpy(values)
-            start += numbers.size
-        return out
+        return self._columns_joined([column])[0]
+
+    def _columns_joined(self, names: Sequence[str]) -> Sequence[Any]:
+        """Return whole columns, of which one may be ``vertices``, joined at once; those that are kept already are not joined again."""
+        kept = vars(self)
+        made = {name: np.empty(self.ids.num_ids, self.dtype_of(name)) for name in names if name not in kept}
+
+        def put(start: int, vertices: Ids, values: Mapping[str, Ids]) -> None:
+            for name, out in made.items():
+                out[start : start + len(vertices)] = as_numpy(vertices if name == "vertices" else values[name])
+
+        if made:
+            columns, size = tuple(name for name in made if name != "vertices"), min(BLOCK_VERTICES, ARRAY_BLOCK_VERTICES)
+            room = room_of(self, size, spent_bytes=sum(out.nbytes for out in made.values()), is_busy=False)
+            for _ in stream_result(self, columns, size, put, room=room):
+                pass
+        return [kept[name] if name in kept else made[name] for name in names]

@@ -15,6 +15,7 @@ import numpy as np
 
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, with_others
+from oocgraph.results.join import values_at
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, read_share
 from oocgraph.types import Array
@@ -96,6 +97,4 @@ class CoreResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
-        linked, core_number = numbers >= 0, np.zeros(numbers.size, np.int64)
-        core_number[linked] = self.stored_core_number[numbers[linked]]
-        return {"core_number": core_number}
+        return {"core_number": values_at(self.stored_core_number, numbers, 0, np.int64)}

@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import shutil
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,18 @@ from uuid import uuid4
 import dask.array as da
 import numpy as np
 
+from oocgraph.config import settings
 from oocgraph.errors import OocGraphError, OutputError, StoreError
+from oocgraph.memory import effective_budget_bytes, host_bytes
 from oocgraph.partition.vertex_partition import VertexPartition, partition_vertices
-from oocgraph.results.base import BLOCK_VERTICES
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.join import Join
 from oocgraph.results.store_order import StoreOrder
+from oocgraph.results.writer import MAX_ROWS
 from oocgraph.store.columns import as_numpy
 from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore, open_graph
+from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.remains import OUTPUT, Remains, clear
 from oocgraph.store.search_store import SearchStore
 from oocgraph.store.vertices import VertexIds
@@ -45,6 +48,10 @@ MAX_BLOCKS = 64
 
 MAX_STREAMED_VERTICES = 1 << 22
 """Ids of a block that the client streams (`write`, `blocks`): about 150 MiB."""
+
+
+STREAM_BYTES = 64 << 20
+"""What a client that holds levels and parents holds at the least beside them to stream a result."""
 
 
 class TemporaryStore:
@@ -130,7 +137,46 @@ class DaskBFSResult(BFSResult):
 
     def block_vertices(self, most: int) -> int:
         """Return the vertices joined at once, whatever memory allows for: each block may read all of the result's files."""
-        return min(MAX_STREAMED_VERTICES, max(BLOCK_VERTICES, -(-self.ids.num_ids // MAX_BLOCKS)))
+        num_units = -(-self.ids.num_ids // (MAX_BLOCKS * MAX_ROWS))
+        return min(MAX_STREAMED_VERTICES, max(1, num_units) * MAX_ROWS)  # whole row groups
+
+    def free_bytes(self) -> int:
+        """Return what the client's own memory budget leaves."""
+        return effective_budget_bytes(settings().memory_budget) - host_bytes()
+
+    def streamed(self) -> BFSResult:
+        """Return a result that holds levels and parents in store order, where the client has room for them: each file is read once then."""
+        search = self.search
+        needed_bytes = sum(one.size * one.dtype.itemsize for one in (search.level, search.parent))
+        if needed_bytes + STREAM_BYTES > self.free_bytes():
+            return self
+        inherited = {field.name: getattr(self, field.name) for field in fields(BFSResult)}
+        held = replace(search, level=np.asarray(search.level), parent=np.asarray(search.parent))
+        return BFSResult(**{**inherited, "search": held, "memory_budget": effective_budget_bytes(settings().memory_budget)})
+
+    def put_by_workers(self, arrays: Mapping[str, PreallocatedArray]) -> bool:
+        """Have each worker write its share of the blocks, if there are workers and all of them see the folder."""
+        if self.client is None or self.client.status != "running":
+            return False
+        folder = str(next(iter(arrays.values())).root)
+        seen = self.client.run(os.path.isdir, folder)
+        if not seen or not all(seen.values()):
+            return False
+        blocks = [
+            self.client.submit(write_block, _absolute(self.ids.store.url), _absolute(self.result_store), folder, start, stop, pure=False)
+            for start, stop in self._bounds()
+        ]
+        self.client.gather(blocks)
+        return True
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        """Ranges of the blocks of an array."""
+        num_ids, size = self.ids.num_ids, self._array_block_size
+        return ((start, min(num_ids, start + size)) for start in range(0, num_ids, size))
+
+    @property
+    def _array_block_size(self) -> int:
+        return max(ARRAY_BLOCK_VERTICES, -(-self.ids.num_ids // MAX_BLOCKS))
 
     @cached_property
     def _keep(self) -> TemporaryStore:
@@ -144,16 +190,17 @@ class DaskBFSResult(BFSResult):
     def _token(self) -> str:
         return uuid4().hex
 
-    def _joined(self, column: str) -> Any:
-        """Return a whole column as a Dask array."""
-        num_ids = self.ids.num_ids
-        size = max(ARRAY_BLOCK_VERTICES, -(-num_ids // MAX_BLOCKS))
-        sizes = [min(size, num_ids - start) for start in range(0, num_ids, size)] or [0]
+    def _columns_joined(self, names: Sequence[str]) -> Sequence[Any]:
+        """Return whole columns as Dask arrays."""
+        return [self._array(name) for name in names]
+
+    def _array(self, column: str) -> Any:
+        sizes = [stop - start for start, stop in self._bounds()] or [0]
         block = ColumnBlock(
             graph=_absolute(self.ids.store.url),
             result_store=_absolute(self.result_store),
             column=column,
-            size=size,
+            size=self._array_block_size,
             keep=self._keep if self.owned and column != "vertices" else None,
         )
         dtype = self.dtype_of(column)
@@ -201,6 +248,22 @@ def read_block(graph: str, result_store: str, column: str, start: int, stop: int
     if column == "vertices":
         return as_numpy(vertices)
     return as_numpy(_open_join(store, ids, result_store).values_of((column,), vertices, numbers)[column])
+
+
+def write_block(graph: str, result_store: str, folder: str, start: int, stop: int) -> None:
+    """Write the ids at positions ``start .. stop - 1``, integers, with level and parent, to preallocated arrays in a folder.
+
+    Raises
+    ------
+    StoreError
+        As of `read_block`.
+    """
+    store = open_graph(graph)
+    ids = VertexIds(store)
+    vertices, numbers = ids.stored_block(start, stop)
+    values = _open_join(store, ids, result_store).values_of(("level", "parent"), vertices, numbers)
+    for name, column in {"vertices": vertices, **values}.items():
+        PreallocatedArray(Path(folder), name, column.dtype, ids.num_ids).write(start, column)
 
 
 def _open_join(store: CSRStore, ids: VertexIds, result_store: str) -> Join:

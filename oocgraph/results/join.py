@@ -1,13 +1,15 @@
-"""Joins a search in store order with the user's vertex ids, block by block.
+"""Joins values in store order with the user's vertex ids, block by block.
 
-In: ids as a graph stores them (ascending, isolated ones included) with their store numbers, and level and parent in store
-order. Out: level and parent of the block's vertices under the user's ids. Strings stay Arrow arrays until Python strings are needed.
+In: a block of ids as a graph stores them (ascending, isolated ones included) with their store numbers, and arrays in store order. Out:
+values of the block's vertices; the ids of the vertices that these are named after, such as their parents. Strings stay Arrow arrays until
+Python strings are needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,55 +40,83 @@ class Join:
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array) -> dict[str, Ids]:
         """Return ``level``, and ``parent`` where it is among `columns`, of vertices given by id and by store number (-1: isolated)."""
-        level = self._levels(vertices, numbers)
-        return {"level": level, "parent": self._parents(vertices, numbers, level)} if "parent" in columns else {"level": level}
-
-    def _levels(self, vertices: Ids, numbers: Array) -> Array:
-        """Return levels: (n,) int32, -1 where unreached."""
-        level = np.full(numbers.size, UNREACHED, np.int32)
-        known = numbers >= 0
-        level[known] = self.level[numbers[known]]
+        own = self._isolated_sources(vertices, numbers)
+        level = values_at(self.level, numbers, UNREACHED, np.int32)
         if self.level.dtype == np.uint8:
             level[level == LEVEL_UNREACHED] = UNREACHED
-        level[self._isolated_sources(vertices, ~known)] = 0
-        return level
+        level[own] = 0
+        if "parent" not in columns:
+            return {"level": level}
+        return {"level": level, "parent": named_after(self.ids, self.parent, numbers, (level >= 0) & (numbers >= 0), vertices, own)}
 
-    def _parents(self, vertices: Ids, numbers: Array, levels: Array) -> Ids:
-        """Return the ids of parents; a vertex at level 0 is its own."""
-        found = levels > 0
-        return join_parents(self.ids, vertices, self.parent[numbers[found]], found, levels == 0)
-
-    def _isolated_sources(self, vertices: Ids, isolated: Array) -> Array:
+    def _isolated_sources(self, vertices: Ids, numbers: Array) -> Array:
         """Positions of the isolated sources among `vertices`."""
-        if not self.isolated_ids.size or not isolated.any():
+        if not self.isolated_ids.size or not (numbers < 0).any():
             return np.empty(0, np.int64)
-        return np.flatnonzero(isolated & among(vertices, self.isolated_ids))
+        return np.flatnonzero((numbers < 0) & among(vertices, self.isolated_ids))
 
 
-def join_parents(ids: VertexIds, vertices: Ids, parent: Array, found: Array, own: Array) -> Ids:
-    """Return the ids of parents of some vertices: int64 with -1, or pyarrow.LargeStringArray with nulls, where there is none.
+def values_at(stored: StoreOrdered, numbers: Array, isolated: Any, dtype: Any) -> Array:
+    """Return the values at some store numbers as an array of a dtype; that of vertices without one (-1) is `isolated`."""
+    if not stored.size:
+        return np.full(numbers.size, isolated, dtype)
+    is_isolated = numbers < 0
+    values: Array = stored[np.maximum(numbers, 0)].astype(dtype, copy=False)
+    values[is_isolated] = isolated
+    return values
+
+
+def named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Array, vertices: Ids, own: Array) -> Ids:
+    """Return the ids of the vertices that some are named after: int64 with -1, or pyarrow.LargeStringArray with nulls, where there is none.
 
     Parameters
     ----------
     ids
-        The graph's.
+        The graph's; those that are held cost least.
+    stored : (num_vertices,) store numbers
+        In store order: the vertex that each is named after.
+    numbers : (n,) int64
+        Store numbers of the vertices.
+    found : (n,) bool
+        Which vertices are named after the one that is `stored`.
     vertices : (n,) int64, or pyarrow.LargeStringArray
         User ids.
-    parent : (num_found,) store numbers
-        Of those that are `found`.
-    found, own : (n,) bool
-        Which vertices have a parent, and which are their own.
+    own : positions, or (n,) bool
+        Those of the others that are named after themselves.
     """
-    parents = ids.stored_ids_of(parent)
-    if isinstance(parents, np.ndarray):
-        out = np.full(found.size, UNREACHED, np.int64)
-        out[found], out[own] = parents, vertices[own]
-        return out
+    if ids.kind == "int64":
+        return _integers_named_after(ids, stored, numbers, found, vertices, own)
+    return _strings_named_after(ids, stored[numbers[found]], found, vertices, own)
+
+
+def _strings_named_after(ids: VertexIds, after: Array, found: Array, vertices: Ids, own: Array) -> Ids:
     import pyarrow as pa
 
-    at = np.cumsum(found) - 1
-    at[own] = len(parents) + np.flatnonzero(own)
-    return pa.concat_arrays([parents, vertices]).take(pa.array(at, mask=~(found | own)))
+    first, place = ids.first if len(ids.first) else vertices[:0], np.full(found.size, -1, np.int64)
+    is_held = after < len(first)
+    if is_held.all() and not place[own].size:
+        place[found] = after
+        return first.take(pa.array(place, mask=~found))
+    held, others = first.take(pa.array(after[is_held])), ids.stored_ids_of(after[~is_held])
+    place[found] = np.where(is_held, np.cumsum(is_held), len(held) + np.cumsum(~is_held)) - 1
+    place[own] = len(held) + len(others) + np.arange(found.size)[own]
+    return pa.concat_arrays([held, others, vertices]).take(pa.array(place, mask=place < 0))
+
+
+def _integers_named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Array, vertices: Array, own: Array) -> Array:
+    from oocgraph.kernels.join import STORED_DTYPES, load_take_ids, take_ids  # with numba, which takes half a second: at first use
+
+    out = np.full(numbers.size, UNREACHED, np.int64)
+    out[own] = vertices[own]
+    beyond = found
+    if len(ids.first) and isinstance(stored, np.ndarray) and stored.dtype.name in STORED_DTYPES:
+        load_take_ids(stored.dtype.name)
+        if not take_ids(stored, numbers, found, ids.first, out):
+            return out
+        beyond = found.copy()
+        beyond[found] = stored[numbers[found]] >= len(ids.first)
+    out[beyond] = ids.stored_ids_of(stored[numbers[beyond]])
+    return out
 
 
 def among(vertices: Ids, wanted: Array) -> Array:

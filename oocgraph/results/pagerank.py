@@ -15,6 +15,7 @@ import numpy as np
 
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, make_histogram, with_others
+from oocgraph.results.join import values_at
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted, format_number
 from oocgraph.types import Array
@@ -134,11 +135,10 @@ class PageRankResult(VertexResult):
 
     def _ranks(self, numbers: Array, positions: Array) -> Array:
         """Return the ranks of vertices given by store number and by position among all ids."""
-        linked = numbers >= 0
-        ranks = np.empty(numbers.size)
-        ranks[linked] = self.stored_rank[numbers[linked]]
-        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[positions[~linked]]
-        ranks[~linked] = self.isolated_scale * teleport
+        isolated = numbers < 0
+        teleport = 1 / self.ids.num_ids if self.personalization is None else self.personalization[positions[isolated]]
+        ranks = values_at(self.stored_rank, numbers, 0, np.float64)
+        ranks[isolated] = self.isolated_scale * teleport
         return ranks
 
     def _values_at(self, columns: Sequence[str], given: Any) -> dict[str, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
-from oocgraph.results.join import among, join_parents
+from oocgraph.results.join import among, named_after, values_at
 from oocgraph.results.mapping import ColumnMapping
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
@@ -157,23 +157,17 @@ class PathsResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
-        linked = numbers >= 0
-        value = np.full(numbers.size, self.no_value, self.dtype_of(self.value_column))
-        reached = np.zeros(numbers.size, bool)
-        reached[linked] = self.stored_value[numbers[linked]] != self.unreached
-        value[reached] = self.stored_value[numbers[reached]]
+        value = values_at(self.stored_value, numbers, self.unreached, self.stored_value.dtype)
+        reached = value != self.unreached
+        value = np.where(reached, value, self.no_value).astype(self.dtype_of(self.value_column), copy=False)
         own = np.zeros(numbers.size, bool)
         if self.isolated:
-            own[~linked] = among(vertices, self.ids.parse(list(self.isolated)))[~linked]
+            own[numbers < 0] = among(vertices, self.ids.parse(list(self.isolated)))[numbers < 0]
             for one, its in self.isolated.items():
                 value[own & among(vertices, self.ids.parse(one))] = its
         if "parent" not in columns:
             return {self.value_column: value}
-        parent = self.stored_parent[numbers[reached]]
-        is_first = np.zeros(numbers.size, bool)
-        is_first[reached] = parent == numbers[reached]
-        parents = join_parents(self.ids, vertices, parent[parent != numbers[reached]], reached & ~is_first, own | is_first)
-        return {self.value_column: value, "parent": parents}
+        return {self.value_column: value, "parent": named_after(self.ids, self.stored_parent, numbers, reached, vertices, own)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

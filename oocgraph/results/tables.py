@@ -36,7 +36,7 @@ def to_pandas(result: VertexResult) -> Any:
     except ImportError as error:
         raise _missing("to_pandas", "pandas", result) from error
     names = ("vertices", *result.table_columns)
-    arrays = result._in_memory([result._joined(name) for name in names])
+    arrays = result._in_memory(result._columns_joined(names))
     return pd.DataFrame(dict(zip(("vertex", *result.table_columns), arrays, strict=True)))
 
 
@@ -52,8 +52,9 @@ def to_xarray(result: VertexResult) -> Any:
         import xarray as xr
     except ImportError as error:
         raise _missing("to_xarray", "xarray", result) from error
-    (vertices,) = result._in_memory([result._joined("vertices")])
-    columns = {name: ("vertex", result._joined(name)) for name in result.table_columns}
+    joined, *values = result._columns_joined(("vertices", *result.table_columns))
+    (vertices,) = result._in_memory([joined])
+    columns = {name: ("vertex", column) for name, column in zip(result.table_columns, values, strict=True)}
     return xr.Dataset(columns, {"vertex": vertices}, {"algorithm": result.algorithm, "graph": result.ids.store.url})
 
 

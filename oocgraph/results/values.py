@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from oocgraph.errors import ArgumentError
 from oocgraph.listing import human, is_single, label
 from oocgraph.results.base import VertexResult
 from oocgraph.results.histogram import Histogram, finite, make_histogram, sizes_of_groups, with_others
+from oocgraph.results.join import values_at
 from oocgraph.results.writer import ID
 from oocgraph.store.columns import Ids
 from oocgraph.text import counted
@@ -119,14 +118,12 @@ class ValuesResult(VertexResult):
 
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array, start: int) -> Mapping[str, Ids]:
         """See `VertexResult.values_of`."""
-        found, linked = dict[str, Ids](), numbers >= 0
+        found = dict[str, Ids]()
         for name in columns:
             if self.columns[name] == ID:
                 found[name] = self._named(self.stored[name], vertices, numbers)
-                continue
-            values = np.full(numbers.size, self.isolated[name], self.columns[name])
-            values[linked] = self.stored[name][numbers[linked]]
-            found[name] = values
+            else:
+                found[name] = values_at(self.stored[name], numbers, self.isolated[name], self.columns[name])
         return found
 
 

@@ -73,6 +73,10 @@ class Column(Protocol):
         """Return the values at ascending positions."""
         ...
 
+    def first_within(self, num_bytes: int) -> int:
+        """Return how many values, from the first one on, can be read at once within so many bytes."""
+        ...
+
 
 class IntColumn:
     """Integers: one stored array."""
@@ -88,6 +92,10 @@ class IntColumn:
     def read_at(self, positions: Array) -> Array:
         """Return the values at ascending positions as int64."""
         return read_at(self._array, positions).astype(np.int64, copy=False)
+
+    def first_within(self, num_bytes: int) -> int:
+        """Return how many values, from the first one on, can be read at once within so many bytes."""
+        return min(self.length, max(0, num_bytes) // 8)
 
 
 class StringColumn:
@@ -124,6 +132,15 @@ class StringColumn:
             first = int(positions[lo])
             parts.append(self.read(first, int(positions[hi - 1]) + 1).take(pa.array(positions[lo:hi] - first)))
         return pa.concat_arrays(parts)
+
+    def first_within(self, num_bytes: int) -> int:
+        """Return how many values, from the first one on, can be read at once within so many bytes; their offsets are held twice."""
+        low, high = 0, min(self.length, max(0, num_bytes) // 16)
+        while low < high:
+            middle = (low + high + 1) // 2
+            is_within = 16 * middle + int(self._offsets.read(middle, middle + 1)[0]) <= num_bytes
+            low, high = (middle, high) if is_within else (low, middle - 1)
+        return low
 
 
 def distinct(values: Array) -> Array:

@@ -57,9 +57,13 @@ class PreallocatedArray:
         data = np.ascontiguousarray(values, self.dtype)
         write_chunks(self._folder, self.chunk_length * self.dtype.itemsize, start * self.dtype.itemsize, data.view(np.uint8))
 
+    def close(self) -> None:
+        """Write the metadata."""
+        write_metadata(self.root / self.name, array_metadata(self.length, self.chunk_length, self.dtype, "none"))
+
     def seal(self) -> None:
         """Write the metadata, and the checksums of what is in the files."""
-        write_metadata(self.root / self.name, array_metadata(self.length, self.chunk_length, self.dtype, "none"))
+        self.close()
         checksums = ArrayWriter(self.root, f"{CHECKSUMS}/{self.name}", np.uint32, "none")
         num_bytes = self.length * self.dtype.itemsize
         chunk_bytes = self.chunk_length * self.dtype.itemsize

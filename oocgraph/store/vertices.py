@@ -43,15 +43,28 @@ class VertexIds:
         ``int64`` or ``string``.
     num_ids : int
         Ids of the input, isolated ones included.
+    first : (k,) int64, or pyarrow.LargeStringArray
+        Ids of the first vertices by store number that are held: none, unless asked for by `holding`.
     """
 
     def __init__(self, store: GraphArrays) -> None:
         self.store = store
         self.kind = store.attributes.id_kind
         self.num_ids = store.attributes.num_input_vertices
+        self.first: Ids = np.empty(0, np.int64)
 
     def __repr__(self) -> str:
         return f"<VertexIds of {self.store.url!r}: {self.num_ids:,} ids, {self.kind}>"
+
+    def holding(self, num_bytes: int) -> VertexIds:
+        """Return the same, with as many ids in memory as so many bytes hold, from store number 0 on.
+
+        In order of degree most vertices are named after one of the first: of a search of a Kronecker graph of scale 24 the first 0.1 %
+        have two thirds of the children, the first 1 % six sevenths.
+        """
+        held, column = VertexIds(self.store), self._column(VERTEX_ID)
+        held.first = column.read(0, column.first_within(num_bytes))
+        return held
 
     def vertices_of(self, ids: Any) -> Array:
         """Return the store numbers of user ids.

@@ -6,6 +6,8 @@ import json
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import oocgraph
@@ -99,3 +101,24 @@ def test_communities_hold_what_they_promise(run, tmp_path, name):
     found = capped_json(320 << 20, name, store, "--memory", "272M")
     assert found["memory_budget"] == 272 << 20
     assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"]
+
+
+@pytest.mark.parametrize("kind", ["integers", "strings"])
+def test_results_are_written_within_the_budget(run, refused, tmp_path, kind):
+    """By one thread, and by several that hold ids: the same files, and never more memory than was promised."""
+    store, num_vertices = tmp_path / "star.zarr", 1 << 19
+    ends = np.arange(1, num_vertices), np.arange(1, num_vertices) // 40
+    if kind == "strings":
+        ends = tuple(pa.array([f"a vertex with the number {one}" for one in end.tolist()], pa.large_string()) for end in ends)
+    pq.write_table(pa.table({"source": ends[0], "target": ends[1]}), tmp_path / "edges.parquet")
+    assert run("build", tmp_path / "edges.parquet", store).code == 0
+    source = "a vertex with the number 5" if kind == "strings" else 5
+    assert run("bfs", store, "--source", source, "--out", tmp_path / "first.parquet").code == 0  # kernels compiled
+    told = run_capped(512 << 20, command("bfs", store, "--source", source, "--memory", "20M"), env={"PYTHONPATH": str(ROOT)}).stderr
+    least = int(told.rpartition("at least ")[2].strip().rstrip("M")) << 20
+    for form in ("parquet", "csv", "zarr"):
+        for budget in (least, least + (64 << 20), least + (256 << 20)):
+            out = tmp_path / f"{budget}.{form}"
+            found = capped_json(int(budget * 1.18), "bfs", store, "--source", source, "--memory", budget, "--out", out)
+            assert 50 << 20 < found["peak_host_bytes"] <= found["memory_budget"] == budget, (form, budget)
+    assert len({(tmp_path / f"{budget}.parquet").read_bytes() for budget in (least, least + (64 << 20), least + (256 << 20))}) == 1

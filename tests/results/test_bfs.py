@@ -205,14 +205,16 @@ def test_unknown_extensions_are_refused(numbers, tmp_path):
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failed_write_leaves_nothing(numbers, tmp_path, monkeypatch, name, error):
     """The disk fills up, or the user stops it, in the second block."""
-    result = result_of(numbers, 1)
-    blocks = list(result.blocks(5))
+    result, values_of = result_of(numbers, 1, memory_budget=1 << 40), BFSResult.values_of
 
-    def failing(self, block_size=0):
-        yield blocks[0]
-        raise error
+    def failing(self, columns, vertices, numbers, start):
+        if start:
+            raise error
+        return values_of(self, columns, vertices, numbers, start)
 
-    monkeypatch.setattr(BFSResult, "blocks", failing)
+    monkeypatch.setattr(BFSResult, "values_of", failing)
+    monkeypatch.setattr(base, "BLOCK_VERTICES", 5)
+    monkeypatch.setattr(writer, "MIN_ROWS", 4)
     (tmp_path / "out").mkdir()
     expected = pytest.raises(OutputError, match="disk is full") if isinstance(error, OSError) else pytest.raises(KeyboardInterrupt)
     with expected:

@@ -18,9 +18,11 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
+from oocgraph.config import setting
 from oocgraph.errors import OocGraphError, OutputError, StoreError, VertexNotFoundError
 from oocgraph.partition.vertex_partition import partition_vertices
 from oocgraph.results import dask as dask_result
+from oocgraph.results.bfs import BFSResult
 from oocgraph.results.dask import DaskBFSResult, TemporaryStore
 from oocgraph.results.store_order import StoreOrder
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -167,18 +169,38 @@ def edges_reached(store, result):
     return int(np.diff(indptr)[result.search.level != unreached].sum()) // 2
 
 
+@pytest.mark.parametrize("memory", ["8G", "1M"])
 @pytest.mark.parametrize("name", ["r.parquet", "r.csv", "r.zarr"])
-def test_files_equal_those_in_process(pair, tmp_path, name):
-    """Streamed by the client, block by block."""
-    for result, folder in zip(pair, ("here", "there"), strict=True):
-        (tmp_path / folder).mkdir()
-        result.write(tmp_path / folder / name)
-    one, other = (
-        sorted(path for path in (tmp_path / folder).rglob("*") if path.is_file() and path.name != "zarr.json")
-        for folder in ("here", "there")
-    )
-    assert one
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+def test_files_equal_those_in_process(pair, tmp_path, name, memory):
+    """Streamed by the client, block by block, whether it has room for levels and parents or not."""
+    with setting("memory-budget", memory):
+        assert type(pair[1].streamed()) is (BFSResult if memory == "8G" else DaskBFSResult)
+        assert written(pair[1], tmp_path / "there" / name) == written(pair[0], tmp_path / "here" / name)
+
+
+def test_workers_write_the_arrays_of_a_file(pair, client, tmp_path, monkeypatch):
+    """Those of integers, a block each; where not all of them see the folder, the client does."""
+    here, there = pair[0], replace(pair[1], client=client)
+    blocks, submit = [], client.submit
+    monkeypatch.setattr(dask_result, "ARRAY_BLOCK_VERTICES", 400)
+    monkeypatch.setattr(client, "submit", lambda *task, **options: blocks.append(task[-2:]) or submit(*task, **options))
+    wanted = written(here, tmp_path / "here" / "r.zarr")
+    assert written(there, tmp_path / "there" / "r.zarr") == wanted
+    starts = list(range(0, here.ids.num_ids, 400)) if here.ids.kind == "int64" else []
+    assert sorted(start for start, _ in blocks) == starts
+    blocks.clear()
+    monkeypatch.setattr(client, "run", lambda function, folder: {"a": True, "b": False})
+    assert written(there, tmp_path / "again" / "r.zarr") == wanted
+    assert not blocks
+
+
+def written(result, path):
+    """Write a result; return the bytes of its files, without metadata, in which the figures of a run stand."""
+    path.parent.mkdir()
+    result.write(path)
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file() and one.name != "zarr.json")
+    assert files
+    return {one.relative_to(path).as_posix(): one.read_bytes() for one in files}
 
 
 def test_pandas_frame(pair, client):

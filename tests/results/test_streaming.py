@@ -1,0 +1,146 @@
+"""Results are joined with ids by threads, in blocks; neither threads nor memory change what comes out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import coo_array
+
+import oocgraph
+from oocgraph.config import setting
+from oocgraph.results import base, writer
+from oocgraph.results.streaming import Room, stream_result
+from oocgraph.store.graph import open_graph
+from oocgraph.store.vertices import VertexIds
+from tests.reference_build import reference_build
+from tests.stores import random_edges, string_store
+
+BOUNDLESS = 1 << 40
+
+AT_ONCE = 7
+"""Vertices of a block, so that there are many."""
+
+
+def implied(path):
+    """Return a directed graph of an implied range of ids, a third of them isolated."""
+    src, dst = random_edges(3, num_ids=300, num_edges=250)
+    reference_build(src + 5, dst + 5, path, implied=(2, 400), directed=True)
+    return open_graph(path), [int(src[0]) + 5, 399]
+
+
+def listed(path):
+    """Return a graph of ids far apart."""
+    src, dst = random_edges(4, num_ids=200, num_edges=220)
+    reference_build(src * 10**14, dst * 10**14, path, vertex_order="original")
+    return open_graph(path), int(src[0]) * 10**14
+
+
+def named(path):
+    """Return a graph of strings, one that is empty and isolated ones among them; one of these is a source."""
+    src, dst = ([f"{'é' * (i % 5)}{i}" for i in side] for side in random_edges(8, num_ids=200, num_edges=220))
+    return string_store(path, src, dst, others=["", "z1", "z2"]), [src[0], "z1"]
+
+
+@pytest.fixture(params=[implied, listed, named])
+def searched(request, tmp_path):
+    store, source = request.param(tmp_path / "g.zarr")
+    return oocgraph.bfs(store, source)
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    monkeypatch.setattr(base, "BLOCK_VERTICES", AT_ONCE)
+    monkeypatch.setattr(writer, "MIN_ROWS", 4)
+    monkeypatch.setattr(writer, "TEXT_ROWS", 3)
+
+
+def parents_of(result):
+    """Return parents by lookup in dicts of all ids and of all edges of the tree."""
+    ids = VertexIds(result.ids.store)
+    name = dict(enumerate(ids.ids_of(np.arange(ids.store.num_rows)).tolist()))
+    absent = None if ids.kind == "string" else -1
+    parents = {name[v]: name[int(p)] for v, p in enumerate(result.search.parent.tolist()) if p in name}
+    alone = set(result.isolated_ids.tolist())
+    return [one if one in alone else parents.get(one, absent) for block, _ in ids.blocks() for one in block.tolist()]
+
+
+@pytest.mark.parametrize("held_bytes", [0, 100, 1500, 1 << 20])
+@pytest.mark.parametrize("num_threads", [0, 3])
+@pytest.mark.parametrize("reads_ahead", [False, True])
+def test_ids_that_are_held_are_those_that_are_read(searched, held_bytes, num_threads, reads_ahead):
+    """Of none, some and all vertices; blocks come in order whoever makes them."""
+    room = Room(num_threads, held_bytes, reads_ahead)
+    blocks = stream_result(searched, ("parent",), AT_ONCE, lambda start, _, values: (start, values["parent"].tolist()), room=room)
+    found = list(blocks)
+    assert [start for start, _ in found] == list(range(0, searched.ids.num_ids, AT_ONCE))
+    assert [one for _, part in found for one in pa.array(part).to_pylist()] == parents_of(searched)
+
+
+def test_only_what_fits_is_held(searched):
+    ids, num_vertices = searched.ids, searched.ids.store.num_rows
+    assert len(ids.holding(-1).first) == len(ids.holding(0).first) == len(ids.first) == 0
+    assert len(ids.holding(1 << 20).first) == num_vertices
+    some = ids.holding(400).first
+    assert 0 < len(some) < num_vertices
+    num_bytes = some.nbytes if ids.kind == "int64" else 16 * len(some) + sum(len(one.as_py().encode()) for one in some)
+    assert num_bytes <= 400
+    assert some.tolist() == ids.ids_of(np.arange(len(some))).tolist()
+
+
+@pytest.mark.parametrize("name", ["r.parquet", "r.csv", "r.zarr"])
+def test_files_depend_on_neither_memory_nor_threads(searched, in_blocks, tmp_path, name):
+    """Those of a result with next to no budget, which one thread writes, and of one with all memory and four threads."""
+    found = []
+    for budget, threads in ((0, 1), (BOUNDLESS, 4)):
+        object.__setattr__(searched, "memory_budget", budget)
+        path = tmp_path / str(threads) / name
+        path.parent.mkdir()
+        with setting("threads", threads):
+            searched.write(path)
+        files = [path] if path.is_file() else sorted(one for one in path.rglob("c/*"))
+        found.append([(one.name, one.read_bytes()) for one in files])
+    assert found[0] == found[1]
+
+
+def test_files_are_those_of_the_library_that_writes_them(searched, in_blocks, tmp_path):
+    object.__setattr__(searched, "memory_budget", BOUNDLESS)
+    table = searched.to_arrow().read_all()
+    searched.write(tmp_path / "r.csv")
+    pa.csv.write_csv(table, tmp_path / "theirs.csv")
+    assert (tmp_path / "r.csv").read_bytes() == (tmp_path / "theirs.csv").read_bytes()
+    searched.write(tmp_path / "r.parquet")
+    assert pq.read_table(tmp_path / "r.parquet").equals(table)
+    groups = pq.read_metadata(tmp_path / "r.parquet")
+    sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+    assert len(sizes) > 1
+    assert set(sizes[:-1]) == {writer.rows_of(searched.ids.num_ids)}
+
+
+def test_what_fails_in_a_thread_is_raised(searched, in_blocks, monkeypatch):
+    """And ends the others."""
+
+    def failing(self, columns, vertices, numbers, start):
+        if start >= 4 * AT_ONCE:
+            raise ValueError(start)
+        return {"level": numbers}
+
+    object.__setattr__(searched, "memory_budget", BOUNDLESS)
+    monkeypatch.setattr(type(searched), "values_of", failing)
+    with setting("threads", 3), pytest.raises(ValueError, match=f"^{4 * AT_ONCE}$"):
+        searched.level  # noqa: B018 - is made
+
+
+@pytest.mark.parametrize("algorithm", [oocgraph.sssp, oocgraph.connected_components, oocgraph.label_propagation, oocgraph.pagerank])
+def test_columns_of_a_table_are_those_of_the_result(tmp_path, in_blocks, algorithm):
+    """Of all kinds of results, joined together or one by one."""
+    src, dst = random_edges(5, num_ids=200, num_edges=150)
+    weighted = coo_array((np.arange(src.size) % 7 + 1.0, (src, dst)), shape=(250, 250))
+    store = oocgraph.build_csr(weighted, tmp_path / "g.zarr")
+    result = algorithm(store, int(src[0])) if algorithm is oocgraph.sssp else algorithm(store)
+    frame = result.to_pandas()
+    values = result.ids.vertices_of(frame["vertex"].tolist())
+    for name, wanted in result.values_of(tuple(result.columns), frame["vertex"].to_numpy(), values, 0).items():
+        assert frame[name].tolist() == np.asarray(wanted).tolist() == result._joined(name).tolist()
