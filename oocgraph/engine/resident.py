@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.kernels import live
 from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.plan.residency import GraphSizes
 from oocgraph.store.arrays import StoredArray
@@ -17,6 +18,9 @@ from oocgraph.types import Array
 
 LOAD_BYTES = 4 << 20
 """One read while loading."""
+
+TAKEN_VERTICES = 1 << 16
+"""Vertices whose neighbours a thread copies to planes at once."""
 
 
 def for_loading(store: CSRStore) -> CSRStore:
@@ -71,3 +75,16 @@ def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecut
     step = max(array.unit, read_bytes // array.dtype.itemsize)
     for _ in pool.map(lambda a: array.read_into(start + a, out[a : a + step]), range(0, out.size, step)):
         continue
+
+
+def take_planes(lookup: RowLookup, neighbours: Array, offsets: Array, lengths: Array, pool: ThreadPoolExecutor) -> Array:
+    """Copy planes that begin at `offsets`, over so many vertices each, out of all rows of a degree-sorted group, with several threads."""
+    planes = np.empty(int(offsets[-1]), neighbours.dtype)
+
+    def take(first: int) -> None:
+        live.take_planes(lookup, neighbours, first, min(num_vertices, first + TAKEN_VERTICES), offsets, planes)
+
+    num_vertices = int(lengths[0])
+    for _ in pool.map(take, range(0, num_vertices, TAKEN_VERTICES)):
+        continue
+    return planes
