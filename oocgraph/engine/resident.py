@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from oocgraph.kernels import live
 from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.plan.residency import GraphSizes
 from oocgraph.store.arrays import StoredArray
@@ -18,9 +17,6 @@ from oocgraph.types import Array
 
 LOAD_BYTES = 4 << 20
 """One read while loading."""
-
-TAKEN_VERTICES = 1 << 16
-"""Vertices whose neighbours a thread copies to planes at once."""
 
 
 def for_loading(store: CSRStore) -> CSRStore:
@@ -47,6 +43,7 @@ def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, 
         num_vertices=n,
         itemsize=store.index_dtype.itemsize,
         is_held=is_held,
+        is_view=any(array.mask is not None for array in indices),
         num_edges=tuple(array.length for array in indices),
         indptr_bytes=0 if is_held else 8 * (n + 1) * (len(indices) - len(lookups)),
         plane_edges=plane_edges,
@@ -75,16 +72,3 @@ def read_into(array: StoredArray, start: int, out: Array, pool: ThreadPoolExecut
     step = max(array.unit, read_bytes // array.dtype.itemsize)
     for _ in pool.map(lambda a: array.read_into(start + a, out[a : a + step]), range(0, out.size, step)):
         continue
-
-
-def take_planes(lookup: RowLookup, neighbours: Array, offsets: Array, lengths: Array, pool: ThreadPoolExecutor) -> Array:
-    """Copy planes that begin at `offsets`, over so many vertices each, out of all rows of a degree-sorted group, with several threads."""
-    planes = np.empty(int(offsets[-1]), neighbours.dtype)
-
-    def take(first: int) -> None:
-        live.take_planes(lookup, neighbours, first, min(num_vertices, first + TAKEN_VERTICES), offsets, planes)
-
-    num_vertices = int(lengths[0])
-    for _ in pool.map(take, range(0, num_vertices, TAKEN_VERTICES)):
-        continue
-    return planes

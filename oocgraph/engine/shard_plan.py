@@ -163,15 +163,12 @@ class ShardPlan:
             lookup = whole.explicit_lookup(self.verified, group, pool)
         else:  # in original order, of in/: only the partition's rows are looked up
             lookup = explicit_rows(np.empty(0, np.int64))
-        resident, heads = self._read_edges(self.verified.array(f"{group}/indices"), num_resident, pool), no_planes(store.index_dtype, n)
+        heads = no_planes(store.index_dtype, n)
         if num_planes:
             lengths, offsets = self._plane_bounds(num_planes)
-            stored = self.verified.array(f"{group}/planes/indices")
-            if stored.mask is not None and num_resident == array.length:  # what does not count is left out of the rows already
-                planes = whole.take_planes(lookup, resident, offsets, lengths, pool)
-            else:
-                planes = whole.read_parallel(stored, 0, int(offsets[-1]), pool)
+            planes = whole.read_parallel(self.verified.array(f"{group}/planes/indices"), 0, int(offsets[-1]), pool)
             heads = Planes(planes, offsets, lengths)
+        resident = self._read_edges(self.verified.array(f"{group}/indices"), num_resident, pool)
         files = None
         if num_resident < array.length and isinstance(array, PlainArray):
             on_disk = (array.length - num_resident) * array.dtype.itemsize

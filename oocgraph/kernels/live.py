@@ -32,23 +32,6 @@ def replace_dead_of_plane(mask: Any, plane: Any, first: Any, neighbours: Any) ->
 
 
 @nb.njit(nogil=True, cache=True)
-def take_planes(rows: Any, neighbours: Any, first: Any, stop: Any, offsets: Any, planes: Any) -> None:
-    """Copy the first neighbours of vertices ``first .. stop - 1`` out of all rows into planes, which begin at `offsets`."""
-    v = np.int64(first)
-    c = find_class(rows.first, v)
-    while v < stop:
-        c = next_class(rows, c, v)
-        same = min(np.int64(stop), rows.first[c + 1]) if c + 1 < rows.first.size else np.int64(stop)
-        degree = rows.value[c]
-        e, num_planes = rows.edge[c] + (v - rows.first[c]) * degree, min(degree, offsets.size - 1)
-        for u in range(v, same):
-            for k in range(num_planes):
-                planes[offsets[k] + u] = neighbours[e + k]
-            e += degree
-        v = same
-
-
-@nb.njit(nogil=True, cache=True)
 def count_dead(mask: Any, first: Any, chosen: Any) -> Any:
     """Count the dead edges of the rows from `first` on that are chosen: (num_rows,), 0 or not."""
     live, rows = mask

@@ -42,8 +42,8 @@ LOOP_EDGES = 1 << 18
 MOST_THREADS = 4
 """Threads that evaluate at a time."""
 
-BLOCK_VERTICES = 1 << 16
-"""Vertices whose dead edges are counted at once."""
+BLOCK_VERTICES = 1 << 17
+"""Vertices whose dead edges a thread counts at once."""
 
 
 class EdgeMasks:
@@ -108,8 +108,12 @@ class EdgeMasks:
     def count_dead(self, group: str, chosen: Callable[[Array], Array]) -> int:
         """Count the edges in the rows of chosen vertices that do not count."""
         mask, n = self.found(group), self.store.num_rows
-        blocks = (np.arange(first, min(n, first + BLOCK_VERTICES)) for first in range(0, n, BLOCK_VERTICES))
-        return sum(int(kernels.count_dead(mask, int(rows[0]), np.asarray(chosen(rows)).astype(np.uint8))) for rows in blocks)
+
+        def count(first: int) -> int:
+            rows = np.arange(first, min(n, first + BLOCK_VERTICES))
+            return int(kernels.count_dead(mask, first, np.asarray(chosen(rows)).astype(np.uint8)))
+
+        return sum(map_bounded(count, range(0, n, BLOCK_VERTICES), _num_threads()))
 
     @cached_property
     def live_loops(self) -> Array:
@@ -139,7 +143,6 @@ class EdgeMasks:
             (replace_dead, (NO_MASK, 0, vertices)),
             *((replace_dead, (NO_MASK, 0, np.empty(0, f"u{itemsize}"))) for itemsize in (1, 2, 4, 8)),
             (kernels.replace_dead_of_plane, (NO_MASK, 0, 0, vertices)),
-            (kernels.take_planes, (NO_MASK.rows, vertices, 0, 0, numbers, vertices)),
             (kernels.count_dead, (NO_MASK, 0, np.empty(0, np.uint8))),
             (kernels.list_live_loops, (numbers, 0, 0, vertices, words, numbers, 0)),
         ])  # fmt: skip

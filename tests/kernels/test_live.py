@@ -1,11 +1,10 @@
-"""Which edges count: what replaces those that do not, and planes copied out of rows, beside plain NumPy."""
+"""Which edges count: what replaces those that do not, beside plain NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from oocgraph.kernels.live import take_planes
 from oocgraph.kernels.rows import NO_MASK, STRETCH, EdgeMask, RowLookup, explicit_rows, replace_dead
 
 
@@ -47,15 +46,3 @@ def test_weights_of_dead_edges_are_0(dtype):
         found = weights[start:].copy()
         replace_dead(EdgeMask(bits, NO_MASK.rows), start, found)
         np.testing.assert_array_equal(found, np.where(live, weights, 0)[start:])
-
-
-def test_planes_are_the_first_neighbours_of_the_rows():
-    degrees, explicit, classes = rows_of(4)
-    neighbours = np.random.default_rng(5).integers(0, 2**31, int(degrees.sum())).astype(np.uint32)
-    lengths = [int(np.count_nonzero(degrees > k)) for k in range(6)]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    planes = np.empty(int(offsets[-1]), np.uint32)
-    for first in range(0, lengths[0], 100):
-        take_planes(classes, neighbours, first, min(lengths[0], first + 100), offsets, planes)
-    expected = np.concatenate([neighbours[explicit.indptr[: lengths[k]] + k] for k in range(6)])
-    np.testing.assert_array_equal(planes, expected)
