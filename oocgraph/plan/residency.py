@@ -2,7 +2,8 @@
 
 In: sizes of the graph and the bytes that the budget leaves. Out: `Residency`, or BudgetError with the smallest budget.
 
-Where everything fits, planes are loaded too, because a pull over them needs no branch per vertex. Where it does not: on a graph
+Where everything fits, planes are loaded too, because a pull over them needs no branch per vertex; not those of a view, because to replace
+what does not count in them takes longer than a search gains (Kronecker graph of scale 22: 24 ms, nothing). Where it does not: on a graph
 whose degrees differ widely a plane decides most vertices of a pull (hub-first lists), so planes come first; on one with
 equal degrees the k-th neighbour is any vertex, and a byte of plane saves no more than a byte of row, while a resident row also
 serves pushes, so all goes to rows.
@@ -71,6 +72,8 @@ class GraphSizes:
         Page checksums, when reads are to be checked.
     is_held
         Whether edges, planes and row starts are in memory already.
+    is_view
+        Whether some edges are replaced as they are read.
     part_bytes
         Of a partition: what it holds whether or not a search runs (bitmaps of owned vertices, row lookups). Its searches are charged
         apart (`part_state_bytes`). None of a whole graph.
@@ -84,6 +87,7 @@ class GraphSizes:
     skew: float
     checksum_bytes: int
     is_held: bool = False
+    is_view: bool = False
     part_bytes: int | None = None
 
 
@@ -183,7 +187,7 @@ def plan_residency(
     road = sizes.skew < SKEWED and sizes.num_edges[-1] < ROAD_DEGREE * sizes.num_vertices
     if all_edges * item <= left:
         fitting = [k for k in range(most_planes + 1) if (all_edges + sizes.plane_edges[k]) * item <= left]
-        k = max(fitting)
+        k = 0 if sizes.is_view else max(fitting)
         return Residency(k, sizes.num_edges, 0, 0, road, state, sizes.plane_edges[k] * item, all_edges * item, queues, 0)
     planes_wanted = most_planes if sizes.skew >= SKEWED or max_planes is not None else 0
     staging = io_threads * buffer_bytes

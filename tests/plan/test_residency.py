@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -27,6 +29,12 @@ def total(r: Residency) -> int:
 def test_everything_is_resident_where_it_fits():
     r = plan(KRON, 4 << 30)
     assert (r.num_planes, r.num_resident, r.cache_slots) == (3, (500_000_000,), 0)
+
+
+def test_a_view_that_fits_has_no_planes():
+    view = replace(KRON, is_view=True)
+    assert (plan(view, 4 << 30).num_planes, plan(view, 4 << 30).num_resident) == (0, (500_000_000,))
+    assert plan(view, 400 << 20).num_planes == 3
 
 
 def test_planes_come_first_where_degrees_differ_and_rows_where_they_do_not():
