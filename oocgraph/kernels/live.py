@@ -1,17 +1,133 @@
-"""Which edges count: what replaces and counts those that do not, beside what kernels do that read pages (`oocgraph.kernels.rows`).
+"""Which edges count: what replaces and counts those that do not.
 
 In: an `EdgeMask`. A dead edge becomes one to its own row's vertex: no search finds anything along it, and it joins nothing.
+Kernels that read pages have edges replaced by a `oocgraph.kernels.rows.Repair`: the `words_of` a mask and a function of `REPLACE`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import count_ones
-from oocgraph.kernels.rows import find_class, next_class, row_of
+from oocgraph.kernels.intrinsics import count_ones, pointer_to
+from oocgraph.kernels.rows import Repair, RowLookup, find_class, next_class, row_of, vertex_of_edge
+from oocgraph.types import Array
+
+
+class EdgeMask(NamedTuple):
+    """Which edges of a group count; in what is read, the others are replaced (`replace_dead`).
+
+    Attributes
+    ----------
+    live : (num_edges // 64 + 1,) uint64
+        Bit per edge.
+    rows : RowLookup
+        Where rows begin: of neighbours, a dead edge becomes one to its row's own vertex. Without any row it becomes 0: a weight.
+    """
+
+    live: Array
+    rows: RowLookup
+
+
+NO_ROWS = RowLookup(*(np.empty(0, np.int64) for _ in range(4)))
+
+NO_MASK = EdgeMask(np.empty(0, np.uint64), NO_ROWS)
+"""Where kernels are to be known by the types of their arguments."""
+
+NEAR_ROWS = 16
+"""Rows that are looked at one after the other before the row of an edge is searched for."""
+
+
+def words_of(mask: EdgeMask) -> Array:
+    """Return the addresses and lengths of a mask's arrays, (10,) int64: good as long as the mask is held."""
+    return np.array([word for array in (mask.live, *mask.rows) for word in (array.ctypes.data, array.size)], np.int64)
+
+
+@nb.njit(nogil=True, cache=True)
+def _array_at(words: Any, i: Any) -> Any:
+    return nb.carray(pointer_to(words[2 * i]), (words[2 * i + 1],), np.int64)
+
+
+@nb.njit(nogil=True, cache=True)
+def _mask_at(data: Any) -> Any:
+    """Return the mask whose words are at an address."""
+    words = nb.carray(pointer_to(data), (10,), np.int64)
+    rows = RowLookup(_array_at(words, 1), _array_at(words, 2), _array_at(words, 3), _array_at(words, 4))
+    return EdgeMask(_array_at(words, 0).view(np.uint64), rows)
+
+
+@nb.njit(nogil=True, cache=True)
+def replace_dead(mask: Any, first: Any, values: Any) -> None:
+    """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`."""
+    live, rows = mask
+    v, c, end = np.int64(0), np.int64(0), np.int64(first)  # the row of edges up to `end`; nothing is known of it before the first
+    e, last = np.int64(first), np.int64(first + values.size)
+    if not rows.first.size:
+        end = last
+    while e < last:
+        stop = min(last, (e | 31) + 1)
+        dead = np.uint32(~live[e >> 6] >> np.uint64(e & 32)) & (np.uint32(0xFFFFFFFF) << np.uint32(e & 31))
+        if not dead:
+            e = stop
+            continue
+        if e >= end:
+            for _ in range(NEAR_ROWS if end > first else 0):
+                v += 1
+                c = next_class(rows, c, v)
+                _, end = row_of(rows, c, v)
+                if e < end:
+                    break
+            if e >= end:
+                v = vertex_of_edge(rows, e)
+                c = find_class(rows.first, v)
+                _, end = row_of(rows, c, v)
+        stop = min(stop, end)
+        at, bits = e - first, np.int64(dead) >> (e & 31)
+        if stop - e == 32:  # a loop of known length and without a branch, which the compiler makes one of vectors
+            for k in range(32):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        else:
+            for k in range(stop - e):
+                keep = ((bits >> k) & 1) - 1
+                values[at + k] = (values[at + k] & keep) | (v & ~keep)
+        e = stop
+
+
+@nb.njit(nogil=True, cache=True, no_cfunc_wrapper=False)
+def replace_dead_1(data: Any, first: Any, values: Any, num_values: Any) -> None:
+    """`replace_dead` of values of one byte at an address, by the mask whose words are at another."""
+    replace_dead(_mask_at(data), first, nb.carray(pointer_to(values), (num_values,), np.uint8))
+
+
+@nb.njit(nogil=True, cache=True, no_cfunc_wrapper=False)
+def replace_dead_2(data: Any, first: Any, values: Any, num_values: Any) -> None:
+    """As `replace_dead_1`, of values of two bytes."""
+    replace_dead(_mask_at(data), first, nb.carray(pointer_to(values), (num_values,), np.uint16))
+
+
+@nb.njit(nogil=True, cache=True, no_cfunc_wrapper=False)
+def replace_dead_4(data: Any, first: Any, values: Any, num_values: Any) -> None:
+    """As `replace_dead_1`, of values of four bytes."""
+    replace_dead(_mask_at(data), first, nb.carray(pointer_to(values), (num_values,), np.uint32))
+
+
+@nb.njit(nogil=True, cache=True, no_cfunc_wrapper=False)
+def replace_dead_8(data: Any, first: Any, values: Any, num_values: Any) -> None:
+    """As `replace_dead_1`, of values of eight bytes."""
+    replace_dead(_mask_at(data), first, nb.carray(pointer_to(values), (num_values,), np.int64))
+
+
+REPLACE = {1: replace_dead_1, 2: replace_dead_2, 4: replace_dead_4, 8: replace_dead_8}
+"""By the bytes of a value."""
+
+
+def repair_by(itemsize: int, words: Array) -> Repair:
+    """Return what replaces the dead edges of a mask in what kernels read, values of so many bytes; `words` must be held meanwhile."""
+    (compiled,) = REPLACE[itemsize].overloads.values()
+    return Repair(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name), words.ctypes.data)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import pread
+from oocgraph.kernels.intrinsics import address_of, call, pread
 from oocgraph.kernels.sound import highest
 from oocgraph.types import Array
 
@@ -59,23 +59,24 @@ class Planes(NamedTuple):
     length: Array
 
 
-class EdgeMask(NamedTuple):
-    """Which edges of a group count; in what is read, the others are replaced (`replace_dead`).
+class Repair(NamedTuple):
+    """What replaces some of the values that were read (`oocgraph.kernels.live`), called by its address.
+
+    So it is compiled only where it is used: as part of the kernels that read pages it took three fifths of their compilation.
 
     Attributes
     ----------
-    live : (num_edges // 64 + 1,) uint64
-        Bit per edge; length 0 where all count.
-    rows : RowLookup
-        Where rows begin: of neighbours, a dead edge becomes one to its row's own vertex. Without any row it becomes 0: a weight.
+    function : int
+        Address of ``function(data, first, values, num_values)``, whose ``values`` is an address; 0: all stay as they are.
+    data : int
+        Address of what it has to know.
     """
 
-    live: Array
-    rows: RowLookup
+    function: int
+    data: int
 
 
-NO_MASK = EdgeMask(np.empty(0, np.uint64), RowLookup(*(np.empty(0, np.int64) for _ in range(4))))
-"""Where all edges count."""
+NO_REPAIR = Repair(0, 0)
 
 
 class ChunkFiles(NamedTuple):
@@ -93,8 +94,8 @@ class ChunkFiles(NamedTuple):
         Of each page; length 0 where they are not compared.
     page_shift : int
         Binary logarithm of the edges in a page.
-    mask : EdgeMask
-        Which of the edges count.
+    repair : Repair
+        What replaces values that do not count.
     """
 
     fds: Array
@@ -102,7 +103,7 @@ class ChunkFiles(NamedTuple):
     extent: Array
     checksums: Array
     page_shift: int
-    mask: EdgeMask = NO_MASK
+    repair: Repair = NO_REPAIR
 
 
 class Marks(NamedTuple):
@@ -170,9 +171,6 @@ def new_long_rows(num_rows: int, limit: int) -> LongRows:
 
 NO_LONG_ROWS = new_long_rows(0, 1)
 """Where none is put off."""
-
-NEAR_ROWS = 16
-"""Rows that are looked at one after the other before the row of an edge is searched for."""
 
 NO_HIT = 2**62
 """Of a long row."""
@@ -247,57 +245,19 @@ def vertex_of_edge(lookup: Any, e: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def replace_dead(mask: Any, first: Any, values: Any) -> None:
-    """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`."""
-    live, rows = mask
-    v, c, end = np.int64(0), np.int64(0), np.int64(first)  # the row of edges up to `end`; nothing is known of it before the first
-    e, last = np.int64(first), np.int64(first + values.size)
-    if not rows.first.size:
-        end = last
-    while e < last:
-        stop = min(last, (e | 31) + 1)
-        dead = np.uint32(~live[e >> 6] >> np.uint64(e & 32)) & (np.uint32(0xFFFFFFFF) << np.uint32(e & 31))
-        if not dead:
-            e = stop
-            continue
-        if e >= end:
-            for _ in range(NEAR_ROWS if end > first else 0):
-                v += 1
-                c = next_class(rows, c, v)
-                _, end = row_of(rows, c, v)
-                if e < end:
-                    break
-            if e >= end:
-                v = vertex_of_edge(rows, e)
-                c = find_class(rows.first, v)
-                _, end = row_of(rows, c, v)
-        stop = min(stop, end)
-        at, bits = e - first, np.int64(dead) >> (e & 31)
-        if stop - e == 32:  # a loop of known length and without a branch, which the compiler makes one of vectors
-            for k in range(32):
-                keep = ((bits >> k) & 1) - 1
-                values[at + k] = (values[at + k] & keep) | (v & ~keep)
-        else:
-            for k in range(stop - e):
-                keep = ((bits >> k) & 1) - 1
-                values[at + k] = (values[at + k] & keep) | (v & ~keep)
-        e = stop
-
-
-@nb.njit(nogil=True, cache=True)
 def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
     is not below the bound of ``files.extent``. Checksums are compared when given.
     """
-    fds, chunk_pages, extent, checksums, page_shift, mask = files
+    fds, chunk_pages, extent, checksums, page_shift, repair = files
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, extent[0] - page * 4096)
     done = 0
     while done < want:  # whole pages are asked for, as O_DIRECT wants; at the end of a file fewer bytes come
-        got = pread(fds[chunk], buffer[done:].ctypes, np.uint64(count * 4096 - done), offset + done)
+        got = pread(fds[chunk], address_of(buffer, done), np.uint64(count * 4096 - done), offset + done)
         if got <= 0:
             return READ_FAILED
         done += got
@@ -308,19 +268,6 @@ def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
                 return CHECKSUM_FAILED - (page + i)
     if extent[2] and highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
         return RANGE_FAILED - page
-    if mask.live.size:
-        _replace_dead_of_pages(mask, page << page_shift, 4096 >> page_shift, buffer[:want])
+    if repair.function:
+        call(repair.function, repair.data, page << page_shift, address_of(buffer, 0), (want << page_shift) >> 12)
     return want
-
-
-@nb.njit(nogil=True, cache=True)
-def _replace_dead_of_pages(mask: Any, first: Any, itemsize: Any, buffer: Any) -> None:
-    """Replace the dead ones of edges that were read, of so many bytes each."""
-    if itemsize == 4:
-        replace_dead(mask, first, buffer.view(np.uint32))
-    elif itemsize == 8:
-        replace_dead(mask, first, buffer.view(np.int64))
-    elif itemsize == 2:
-        replace_dead(mask, first, buffer.view(np.uint16))
-    else:
-        replace_dead(mask, first, buffer)

@@ -23,7 +23,7 @@ from oocgraph.store.values import Below, Rule
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 if TYPE_CHECKING:
-    from oocgraph.kernels.rows import EdgeMask
+    from oocgraph.kernels.rows import Repair
 
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
 
@@ -32,8 +32,8 @@ class Mask(Protocol):
     """Which elements of an array are replaced in whatever is read of it (`oocgraph.store.edge_masks`)."""
 
     @property
-    def for_kernels(self) -> EdgeMask:
-        """What kernels that read pages themselves take; there is none of planes."""
+    def repair(self) -> Repair:
+        """What kernels that read pages themselves take, as long as this mask is held; there is none of planes."""
         ...
 
     def applied(self, start: int, values: Array) -> Array:
