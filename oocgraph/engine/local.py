@@ -54,10 +54,12 @@ class LocalRuntime(WholeGraph, Engine):
         max_planes: int | None,
         knobs: Settings,
     ) -> None:
+        began = time.perf_counter()
         graph = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes)).load_within(budget)
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget = budget
-        self.load_seconds = graph.load_seconds
+        self._new_state().touch()
+        self.load_seconds = time.perf_counter() - began
 
     @classmethod
     def open(
@@ -167,8 +169,7 @@ class LocalRuntime(WholeGraph, Engine):
     def start(self, sources: Array) -> SearchState:
         """Return the state in which `sources` (store numbers, distinct) are visited at level 0 and are the frontier."""
         self.lifetime.check()
-        residency = self.graph.residency
-        state = SearchState(self.store.num_rows, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road)
+        state = self._new_state()
         state.unvisited_edges = self.graph.pull.num_edges
         cpu.mark_vertices(sources, sources.size, state.frontier)
         state.visited[:] = state.frontier
@@ -180,6 +181,10 @@ class LocalRuntime(WholeGraph, Engine):
         if state.queued:
             state.queues[0, : sources.size] = sources
         return state
+
+    def _new_state(self) -> SearchState:
+        residency = self.graph.residency
+        return SearchState(self.store.num_rows, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road)
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

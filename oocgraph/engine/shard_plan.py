@@ -140,7 +140,7 @@ class ShardPlan:
         adjacencies: list[Adjacency] = []
         planes: SharedMemory | None = None
         try:
-            with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
+            with ThreadPoolExecutor(max(whole.LOAD_THREADS, loading.threads), thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))

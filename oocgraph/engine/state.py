@@ -12,7 +12,7 @@ from oocgraph.kernels.rows import Marks, Tails
 from oocgraph.plan.direction import Facts
 from oocgraph.plan.residency import KEPT_EDGES, QUEUE_CAPACITY
 from oocgraph.results.search import DeviceMetrics, Iteration
-from oocgraph.types import LEVEL_UNREACHED, Array
+from oocgraph.types import LEVEL_UNREACHED, PAGE_BYTES, Array
 
 
 def are_marked(bitmap: Array, vertices: Array) -> Array:
@@ -177,6 +177,11 @@ class SearchState(SearchProgress):
             pool.take(num_kept // KEPT_EDGES * 16).view(np.int64).reshape(-1, 2),
             pool.take(num_kept * dtype.itemsize).view(dtype),
         )
+
+    def touch(self) -> None:
+        """Have the system give the memory of parents and levels now: a first search would wait for it."""
+        self.parent[:: PAGE_BYTES // self.parent.itemsize] = 0
+        self.level32[:: PAGE_BYTES // 4] = 0
 
     @property
     def closed(self) -> Array:

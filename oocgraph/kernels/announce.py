@@ -44,11 +44,16 @@ class _Compilations(Listener):  # type: ignore[misc]
         self._spent, self._depth, self._began = 0.0, 0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Have the kernel's cache written under a lock, and announce the compilation if it has taken long already."""
+        """Have the kernel's cache written under a lock, and announce the compilation if it has taken long already.
+
+        An entry for callers from C, a tenth of the compilation, only those kernels have that ask for one.
+        """
         dispatcher = event.data["dispatcher"]
-        file = getattr(dispatcher._cache, "_cache_file", None)
-        if type(file) is IndexDataCacheFile and dispatcher.py_func.__module__.startswith("oocgraph."):
-            file.__class__ = LockedCacheFile
+        if dispatcher.py_func.__module__.startswith("oocgraph."):
+            dispatcher.targetoptions.setdefault("no_cfunc_wrapper", True)
+            file = getattr(dispatcher._cache, "_cache_file", None)
+            if type(file) is IndexDataCacheFile:
+                file.__class__ = LockedCacheFile
         if not self._depth:
             self._began = time.perf_counter()
             if self._spent > NOTICEABLE_SECONDS:

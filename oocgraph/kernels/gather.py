@@ -15,7 +15,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from oocgraph.kernels.intrinsics import memcpy
+from oocgraph.kernels.intrinsics import address_of, memcpy
 from oocgraph.kernels.rows import find_class, read_pages
 
 
@@ -85,7 +85,7 @@ def gather_rows(
         to = -shift - e0
         head_stop = min(end, num_resident)
         if e < head_stop:
-            memcpy(out[e + to :].ctypes, resident[e:].ctypes, np.uint64((head_stop - e) * itemsize))
+            memcpy(address_of(out, e + to), address_of(resident, e), np.uint64((head_stop - e) * itemsize))
             e = head_stop
         while e < end:
             page = e >> page_shift
@@ -107,7 +107,7 @@ def gather_rows(
                 low, high = page, stop
             stop_edge = min(end, high << page_shift)
             base = low << page_shift
-            memcpy(out[e + to :].ctypes, scratch_indices[e - base :].ctypes, np.uint64((stop_edge - e) * itemsize))
+            memcpy(address_of(out, e + to), address_of(scratch_indices, e - base), np.uint64((stop_edge - e) * itemsize))
             e = stop_edge
     return total, 0
 
@@ -128,13 +128,13 @@ def copy_rows(start: Any, offset: Any, i: Any, e: Any, e0: Any, e1: Any, residen
         shift = start[i] - offset[i]
         head_stop = min(stop, num_resident - shift)
         if e < head_stop:
-            memcpy(out[e - e0 :].ctypes, resident[e + shift :].ctypes, np.uint64((head_stop - e) * itemsize))
+            memcpy(address_of(out, e - e0), address_of(resident, e + shift), np.uint64((head_stop - e) * itemsize))
             e = head_stop
         if e < stop:
             if e + shift < base or e + shift >= last:
                 return i, e
             tail_stop = min(stop, last - shift)
-            memcpy(out[e - e0 :].ctypes, window[e + shift - base :].ctypes, np.uint64((tail_stop - e) * itemsize))
+            memcpy(address_of(out, e - e0), address_of(window, e + shift - base), np.uint64((tail_stop - e) * itemsize))
             e = tail_stop
         if e >= stop:
             i += 1

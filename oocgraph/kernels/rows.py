@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.crc32c import crc32c
-from oocgraph.kernels.intrinsics import pread
+from oocgraph.kernels.intrinsics import address_of, call, pread
 from oocgraph.kernels.sound import highest
 from oocgraph.types import Array
 
@@ -59,23 +59,24 @@ class Planes(NamedTuple):
     length: Array
 
 
-class EdgeMask(NamedTuple):
-    """Which edges of a group count; in what is read, the others are replaced (`replace_dead`).
+class Repair(NamedTuple):
+    """What replaces some of the values that were read (`oocgraph.kernels.live`), called by its address.
+
+    So it is compiled only where it is used: as part of the kernels that read pages it took three fifths of their compilation.
 
     Attributes
     ----------
-    live : (num_edges // 64 + 1,) uint64
-        Bit per edge; length 0 where all count.
-    rows : RowLookup
-        Where rows begin: of neighbours, a dead edge becomes one to its row's own vertex. Without any row it becomes 0: a weight.
+    function : int
+        Address of ``function(data, first, values, num_values)``, whose ``values`` is an address; 0: all stay as they are.
+    data : int
+        Address of what it has to know.
     """
 
-    live: Array
-    rows: RowLookup
+    function: int
+    data: int
 
 
-NO_MASK = EdgeMask(np.empty(0, np.uint64), RowLookup(*(np.empty(0, np.int64) for _ in range(4))))
-"""Where all edges count."""
+NO_REPAIR = Repair(0, 0)
 
 
 class ChunkFiles(NamedTuple):
@@ -93,8 +94,8 @@ class ChunkFiles(NamedTuple):
         Of each page; length 0 where they are not compared.
     page_shift : int
         Binary logarithm of the edges in a page.
-    mask : EdgeMask
-        Which of the edges count.
+    repair : Repair
+        What replaces values that do not count.
     """
 
     fds: Array
@@ -102,7 +103,7 @@ class ChunkFiles(NamedTuple):
     extent: Array
     checksums: Array
     page_shift: int
-    mask: EdgeMask = NO_MASK
+    repair: Repair = NO_REPAIR
 
 
 class Marks(NamedTuple):
@@ -170,9 +171,6 @@ def new_long_rows(num_rows: int, limit: int) -> LongRows:
 
 NO_LONG_ROWS = new_long_rows(0, 1)
 """Where none is put off."""
-
-STRETCH, LANES = 1024, 8
-"""Edges of which dead ones are replaced at once; those whose vertex is written down at once."""
 
 NO_HIT = 2**62
 """Of a long row."""
@@ -247,83 +245,19 @@ def vertex_of_edge(lookup: Any, e: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def replace_dead(mask: Any, first: Any, values: Any) -> None:
-    """Replace the dead ones of the edges ``first .. first + values.size - 1``, in `values`; see `EdgeMask`.
-
-    Stretch by stretch: the vertex of each edge is written down first, several at once, so that what follows is the same for all edges, and
-    the compiler makes it instructions for 16 of them: 0.25 ns an edge (Kronecker graph), a fifth of what replacing row by row takes.
-    """
-    live, rows = mask
-    own = np.zeros(STRETCH + LANES, values.dtype)
-    e, last = np.int64(first), np.int64(first + values.size)
-    v, c = np.int64(0), np.int64(0)
-    has_rows = rows.first.size > 0
-    if has_rows and e < last:
-        v = vertex_of_edge(rows, e)
-        c = find_class(rows.first, v)
-    while e < last:
-        stop = min(last, (e | (STRETCH - 1)) + 1)
-        if has_rows:
-            v, c = _list_owners(rows, v, c, e, stop, own)
-        _replace_stretch(live, e, own, values[e - first : stop - first])
-        e = stop
-
-
-@nb.njit(nogil=True, cache=True)
-def _list_owners(rows: Any, v: Any, c: Any, start: Any, stop: Any, own: Any) -> Any:
-    """Write down the vertices of edges ``start .. stop - 1``, of which the first is in the row of `v` or one after it.
-
-    Returns the vertex of the last one, and its class.
-    """
-    e = start
-    while True:
-        c = next_class(rows, c, v)
-        _, end = row_of(rows, c, v)
-        end = min(end, stop)
-        at, vertex = np.uint64(e - start), own.dtype.type(v)
-        for i in range(at, np.uint64(end - start), np.uint64(LANES)):
-            for k in range(LANES):  # of known length; what is too much is written over, or lies behind the end
-                own[i + np.uint64(k)] = vertex
-        e = end
-        if e >= stop:
-            return v, c
-        v += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def _replace_stretch(live: Any, first: Any, own: Any, values: Any) -> None:
-    """Replace the dead ones of the edges from `first` on by what `own` has in their place."""
-    kind, i, size = values.dtype.type, np.int64(0), values.size
-    while i < size:
-        e = first + i
-        bits = live[e >> 6] >> np.uint64(e & 63)
-        if size - i < 32 or e & 31:
-            if not bits & np.uint64(1):
-                values[i] = own[i]
-            i += 1
-            continue
-        dead, at = np.int32(~np.uint32(bits)), np.uint64(i)
-        for k in range(32 if dead else 0):  # of known length and without a branch; unsigned places, which are not compared with 0
-            place = at + np.uint64(k)
-            is_dead = kind(np.int32(np.int32(dead << np.int32(31 - k)) >> np.int32(31)))
-            values[place] ^= (values[place] ^ own[place]) & is_dead
-        i += 32
-
-
-@nb.njit(nogil=True, cache=True)
 def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
     """Read pages ``page .. page + count - 1`` of an array to the start of `buffer`; they lie in one chunk.
 
     Returns bytes read, `READ_FAILED`, ``CHECKSUM_FAILED - bad_page`` or ``RANGE_FAILED - first_page``: no number reaches a kernel that
     is not below the bound of ``files.extent``. Checksums are compared when given.
     """
-    fds, chunk_pages, extent, checksums, page_shift, mask = files
+    fds, chunk_pages, extent, checksums, page_shift, repair = files
     chunk = page // chunk_pages
     offset = (page - chunk * chunk_pages) * 4096
     want = min(count * 4096, extent[0] - page * 4096)
     done = 0
     while done < want:  # whole pages are asked for, as O_DIRECT wants; at the end of a file fewer bytes come
-        got = pread(fds[chunk], buffer[done:].ctypes, np.uint64(count * 4096 - done), offset + done)
+        got = pread(fds[chunk], address_of(buffer, done), np.uint64(count * 4096 - done), offset + done)
         if got <= 0:
             return READ_FAILED
         done += got
@@ -334,19 +268,6 @@ def read_pages(files: Any, buffer: Any, page: Any, count: Any) -> Any:
                 return CHECKSUM_FAILED - (page + i)
     if extent[2] and highest(buffer, want, extent[2]) >= np.uint64(extent[1]):
         return RANGE_FAILED - page
-    if mask.live.size:
-        _replace_dead_of_pages(mask, page << page_shift, 4096 >> page_shift, buffer[:want])
+    if repair.function:
+        call(repair.function, repair.data, page << page_shift, address_of(buffer, 0), (want << page_shift) >> 12)
     return want
-
-
-@nb.njit(nogil=True, cache=True)
-def _replace_dead_of_pages(mask: Any, first: Any, itemsize: Any, buffer: Any) -> None:
-    """Replace the dead ones of edges that were read, of so many bytes each."""
-    if itemsize == 4:
-        replace_dead(mask, first, buffer.view(np.uint32))
-    elif itemsize == 8:
-        replace_dead(mask, first, buffer.view(np.int64))
-    elif itemsize == 2:
-        replace_dead(mask, first, buffer.view(np.uint16))
-    else:
-        replace_dead(mask, first, buffer)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError, StoreError
-from oocgraph.store.files import read_into
+from oocgraph.store.files import is_cached, read_into
 from oocgraph.store.values import Below, Rule
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 if TYPE_CHECKING:
-    from oocgraph.kernels.rows import EdgeMask
+    from oocgraph.kernels.rows import Repair
 
 REMEDY = "run `oocgraph check`, then restore the store or build it again"
 
@@ -32,8 +32,8 @@ class Mask(Protocol):
     """Which elements of an array are replaced in whatever is read of it (`oocgraph.store.edge_masks`)."""
 
     @property
-    def for_kernels(self) -> EdgeMask:
-        """What kernels that read pages themselves take; there is none of planes."""
+    def repair(self) -> Repair:
+        """What kernels that read pages themselves take, as long as this mask is held; there is none of planes."""
         ...
 
     def applied(self, start: int, values: Array) -> Array:
@@ -114,6 +114,10 @@ class StoredArray:
     def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
         """Fill `out` with elements ``start .. start + out.size - 1``; `direct` as in `PlainArray.read_into`."""
         out[:] = self.read(start, start + out.size)
+
+    def is_cached(self, start: int, stop: int) -> bool:
+        """Whether elements can be had from the system's page cache, as far as that is known; True where they are not plain files."""
+        return True
 
     @property
     def unit(self) -> int:
@@ -260,6 +264,16 @@ class PlainArray(StoredArray):
         for chunk in range(self.num_chunks):
             os.close(self.open_chunk(chunk))
 
+    def is_cached(self, start: int, stop: int) -> bool:
+        """Whether most pages of some elements, up to the end of a chunk, are in the page cache."""
+        chunk, first = divmod(start, self.chunk_length)
+        num_elements = min(stop - start, self.chunk_length - first)
+        fd = self.open_chunk(chunk)
+        try:
+            return is_cached(fd, first * self.dtype.itemsize, num_elements * self.dtype.itemsize)
+        finally:
+            os.close(fd)
+
     @property
     def unit(self) -> int:
         """One: they are where they are."""
@@ -276,7 +290,7 @@ class PlainArray(StoredArray):
             self.mask.applied(start, out)
 
     def _read_checked(self, start: int, out: Array, *, direct: bool) -> None:
-        if not direct and self._read_sound(start, out):
+        if self._read_sound(start, out, direct=direct):
             return
         if not (direct and self._read_directly(start, out)):
             self._read_files(start, out)
@@ -284,7 +298,7 @@ class PlainArray(StoredArray):
             self._check_pages(start, out)
         self._check_values(start, out)
 
-    def _read_sound(self, start: int, out: Array) -> bool:
+    def _read_sound(self, start: int, out: Array, *, direct: bool) -> bool:
         """Read whole pages of one chunk of an array that has a bound and checksums, and check them as they come; return whether that did.
 
         (Three passes over 4 MiB, through caches that do not hold them, take a third longer than reading does.)
@@ -300,7 +314,9 @@ class PlainArray(StoredArray):
         load_read_sound()
         page = start * itemsize // PAGE_BYTES
         checksums = self.checksums.read(page, page + -(-out.nbytes // PAGE_BYTES)).astype(np.uint32, copy=False)
-        fd = self.open_chunk(chunk)
+        fd = self._open_directly(chunk, first * itemsize, out) if direct else None
+        if fd is None:
+            fd = self.open_chunk(chunk)
         try:
             return bool(read_sound(fd, first * itemsize, out.view(np.uint8), checksums, np.uint64(self.rule.stop), itemsize))
         finally:
@@ -352,15 +368,10 @@ class PlainArray(StoredArray):
     def _read_directly(self, start: int, out: Array) -> bool:
         """Read whole pages of one chunk without the page cache; return whether that could be done."""
         chunk, first = divmod(start, self.chunk_length)
-        offset, chunk_bytes = first * self.dtype.itemsize, self.chunk_length * self.dtype.itemsize
-        if any(n % PAGE_BYTES for n in (out.ctypes.data, offset, out.nbytes)) or offset + out.nbytes > chunk_bytes:
+        offset = first * self.dtype.itemsize
+        fd = self._open_directly(chunk, offset, out)
+        if fd is None:
             return False
-        try:
-            fd = self.open_chunk(chunk, os.O_DIRECT)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            return False  # a file system without it, such as one in memory
         try:
             return read_into(fd, [out], offset) == offset + out.nbytes
         except OSError as error:
@@ -369,6 +380,18 @@ class PlainArray(StoredArray):
             return False  # a disk whose sectors are larger than a page
         finally:
             os.close(fd)
+
+    def _open_directly(self, chunk: int, offset: int, out: Array) -> int | None:
+        """Open a chunk so that whole pages from `offset` on come to `out` past the page cache; None where that cannot be done."""
+        chunk_bytes = self.chunk_length * self.dtype.itemsize
+        if any(n % PAGE_BYTES for n in (out.ctypes.data, offset, out.nbytes)) or offset + out.nbytes > chunk_bytes:
+            return None
+        try:
+            return self.open_chunk(chunk, os.O_DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return None  # a file system without it, such as one in memory
 
 
 def aligned(length: int, dtype: np.dtype[Any]) -> Array:

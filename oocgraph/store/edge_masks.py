@@ -21,8 +21,9 @@ import numpy as np
 from oocgraph.config import settings
 from oocgraph.errors import CorruptStoreError, StoreError
 from oocgraph.kernels import live as kernels
+from oocgraph.kernels.live import NO_MASK, NO_ROWS, REPLACE, EdgeMask
 from oocgraph.kernels.load import load_kernels
-from oocgraph.kernels.rows import NO_MASK, EdgeMask, RowLookup, explicit_rows, replace_dead
+from oocgraph.kernels.rows import Repair, RowLookup, explicit_rows
 from oocgraph.store.arrays import REMEDY, Mask, PlainArray, StoredArray, decoded_bytes
 from oocgraph.store.edge_conditions import EdgeCondition
 from oocgraph.store.row_lookup import sorted_lookup
@@ -63,15 +64,15 @@ class EdgeMasks:
         self._finding = threading.RLock()
         self._load_kernels()
 
-    def of(self, name: str) -> Mask | None:
-        """Return the mask of an array of the graph, by name; None where it is read as it is."""
+    def of(self, name: str, itemsize: int) -> Mask | None:
+        """Return the mask of an array of the graph, by name and the bytes of a value; None where it is read as it is."""
         group, _, rest = name.partition("/")
         if group not in self.store.attributes.stored_groups:
             return None
         if rest == "planes/indices":
             return _PlaneMask(self, group)
         if rest == "indices" or self.store.attributes.columns.get(rest, "string") != "string":
-            return _ListMask(self, group, is_weight=rest != "indices")
+            return _ListMask(self, group, itemsize, is_weight=rest != "indices")
         return None
 
     def held_bytes(self, groups: Iterable[str]) -> int:
@@ -140,8 +141,7 @@ class EdgeMasks:
         """Bring the kernels into memory, before it is counted."""
         vertices, numbers, words = np.empty(0, self.store.index_dtype), np.empty(0, np.int64), np.empty(0, np.uint64)
         load_kernels([
-            (replace_dead, (NO_MASK, 0, vertices)),
-            *((replace_dead, (NO_MASK, 0, np.empty(0, f"u{itemsize}"))) for itemsize in (1, 2, 4, 8)),
+            *((replace, (0, 0, 0, 0)) for replace in REPLACE.values()),
             (kernels.replace_dead_of_plane, (NO_MASK, 0, 0, vertices)),
             (kernels.count_dead, (NO_MASK, 0, np.empty(0, np.uint8))),
             (kernels.list_live_loops, (numbers, 0, 0, vertices, words, numbers, 0)),
@@ -218,24 +218,29 @@ def _block_edges(arrays: Collection[StoredArray]) -> int:
 
 
 class _ListMask:
-    """Of neighbours, or of weights: `oocgraph.store.arrays.Mask`."""
+    """Of neighbours, or of weights, of so many bytes: `oocgraph.store.arrays.Mask`."""
 
-    def __init__(self, masks: EdgeMasks, group: str, *, is_weight: bool) -> None:
-        self._masks, self._group, self._is_weight = masks, group, is_weight
+    def __init__(self, masks: EdgeMasks, group: str, itemsize: int, *, is_weight: bool) -> None:
+        self._masks, self._group, self._itemsize, self._is_weight = masks, group, itemsize, is_weight
 
     @property
-    def for_kernels(self) -> EdgeMask:
+    def repair(self) -> Repair:
         """What kernels take."""
-        return self._of_kind(self._masks.found(self._group))
+        self._masks.found(self._group)
+        return kernels.repair_by(self._itemsize, self._words)
 
     def applied(self, start: int, values: Array) -> Array:
         """Replace those that do not count."""
-        values, found = _changeable(values), self._masks.found(self._group, start, start + values.size)
-        replace_dead(self._of_kind(found), start, values.view(f"u{values.itemsize}") if self._is_weight else values)
+        values = _changeable(values)
+        self._masks.found(self._group, start, start + values.size)
+        REPLACE[self._itemsize](self._words.ctypes.data, start, values.ctypes.data, values.size)
         return values
 
-    def _of_kind(self, found: EdgeMask) -> EdgeMask:
-        return found._replace(rows=NO_MASK.rows) if self._is_weight else found
+    @cached_property
+    def _words(self) -> Array:
+        """Where the mask is; bits of blocks that are evaluated later will be in the same place."""
+        found = self._masks.found(self._group, 0, 0)
+        return kernels.words_of(found._replace(rows=NO_ROWS) if self._is_weight else found)
 
 
 class _PlaneMask:
@@ -245,7 +250,7 @@ class _PlaneMask:
         self._masks, self._group = masks, group
 
     @property
-    def for_kernels(self) -> EdgeMask:
+    def repair(self) -> Repair:
         raise TypeError("planes are not read by kernels")
 
     def applied(self, start: int, values: Array) -> Array:

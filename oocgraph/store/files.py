@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 from collections.abc import Sequence
 
-from oocgraph.types import Array
+import numpy as np
+
+from oocgraph.types import PAGE_BYTES, Array
 
 
 def write_all(fd: int, arrays: Sequence[Array]) -> None:
@@ -33,6 +37,24 @@ def read_into(fd: int, arrays: Sequence[Array], offset: int) -> int:
         offset += done
         _drop(waiting, done)
     return offset
+
+
+def is_cached(fd: int, offset: int, num_bytes: int) -> bool:
+    """Whether most pages of a range of a file are in the page cache; True where the system does not tell.
+
+    The range is mapped and asked for (``mincore(2)``): to try to read it, without waiting, would have the system fetch it.
+    """
+    if not num_bytes:
+        return True
+    lead = offset % mmap.ALLOCATIONGRANULARITY
+    pages = np.ones(-(-(lead + num_bytes) // PAGE_BYTES), np.uint8)
+    try:
+        with mmap.mmap(fd, lead + num_bytes, access=mmap.ACCESS_READ, offset=offset - lead) as mapped:
+            address = ctypes.c_void_p(np.frombuffer(mapped, np.uint8).ctypes.data)
+            ctypes.CDLL(None).mincore(address, ctypes.c_size_t(lead + num_bytes), ctypes.c_void_p(pages.ctypes.data))
+    except OSError:
+        return True
+    return 2 * int((pages & 1).sum()) > pages.size
 
 
 def _views(arrays: Sequence[Array]) -> list[memoryview]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.kernels.rows import CHECKSUM_FAILED, NO_MASK, RANGE_FAILED, ChunkFiles, file_extent
+from oocgraph.kernels.rows import CHECKSUM_FAILED, NO_REPAIR, RANGE_FAILED, ChunkFiles, file_extent
 from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
@@ -52,7 +52,7 @@ class EdgeFiles:
             raise TypeError(f"{array.name}: kernels read only numbers whose bound is known, or any")
         self.array, stop = array, 0 if array.rule is None else array.rule.stop
         self.checksums = np.empty(0, np.uint32) if array.checksums is None else array.checksums.read(0, array.checksums.length)
-        self._mask = NO_MASK if array.mask is None else array.mask.for_kernels
+        self._repair = NO_REPAIR if array.mask is None else array.mask.repair
         self._raise_limit(2 * array.num_chunks)
         self.fds = self._open(0)
         for fd in self.fds:
@@ -92,7 +92,7 @@ class EdgeFiles:
     @property
     def arguments(self) -> ChunkFiles:
         """What kernels take."""
-        return ChunkFiles(self.fds, self.chunk_pages, self._extent, self.checksums, self.page_shift, self._mask)
+        return ChunkFiles(self.fds, self.chunk_pages, self._extent, self.checksums, self.page_shift, self._repair)
 
     @property
     def stream_arguments(self) -> ChunkFiles:

@@ -63,7 +63,8 @@ class GraphView(CSRStore):
     def array(self, name: str) -> StoredArray:
         """Reader of an array as the view has it."""
         name = self._stored_name(name)
-        array, mask = self.base.array(name), None if self.masks is None else self.masks.of(name)
+        array = self.base.array(name)
+        mask = None if self.masks is None else self.masks.of(name, array.dtype.itemsize)
         return array if mask is None else array.masked(mask)
 
     def count_self_loops(self, chosen: Callable[[Array], Array]) -> int:
