@@ -10,6 +10,7 @@ import pytest
 from oocgraph.external_sort import sorting
 from oocgraph.external_sort.sorting import sort_by_digits, sort_keys
 from oocgraph.external_sort.workers import Scratch
+from oocgraph.kernels.bucket_sort import WIDEST
 from oocgraph.kernels.sort import CUT_OFF, FEW
 from oocgraph.team import Team
 
@@ -50,6 +51,19 @@ def test_sorted_as_by_numpy(team, kind, size):
     expected, other = np.sort(keys), np.zeros_like(keys)
     sort_by_digits(keys, other, team)
     assert keys.dtype == expected.dtype
+    assert np.array_equal(keys, expected)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("size", [sorting.LARGE, 300_000])
+@pytest.mark.parametrize("width", [0, 1, 31, 32, 33, WIDEST, WIDEST + 1, 63])
+def test_one_thread_sorts_keys_of_any_range(monkeypatch, kind, size, width):
+    """Of ranges up to `WIDEST` in buckets, of others as a team."""
+    monkeypatch.setattr(sorting, "digits_pay", lambda: True)
+    keys = KEYS[kind](np.random.default_rng(width), size).view(np.uint64) >> np.uint64(63 - width)
+    keys += np.uint64(2**63 - 5)
+    expected = np.sort(keys)
+    sort_keys(keys, Scratch())
     assert np.array_equal(keys, expected)
 
 
