@@ -1,9 +1,8 @@
 """Sort keys that are in memory, in one thread or in several, by NumPy or by digits: whichever is quicker on this machine.
 
 NumPy's sort needs no room. With the vector instructions of some processors it is the quickest there is, 5 ns a key; where it does not use
-them (an EPYC of Zen 4, NumPy 2.4) each of a million keys takes 52 ns, and by digits 8 in one thread (`oocgraph.kernels.bucket_sort`), 13 in a
-team (`oocgraph.kernels.sort`). So both are measured once there is enough to
-sort. The result is the same.
+them (an EPYC of Zen 4, NumPy 2.4) each of a million keys takes 52 ns, by digits 8 in one thread (`oocgraph.kernels.bucket_sort`) and 13
+in a team (`oocgraph.kernels.sort`). So both are measured once there is enough to sort. The result is the same.
 """
 
 from __future__ import annotations
