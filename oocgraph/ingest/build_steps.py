@@ -57,13 +57,13 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
     vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
     with job.phase("relabel"):
         entries = relabel(clean, classes, job)
-        clean.close()
     num_planes = classes.num_planes() if by_degree else 0
     num_loops = 0
     for group, files in entries.items():
         with job.phase(f"write {group}"):
             planes = num_planes if group == plane_group(job.directed) else 0
             num_entries, num_loops = write_group(group, files, classes, job, num_planes=planes)
+    clean.close()
     job.progress(SYNC, 0, 1)
     job.writer.publish(
         GraphAttributes(

@@ -6,12 +6,12 @@ temporary files, one for each, and are copied behind one another at the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.external_sort.bins import BinFiles
-from oocgraph.external_sort.oversize import Piece, pieces
+from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
 from oocgraph.external_sort.temporary import NumberedFiles, read_into
 from oocgraph.ingest.build_job import Job
 from oocgraph.kernels.build import fill_planes, split_rows
@@ -36,7 +36,7 @@ class RowBlock:
     num_loops: int
 
 
-def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
+def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
@@ -91,13 +91,13 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
 class _Part:
     """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often."""
 
-    piece: Piece
+    piece: Piece[RangedFiles]
     offset: int
     skip: int
     length: int
 
 
-def _parts(all_pieces: list[Piece], capacity: int) -> list[_Part]:
+def _parts(all_pieces: Sequence[Piece[RangedFiles]], capacity: int) -> list[_Part]:
     parts = []
     offset = 0
     for piece in all_pieces:

@@ -1,9 +1,9 @@
 """Sort keys that agree in their upper bits, as those of a bin do, in one thread: one step to buckets, then digits of half as many bytes.
 
 In: uint64 keys, the smallest, and the bits of their range. Out: the same keys ascending, in their place. The upper bits of a key's distance
-from the smallest give its bucket, so that the rest fits 32 bits and buckets have about half of `BUCKET_KEYS`. A bucket is sorted in a core's
-first cache by digits, the least significant first, all of which are counted in one pass. A million keys of 40 bits take 8 ns each, by
-`oocgraph.kernels.sort` 13.
+from the smallest give its bucket, so that the rest fits 32 bits and buckets have about half of `BUCKET_KEYS`. In a core's first cache a
+bucket is sorted by digits, the least significant first, all of which are counted in one pass. A million keys of 40 bits take 8 ns each,
+by `oocgraph.kernels.sort` 13.
 """
 
 from __future__ import annotations

@@ -42,6 +42,12 @@ def _float_bits(_context: Any, _value: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def cell_of(distance: Any) -> Any:
+    """Return the cell of a key's distance from the start of its range."""
+    return (_float_bits(np.float64(distance + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
+
+
+@nb.njit(nogil=True, cache=True)
 def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, counts: Any) -> None:
     """Write the bin of each key and add up the size of each bin.
 
@@ -49,8 +55,7 @@ def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, cou
     ``table : (num_cells,) uint16``; ``bin_of : (n,) uint16`` and ``counts : (num_bins,) int64`` are written.
     """
     for i in range(keys.size):
-        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
-        chosen = table[cell]
+        chosen = table[cell_of((keys[i] - low) >> drop_bits)]
         bin_of[i] = chosen
         counts[chosen] += 1
 
@@ -59,8 +64,7 @@ def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, cou
 def count_cells(keys: Any, low: Any, drop_bits: Any, counts: Any) -> None:
     """Add the number of keys in each cell to ``counts : (num_cells,) int64``."""
     for i in range(keys.size):
-        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
-        counts[cell] += 1
+        counts[cell_of((keys[i] - low) >> drop_bits)] += 1
 
 
 @nb.njit(nogil=True, cache=True)
