@@ -31,6 +31,7 @@ from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.entries import entry_calls
 from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
@@ -223,7 +224,7 @@ def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
 
 def load_build(codec: Codec, progress: Progress = ignore_progress) -> None:
     """Bring what a build uses into memory, before memory is counted."""
-    load_kernels([*build_calls(), *entry_calls(), *checksum_calls()], progress)
+    load_kernels([*build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
     load_strings()
     load_codecs(codec)
