@@ -40,8 +40,11 @@ MIN_BLOCK_ROWS = 1 << 13
 ROW_BYTES = 64
 """Bytes that a block takes for each edge beside its columns: ids as read and as int64, keys, keys distributed to bins."""
 
-RECORD_BYTES = 56
-"""Bytes that sorting takes for each record: the key, room to sort it, and two results on their way to the file."""
+RECORD_BYTES = 40
+"""Bytes that sorting takes for each record: the key, packed and as it is, room to sort it, and two results on their way to the file."""
+
+ORDER_BYTES = 16
+"""More for each record with columns: the order, and keys in it."""
 
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
@@ -157,16 +160,22 @@ def workers_for(threads: int, available_bytes: int) -> int:
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
+def _edge_bytes(payload_bytes: int) -> tuple[int, int]:
+    """Bytes that an edge takes in a block, and that a record takes while it is sorted."""
+    order = ORDER_BYTES if payload_bytes else 0
+    return ROW_BYTES + PAYLOAD_COPIES * payload_bytes, RECORD_BYTES + order + PAYLOAD_COPIES * payload_bytes
+
+
 def least_build_bytes(threads: int, payload_bytes: int, *, compressed: bool = False) -> int:
     """Return what a build takes at the least, beside the interpreter; arguments as of `plan_sizes`."""
-    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    per_edge = sum(_edge_bytes(payload_bytes))
     return FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0) + threads * (READER_BYTES + MIN_BLOCK_ROWS * per_edge)
 
 
 def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compressed: bool = False) -> int:
     """Return with what a build reads the largest blocks and holds the numbers of all vertices: more memory gains little."""
     least = least_build_bytes(threads, payload_bytes, compressed=compressed)
-    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    per_edge = sum(_edge_bytes(payload_bytes))
     return least + max(2 * 5 * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
 
 
@@ -189,8 +198,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     BudgetError
         Not even the smallest blocks fit.
     """
-    per_row = ROW_BYTES + PAYLOAD_COPIES * payload_bytes
-    per_record = RECORD_BYTES + PAYLOAD_COPIES * payload_bytes
+    per_row, per_record = _edge_bytes(payload_bytes)
     fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0)
     least = least_build_bytes(threads, payload_bytes, compressed=compressed)
     if least > budget.available_bytes:
