@@ -8,7 +8,6 @@ without a lock.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
@@ -125,7 +124,7 @@ class BinFiles(NumberedFiles):
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
         if self._is_packed:
-            return (self._unpacked(index, 0, os.fstat(self.fd(index)).st_size, int(self.counts[index]), scratch.get),)
+            return (self._unpacked(index, 0, self.size(index), int(self.counts[index]), scratch.get),)
         return self._next(self._cursor(index), int(self.counts[index]), self._dtypes, scratch.get)
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:

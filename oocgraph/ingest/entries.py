@@ -84,7 +84,7 @@ class EntryFiles(NumberedFiles):
 
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all entries of a bin, in arrays of this thread's scratch."""
-        size = self._num_bytes(index)
+        size = self.size(index)
         data, keys = scratch.get("slices", size + SPARE_BYTES, np.uint8), scratch.get("read keys", int(self.counts[index]), np.uint64)
         read_into(self.fd(index), [data[:size]], 0)
         read_slices(data, size, np.uint64(self.firsts[index]), self.bits, self.col_bytes, self.row_bytes[index], self.rank, keys)
@@ -92,7 +92,7 @@ class EntryFiles(NumberedFiles):
 
     def blocks(self, index: int, _block_length: int) -> Iterator[Records]:
         """Iterate over a bin's entries, a slice at a time: no more of them than there were edges in a block."""
-        header, place, size = np.empty(4, np.int64), 0, self._num_bytes(index)
+        header, place, size = np.empty(4, np.int64), 0, self.size(index)
         while place < size:
             place = read_into(self.fd(index), [header], place)
             kind, number, num_bytes, row = header.tolist()
@@ -102,9 +102,6 @@ class EntryFiles(NumberedFiles):
             first, row_bytes = np.uint64(self.firsts[index]), self.row_bytes[index]
             count = read_slice(data, 0, kind, number, np.uint64(row), first, self.bits, self.col_bytes, row_bytes, self.rank, keys, 0)
             yield (keys[:count],)
-
-    def _num_bytes(self, index: int) -> int:
-        return (self.folder.path / str(index)).stat().st_size if self.counts[index] else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from oocgraph.kernels.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.load import Call
 
 CELL_BITS = 10
@@ -152,10 +153,11 @@ def compact_keys(keys: Any, col_bits: Any, drop_duplicates: Any, drop_loops: Any
 def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out: Any) -> None:
     """Count entries by vertex: both ends when undirected (a self-loop once), else columns, flagging rows in ``has_out``.
 
-    ``degree : (num_ids,) uint32`` is shared: the caller holds a lock (4 ns an edge, against 25 ns for sorting it).
+    ``degree : (num_ids,) uint32`` is shared: the caller holds a lock (4 ns an edge, against 8 ns for sorting it).
     """
     mask = (np.uint64(1) << col_bits) - np.uint64(1)
     for i in range(keys.size):
+        prefetch(degree, keys[min(i + AHEAD, keys.size - 1)] & mask)
         row, col = keys[i] >> col_bits, keys[i] & mask
         degree[col] += np.uint32(1)
         if undirected:

@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.build import cell_of
-from oocgraph.kernels.intrinsics import load_four, store_four
+from oocgraph.kernels.intrinsics import AHEAD, load_four, prefetch, store_four
 from oocgraph.kernels.load import Call
 
 LISTS, ENTRIES = 0, 1
@@ -71,6 +71,7 @@ def measure_entries(
     """
     mask = (np.uint64(1) << col_bits) - np.uint64(1)
     for i in range(keys.size):
+        prefetch(rank, keys[min(i + AHEAD, keys.size - 1)] & mask)
         cols[i] = rank[keys[i] & mask]
     for i in range(keys.size):
         row = keys[i] >> col_bits
