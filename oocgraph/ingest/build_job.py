@@ -232,7 +232,7 @@ class Job:
     threads
         Threads that compute: workers are more where there is memory for them.
     phases
-        Seconds of each step, in order.
+        What each step took, in order.
     """
 
     options: BuildOptions
@@ -245,7 +245,7 @@ class Job:
     sizes: Sizes
     progress: Progress
     threads: int
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
 
     @property
     def scratch(self) -> Scratch:
@@ -273,17 +273,50 @@ class Job:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a step; the threads forget their buffers after it."""
-        began = time.perf_counter()
+        """Measure a step; the threads forget their buffers after it."""
+        began = Phase.until_now()
         yield
         self.workers.scratch.forget()
-        self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - began
+        self.phases[name] = Phase.until_now() - began
 
 
-def written_bytes() -> int:
-    """Bytes this process has passed to write calls so far; 0 where /proc does not tell."""
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What a step took.
+
+    Attributes
+    ----------
+    seconds, cpu_seconds
+        Wall time, and time of all cores.
+    bytes_read, bytes_written
+        Bytes of files, those in the page cache too.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    bytes_read: int
+    bytes_written: int
+
+    @classmethod
+    def until_now(cls) -> Phase:
+        """Return what this process has taken so far, from any moment on."""
+        read, written = moved_bytes()
+        return cls(time.perf_counter(), time.process_time(), read, written)
+
+    def __sub__(self, before: Phase) -> Phase:
+        return Phase(
+            self.seconds - before.seconds,
+            self.cpu_seconds - before.cpu_seconds,
+            self.bytes_read - before.bytes_read,
+            self.bytes_written - before.bytes_written,
+        )
+
+
+def moved_bytes() -> tuple[int, int]:
+    """Bytes that this process has got from read calls and passed to write calls so far; 0 where /proc does not tell."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("wchar")), 0)
+        return 0, 0
+    found = dict(line.split(": ") for line in lines)
+    return int(found["rchar"]), int(found["wchar"])
