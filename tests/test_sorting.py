@@ -10,6 +10,7 @@ import pytest
 from oocgraph.external_sort import sorting
 from oocgraph.external_sort.sorting import sort_by_digits, sort_keys
 from oocgraph.external_sort.workers import Scratch
+from oocgraph.kernels.bucket_sort import WIDEST
 from oocgraph.kernels.sort import CUT_OFF, FEW
 from oocgraph.team import Team
 
@@ -53,6 +54,19 @@ def test_sorted_as_by_numpy(team, kind, size):
     assert np.array_equal(keys, expected)
 
 
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("size", [sorting.LARGE, 300_000])
+@pytest.mark.parametrize("width", [0, 1, 31, 32, 33, WIDEST, WIDEST + 1, 63])
+def test_one_thread_sorts_keys_of_any_range(monkeypatch, kind, size, width):
+    """Of ranges up to `WIDEST` in buckets, of others as a team."""
+    monkeypatch.setattr(sorting, "digits_pay", lambda: True)
+    keys = KEYS[kind](np.random.default_rng(width), size).view(np.uint64) >> np.uint64(63 - width)
+    keys += np.uint64(2**63 - 5)
+    expected = np.sort(keys)
+    sort_keys(keys, Scratch())
+    assert np.array_equal(keys, expected)
+
+
 def test_many_schedules(monkeypatch):
     """Of 60 sorts of a million keys that are sorted in small buckets by eight threads on fewer cores, each is stolen from and right."""
     monkeypatch.setattr(sorting, "KEY_SECONDS", 1.0)
@@ -83,12 +97,12 @@ def test_whichever_is_quicker(monkeypatch, pays, size):
 def test_the_quicker_one_is_measured(monkeypatch, slow):
     """By processor time: a sort by digits that takes a while does not pay, one that takes none does."""
 
-    def by_digits(_keys, _other, _team):
+    def by_digits(_keys, _scratch):
         until = time.thread_time() + 0.2 * slow
         while time.thread_time() < until:
             pass
 
-    monkeypatch.setattr(sorting, "sort_by_digits", by_digits)
+    monkeypatch.setattr(sorting, "_sort_narrow", by_digits)
     sorting.digits_pay.cache_clear()
     try:
         assert sorting.digits_pay() is not slow

@@ -1,14 +1,16 @@
 """Temporary files that hold keyed records by range of keys: what an external sort writes before it sorts.
 
-In: blocks of uint64 keys with any columns beside them, from any thread. Out: all records of one range, whose order
-is arbitrary until sorted. A file is a sequence of slices: the number of records (int64), the keys in one or two parts, each column; without
-columns plain keys. One append is one ``writev``, so threads share a file without a lock.
+In: blocks of uint64 keys with any columns beside them, from any thread. Out: all records of one range, whose order is arbitrary until
+sorted. A file is a sequence of slices: the number of records (int64), the keys in one or two parts, each column. Keys without columns are
+as `oocgraph.kernels.packed_keys` packs them, or plain where they need 8 bytes. One append is one ``writev``, so threads share a file
+without a lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,16 @@ from oocgraph.external_sort.key_bins import KeyBins, SplitterBins
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.build import pack_keys, scatter, unpack_keys
+from oocgraph.kernels.packed_keys import (
+    COUNT_BYTES,
+    HEADER_BYTES,
+    MOST_BYTES,
+    ROOM_BYTES,
+    SPARE_BYTES,
+    pack_slices,
+    packed_form,
+    unpack_slices,
+)
 from oocgraph.store.files import write_all
 from oocgraph.store.records import Records
 from oocgraph.types import Array
@@ -42,7 +54,17 @@ class BinFiles(NumberedFiles):
         self.bins, self.columns = bins, tuple(np.dtype(column) for column in columns)
         self.counts = np.zeros(bins.num_bins, np.int64)
         self._key_parts = [np.dtype(part) for part in bins.key_parts]
+        self._form = self._form_of(self.columns)
         self._retyped: BinFiles | None = None
+
+    def _form_of(self, columns: Sequence[Any]) -> tuple[int, int]:
+        """Bytes and upper bits of packed keys; 8 bytes where keys are not packed."""
+        width = max((stop - start - 1).bit_length() for start, stop in pairwise(self.bins.starts))
+        return (8, 0) if columns else packed_form(width)
+
+    @property
+    def _is_packed(self) -> bool:
+        return self._form[0] <= MOST_BYTES
 
     def append(self, records: Records, scratch: Scratch) -> None:
         """Deal records to their files."""
@@ -57,7 +79,11 @@ class BinFiles(NumberedFiles):
             grouped.append(out)
         with self._lock:
             self.counts += counts
-        packed = self._packed(grouped[0], np.array(self.bins.starts[:-1], np.uint64), starts, scratch)
+        firsts = np.array(self.bins.starts[:-1], np.uint64)
+        if self._is_packed:
+            self._write_packed(grouped[0], firsts, starts, np.flatnonzero(counts), scratch)
+            return
+        packed = self._packed(grouped[0], firsts, starts, scratch)
         for index in np.flatnonzero(counts).tolist():
             self._write(index, [values[starts[index] : starts[index + 1]] for values in (*packed, *grouped[1:])])
 
@@ -65,9 +91,23 @@ class BinFiles(NumberedFiles):
         """Append records that all belong to bin `index`."""
         with self._lock:
             self.counts[index] += records[0].size
-        whole = np.array([0, records[0].size], np.int64)
-        packed = self._packed(records[0], np.array(self.bins.starts[index : index + 1], np.uint64), whole, scratch)
+        whole, firsts = np.array([0, records[0].size], np.int64), np.array(self.bins.starts[index : index + 1], np.uint64)
+        if self._is_packed:
+            self._write_packed(records[0], firsts, whole, np.array([index]), scratch)
+            return
+        packed = self._packed(records[0], firsts, whole, scratch)
         self._write(index, [*packed, *records[1:]])
+
+    def _write_packed(self, keys: Array, firsts: Array, starts: Array, indices: Array, scratch: Scratch) -> None:
+        """Write the slices of some bins, packed; `firsts` and `starts` are of all bins that `keys` are grouped by."""
+        rest, upper = self._form
+        headers, places = np.empty((firsts.size, 4), np.int64), np.empty(firsts.size, np.int64)
+        room = ROOM_BYTES * keys.size + COUNT_BYTES * min(keys.size, firsts.size << upper)
+        out = scratch.get("packed", room + SPARE_BYTES, np.uint8)
+        pack_slices(keys, starts, firsts, rest, upper, headers, places, out)
+        for index in indices.tolist():
+            at = index if firsts.size > 1 else 0
+            write_all(self.fd(index), [headers[at], out[places[at] : places[at] + headers[at, 1]]])
 
     def _packed(self, keys: Array, firsts: Array, starts: Array, scratch: Scratch) -> list[Array]:
         """Keys as they are stored: without the first key of their bin, in as few bytes as its range needs."""
@@ -83,15 +123,37 @@ class BinFiles(NumberedFiles):
 
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all records of a bin, in arrays of this thread's scratch."""
+        if self._is_packed:
+            return (self._unpacked(index, 0, self.size(index), int(self.counts[index]), scratch.get),)
         return self._next(self._cursor(index), int(self.counts[index]), self._dtypes, scratch.get)
 
     def blocks(self, index: int, block_length: int) -> Iterator[Records]:
-        """Iterate over a bin's records, `block_length` at a time."""
+        """Iterate over a bin's records, `block_length` at a time; over packed keys as they were appended."""
+        if self._is_packed:
+            return ((keys,) for keys in self._slices(index))
         return self._blocks(index, block_length, self._dtypes)
 
     def key_blocks(self, index: int, block_length: int) -> Iterator[Array]:
-        """Iterate over a bin's keys alone, `block_length` at a time."""
+        """Iterate over a bin's keys alone, as over its records."""
+        if self._is_packed:
+            return self._slices(index)
         return (keys for (keys,) in self._blocks(index, block_length, self._key_parts))
+
+    def _slices(self, index: int) -> Iterator[Array]:
+        """Iterate over the packed keys of a bin."""
+        header, place, left = np.empty(4, np.int64), 0, int(self.counts[index])
+        while left:
+            read_into(self.fd(index), [header], place)
+            count, size = int(header[0]), HEADER_BYTES + int(header[1])
+            yield self._unpacked(index, place, size, count, lambda _, length, dtype: np.empty(length, dtype))
+            place, left = place + size, left - count
+
+    def _unpacked(self, index: int, place: int, size: int, count: int, new: Callable[[str, int, Any], Array]) -> Array:
+        """Read packed slices: `size` bytes from `place` on, of so many keys."""
+        data, keys = new("read packed", size + SPARE_BYTES, np.uint8), new("read keys", count, np.uint64)
+        read_into(self.fd(index), [data[:size]], place)
+        unpack_slices(data, size, np.uint64(self.bins.starts[index]), keys)
+        return keys
 
     def _blocks(self, index: int, block_length: int, dtypes: list[np.dtype[Any]]) -> Iterator[Records]:
         cursor, count = self._cursor(index), int(self.counts[index])
@@ -127,6 +189,7 @@ class BinFiles(NumberedFiles):
         if self._retyped is None:
             self._retyped = copy(self)
             self._retyped.columns = dtypes
+            self._retyped._form = self._form_of(dtypes)
         return self._retyped
 
     def replace(self, index: int, records: Records, scratch: Scratch) -> None:

@@ -5,24 +5,65 @@ In: bin files. Out: pieces in ascending order of keys, each of which fits, excep
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, cell_starts, dropped_bits
+from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Scratch, Workers
 from oocgraph.kernels.build import count_cells
+from oocgraph.store.records import Records
+from oocgraph.types import Array
 
 MAX_SPLIT = 64
 """Parts that a bin is cut into at once; several bins may be cut at the same time."""
 
 
+class Ranges(Protocol):
+    """Consecutive ranges of keys: the first key of each, and the end of the last."""
+
+    @property
+    def starts(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def num_bins(self) -> int: ...  # noqa: D102
+
+
+class RangedFiles(Protocol):
+    """Temporary files of records by range of keys, as `oocgraph.external_sort.bins.BinFiles`, that are read."""
+
+    folder: Folder
+    counts: Array
+
+    @property
+    def bins(self) -> Ranges: ...  # noqa: D102
+    @property
+    def columns(self) -> tuple[Any, ...]: ...  # noqa: D102
+
+    def read(self, index: int, scratch: Scratch) -> Records:
+        """Return all records of a bin, in arrays of this thread's scratch."""
+        ...
+
+    def blocks(self, index: int, block_length: int) -> Iterator[Records]:
+        """Iterate over a bin's records."""
+        ...
+
+    def remove(self, index: int) -> None:
+        """Delete a file."""
+        ...
+
+
+Files_co = TypeVar("Files_co", bound=RangedFiles, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Generic[Files_co]):
     """One bin of some files: the keys ``low .. high - 1``."""
 
-    files: BinFiles
+    files: Files_co
     index: int
 
     @property
@@ -41,7 +82,10 @@ class Piece:
         return int(self.files.counts[self.index])
 
 
-def pieces(files: BinFiles, capacity: int, workers: Workers) -> list[Piece]:
+_Given = TypeVar("_Given", bound=RangedFiles)
+
+
+def pieces(files: _Given, capacity: int, workers: Workers) -> list[Piece[_Given | BinFiles]]:
     """Every bin of `files`, ascending; those with more than `capacity` records are split first.
 
     A piece that still has more holds one key only.
@@ -51,7 +95,7 @@ def pieces(files: BinFiles, capacity: int, workers: Workers) -> list[Piece]:
     return [part for group in parts for part in group]
 
 
-def _split(piece: Piece, capacity: int, scratch: Scratch) -> list[Piece]:
+def _split(piece: Piece[_Given], capacity: int, scratch: Scratch) -> list[Piece[_Given | BinFiles]]:
     if piece.count <= capacity or piece.high - piece.low == 1:
         return [piece]
     bins = _exact_bins(piece, capacity)
@@ -63,7 +107,7 @@ def _split(piece: Piece, capacity: int, scratch: Scratch) -> list[Piece]:
     return [final for index in range(bins.num_bins) for final in _split(Piece(parts, index), capacity, scratch)]
 
 
-def _exact_bins(piece: Piece, capacity: int) -> KeyBins:
+def _exact_bins(piece: Piece[RangedFiles], capacity: int) -> KeyBins:
     """Ranges balanced by counting, narrowed until they divide the keys."""
     low, high = piece.low, piece.high
     while True:

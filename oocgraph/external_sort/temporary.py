@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,9 @@ from typing import Protocol, Self
 
 from oocgraph.store import files
 from oocgraph.types import Array
+
+AHEAD = 3
+"""Files between the one that is read and the one that is asked for: the disk works while bins are sorted, and few MiB wait in memory."""
 
 
 class Closable(Protocol):
@@ -77,6 +81,14 @@ class NumberedFiles:
                 if self._files[index] < 0:
                     self._files[index] = os.open(self.folder.path / str(index), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return self._files[index]
+
+    def size(self, index: int) -> int:
+        """Return the bytes of a file, which is going to be read, and let the disk read the one `AHEAD` of it meanwhile."""
+        with suppress(FileNotFoundError):
+            ahead = os.open(self.folder.path / str(index + AHEAD), os.O_RDONLY | os.O_CLOEXEC)
+            os.posix_fadvise(ahead, 0, 0, os.POSIX_FADV_WILLNEED)
+            os.close(ahead)
+        return os.fstat(self.fd(index)).st_size
 
     def close_bin(self, index: int) -> None:
         """Close one file; it is opened again when needed."""

@@ -9,7 +9,6 @@ renamed. Only bins of keys are ever sorted, so everything is sequential on disk.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,14 +21,16 @@ from oocgraph.errors import ArgumentError
 from oocgraph.external_sort.sorting import load_sorts
 from oocgraph.external_sort.temporary import Folder
 from oocgraph.external_sort.workers import Workers
-from oocgraph.ingest.build_job import BuildOptions, Job, plan_sizes, workers_for, written_bytes
+from oocgraph.ingest.build_job import BuildOptions, Job, Phase, plan_sizes, workers_for
 from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.sources import is_dask, open_requested
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.crc32c import checksum_calls
+from oocgraph.kernels.entries import entry_calls
 from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.packed_keys import packing_calls
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
@@ -58,10 +59,10 @@ class BuildReport(Listed):
         Bytes of the arrays that grow with the number of vertices and were held in memory: 0 when they stayed on disk.
     num_rows
         Edges read.
-    written_bytes
-        Bytes written to files: temporary ones, and the store.
+    read_bytes, written_bytes
+        Bytes read from files and written to them: the input, temporary ones, and the store.
     phases
-        Seconds of each step, in order.
+        What each step took, in order; together about the whole.
     """
 
     seconds: float
@@ -70,8 +71,9 @@ class BuildReport(Listed):
     memory_budget: int
     vertex_bytes: int
     num_rows: int
+    read_bytes: int
     written_bytes: int
-    phases: dict[str, float]
+    phases: dict[str, Phase]
 
 
 @known_keywords
@@ -148,7 +150,7 @@ def build_csr(
     Notes
     -----
     Peak host bytes: `memory_budget`; without `path` 200 bytes an edge while it is built (300 with weights), and 10 to 60 after that.
-    Temporary files, on the disk of `path`: about 16 bytes an edge (undirected; columns twice more).
+    Temporary files, on the disk of `path`: about 10 bytes an edge (undirected; with columns 20, and these three times).
     Streams and Dask collections are read once, with `path` into a temporary file of 16 bytes an edge and its columns. This process holds
     one batch or partition at a time, of the budget. Persist what is costly to compute as a whole, such as a shuffle.
     The order of the vertices and the compression of the arrays are settings: ``oocgraph.vertex-order``, ``oocgraph.codec``.
@@ -222,7 +224,7 @@ def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
 
 def load_build(codec: Codec, progress: Progress = ignore_progress) -> None:
     """Bring what a build uses into memory, before memory is counted."""
-    load_kernels([*build_calls(), *checksum_calls()], progress)
+    load_kernels([*build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
     load_strings()
     load_codecs(codec)
@@ -232,7 +234,7 @@ def build_with_report(
     source: Any, store: str | os.PathLike[str], options: BuildOptions, progress: ProgressOption = None
 ) -> tuple[CSRStore, BuildReport]:
     """Build as `build_csr` does, and return what it took too."""
-    began, cpu_began, written = time.perf_counter(), time.process_time(), written_bytes()
+    began = Phase.until_now()
     output_place(store, kind="graph store", overwrite=options.overwrite)
     edges: EdgeSource = source if hasattr(source, "streams") else open_requested(source, options)
     payload = choose_payload(edges, options.duplicates)
@@ -262,14 +264,16 @@ def build_with_report(
                 threads=threads,
             )
             metrics = build_steps(edges, job)
+    took = Phase.until_now() - began
     report = BuildReport(
-        seconds=time.perf_counter() - began,
-        cpu_seconds=time.process_time() - cpu_began,
+        seconds=took.seconds,
+        cpu_seconds=took.cpu_seconds,
         peak_host_bytes=sampler.peak_bytes,
         memory_budget=limit,
         vertex_bytes=metrics.vertex_bytes,
         num_rows=metrics.num_rows,
-        written_bytes=written_bytes() - written,
+        read_bytes=took.bytes_read,
+        written_bytes=took.bytes_written,
         phases=job.phases,
     )
     return open_graph(store), report

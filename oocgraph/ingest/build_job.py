@@ -40,8 +40,11 @@ MIN_BLOCK_ROWS = 1 << 13
 ROW_BYTES = 64
 """Bytes that a block takes for each edge beside its columns: ids as read and as int64, keys, keys distributed to bins."""
 
-RECORD_BYTES = 56
-"""Bytes that sorting takes for each record: the key, room to sort it, and two results on their way to the file."""
+RECORD_BYTES = 40
+"""Bytes that sorting takes for each record: the key, packed and as it is, room to sort it, and two results on their way to the file."""
+
+ORDER_BYTES = 16
+"""More for each record with columns: the order, and keys in it."""
 
 PAYLOAD_COPIES = 4
 """Copies of the columns alive at once: as read, distributed, sorted, written."""
@@ -157,16 +160,22 @@ def workers_for(threads: int, available_bytes: int) -> int:
     return more if more * WORKER_BYTES <= available_bytes - FIXED_BYTES else threads
 
 
+def _edge_bytes(payload_bytes: int) -> tuple[int, int]:
+    """Bytes that an edge takes in a block, and that a record takes while it is sorted."""
+    order = ORDER_BYTES if payload_bytes else 0
+    return ROW_BYTES + PAYLOAD_COPIES * payload_bytes, RECORD_BYTES + order + PAYLOAD_COPIES * payload_bytes
+
+
 def least_build_bytes(threads: int, payload_bytes: int, *, compressed: bool = False) -> int:
     """Return what a build takes at the least, beside the interpreter; arguments as of `plan_sizes`."""
-    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    per_edge = sum(_edge_bytes(payload_bytes))
     return FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0) + threads * (READER_BYTES + MIN_BLOCK_ROWS * per_edge)
 
 
 def ample_build_bytes(threads: int, payload_bytes: int, num_ids: int, *, compressed: bool = False) -> int:
     """Return with what a build reads the largest blocks and holds the numbers of all vertices: more memory gains little."""
     least = least_build_bytes(threads, payload_bytes, compressed=compressed)
-    per_edge = ROW_BYTES + RECORD_BYTES + 2 * PAYLOAD_COPIES * payload_bytes
+    per_edge = sum(_edge_bytes(payload_bytes))
     return least + max(2 * 5 * num_ids, 2 * threads * MAX_BLOCK_ROWS * per_edge // 2)
 
 
@@ -189,8 +198,7 @@ def plan_sizes(budget: Budget, threads: int, payload_bytes: int, *, compressed: 
     BudgetError
         Not even the smallest blocks fit.
     """
-    per_row = ROW_BYTES + PAYLOAD_COPIES * payload_bytes
-    per_record = RECORD_BYTES + PAYLOAD_COPIES * payload_bytes
+    per_row, per_record = _edge_bytes(payload_bytes)
     fixed = FIXED_BYTES + (COMPRESSION_BYTES if compressed else 0)
     least = least_build_bytes(threads, payload_bytes, compressed=compressed)
     if least > budget.available_bytes:
@@ -224,7 +232,7 @@ class Job:
     threads
         Threads that compute: workers are more where there is memory for them.
     phases
-        Seconds of each step, in order.
+        What each step took, in order.
     """
 
     options: BuildOptions
@@ -237,7 +245,7 @@ class Job:
     sizes: Sizes
     progress: Progress
     threads: int
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, Phase] = field(default_factory=dict)
 
     @property
     def scratch(self) -> Scratch:
@@ -265,17 +273,50 @@ class Job:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a step; the threads forget their buffers after it."""
-        began = time.perf_counter()
+        """Measure a step; the threads forget their buffers after it."""
+        began = Phase.until_now()
         yield
         self.workers.scratch.forget()
-        self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - began
+        self.phases[name] = Phase.until_now() - began
 
 
-def written_bytes() -> int:
-    """Bytes this process has passed to write calls so far; 0 where /proc does not tell."""
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What a step took.
+
+    Attributes
+    ----------
+    seconds, cpu_seconds
+        Wall time, and time of all cores.
+    bytes_read, bytes_written
+        Bytes of files, those in the page cache too.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    bytes_read: int
+    bytes_written: int
+
+    @classmethod
+    def until_now(cls) -> Phase:
+        """Return what this process has taken so far, from any moment on."""
+        read, written = moved_bytes()
+        return cls(time.perf_counter(), time.process_time(), read, written)
+
+    def __sub__(self, before: Phase) -> Phase:
+        return Phase(
+            self.seconds - before.seconds,
+            self.cpu_seconds - before.cpu_seconds,
+            self.bytes_read - before.bytes_read,
+            self.bytes_written - before.bytes_written,
+        )
+
+
+def moved_bytes() -> tuple[int, int]:
+    """Bytes that this process has got from read calls and passed to write calls so far; 0 where /proc does not tell."""
     try:
         lines = Path("/proc/self/io").read_text().splitlines()
     except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("wchar")), 0)
+        return 0, 0
+    found = dict(line.split(": ") for line in lines)
+    return int(found["rchar"]), int(found["wchar"])

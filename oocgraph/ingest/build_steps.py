@@ -24,7 +24,7 @@ from oocgraph.store.records import DuplicateRows, key_bits
 from oocgraph.types import Array, VertexOrder, index_dtype
 
 SYNC = "sync"
-"""Phase in which the store, which is complete, is forced to disk: its time is the disk's."""
+"""Phase in which the arrays are closed and the store is forced to disk: its time is the disk's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +57,36 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
     vertex_bytes = sum(file.resident.nbytes for file in (clean.degree, clean.has_out) if file is not None and file.resident is not None)
     with job.phase("relabel"):
         entries = relabel(clean, classes, job)
-        clean.close()
     num_planes = classes.num_planes() if by_degree else 0
     num_loops = 0
     for group, files in entries.items():
         with job.phase(f"write {group}"):
             planes = num_planes if group == plane_group(job.directed) else 0
             num_entries, num_loops = write_group(group, files, classes, job, num_planes=planes)
+    clean.close()
     job.progress(SYNC, 0, 1)
-    job.writer.publish(
-        GraphAttributes(
-            num_vertices=num_vertices,
-            num_edges=num_edges,
-            num_stored_edges=num_entries,
-            num_input_vertices=num_input,
-            num_isolated=num_input - num_vertices,
-            num_self_loops=num_loops,
-            directed=job.directed,
-            weighted=job.payload.weight is not None,
-            duplicates=job.payload.duplicates,
-            vertex_order=cast(VertexOrder, job.options.vertex_order),
-            index_dtype=index_dtype(num_vertices).name,
-            id_kind=edges.id_kind,
-            implied_ids=ids.implied,
-            num_planes=num_planes,
-            columns=job.payload.attributes,
-            weight_name=job.payload.weight_name,
-            source=edges.description,
+    with job.phase(SYNC):
+        job.writer.publish(
+            GraphAttributes(
+                num_vertices=num_vertices,
+                num_edges=num_edges,
+                num_stored_edges=num_entries,
+                num_input_vertices=num_input,
+                num_isolated=num_input - num_vertices,
+                num_self_loops=num_loops,
+                directed=job.directed,
+                weighted=job.payload.weight is not None,
+                duplicates=job.payload.duplicates,
+                vertex_order=cast(VertexOrder, job.options.vertex_order),
+                index_dtype=index_dtype(num_vertices).name,
+                id_kind=edges.id_kind,
+                implied_ids=ids.implied,
+                num_planes=num_planes,
+                columns=job.payload.attributes,
+                weight_name=job.payload.weight_name,
+                source=edges.description,
+            )
         )
-    )
-    job.phases[SYNC] = job.writer.sync_seconds
     job.progress(SYNC, 1, 1)
     return Metrics(reader.num_rows, vertex_bytes)
 

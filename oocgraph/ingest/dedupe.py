@@ -6,6 +6,7 @@ which vertices had a dropped self-loop: with no other edge they are isolated, bu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,32 @@ from oocgraph.kernels.build import compact_keys
 from oocgraph.memory import format_bytes
 from oocgraph.store.records import Records, clean_records
 from oocgraph.types import Array
+
+STORED_BELOW = 0.75
+"""Share of a bin's edges below which those that remain are written: to read and sort them all again would take more."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPiece:
+    """Edges of one range of keys, clean.
+
+    Attributes
+    ----------
+    piece
+        Where they are.
+    count
+        Number of edges.
+    is_stored
+        Whether the file holds them as they are; otherwise it is as it was, and is cleaned again whenever it is read.
+    """
+
+    piece: Piece[BinFiles]
+    count: int
+    is_stored: bool
+
+    def remove(self) -> None:
+        """Delete the file, which is not needed any more."""
+        self.piece.files.remove(self.piece.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +68,7 @@ class CleanEdges:
         One bin: vertices with a dropped self-loop, ascending.
     """
 
-    pieces: list[Piece]
+    pieces: list[CleanPiece]
     col_bits: int
     degree: VertexFile
     has_out: VertexFile | None
@@ -51,6 +78,16 @@ class CleanEdges:
     def num_edges(self) -> int:
         """Number of edges, an undirected one once."""
         return sum(piece.count for piece in self.pieces)
+
+    def blocks(self, piece: CleanPiece, job: Job) -> Iterator[Records]:
+        """Iterate over the edges of a piece, ascending; arrays are valid until the next block."""
+        if piece.is_stored:
+            yield from piece.piece.files.blocks(piece.piece.index, job.sizes.block_rows)
+            return
+        (keys,) = piece.piece.files.read(piece.piece.index, job.scratch)
+        keys, _ = _clean_keys(keys, job, num_pieces=len(self.pieces), col_bits=self.col_bits)
+        for start in range(0, keys.size, job.sizes.block_rows):
+            yield (keys[start : start + job.sizes.block_rows],)
 
     def close(self) -> None:
         """Free what holds a number for each vertex."""
@@ -65,16 +102,22 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
     loops = BinFiles(job.folder("loops"), one_bin(num_ids))
 
     all_pieces = pieces(raw, job.sizes.capacity, job.workers)
+    is_read_often = job.options.vertex_order in ("auto", "locality")
 
-    def clean(piece: Piece) -> tuple[Piece, Array]:
+    def clean(piece: Piece[BinFiles]) -> tuple[CleanPiece, Array]:
         if piece.count > job.sizes.capacity:
             return _clean_repeated(piece, counter, job, col_bits=col_bits)
-        records = piece.files.read(piece.index, job.scratch)
+        num_read, records = piece.count, piece.files.read(piece.index, job.scratch)
         records, looped = _clean_records(records, job, num_pieces=len(all_pieces), col_bits=col_bits, codes=codes)
+        count = records[0].size
         counter.count(records[0])
-        piece = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
-        piece.files.replace(piece.index, records, job.scratch)
-        return piece, looped.copy()
+        is_stored = bool(piece.files.columns) or is_read_often or count < STORED_BELOW * num_read
+        if is_stored:
+            piece = Piece(piece.files.retyped(job.payload.stored.values()), piece.index)
+            piece.files.replace(piece.index, records, job.scratch)
+        else:
+            piece.files.close_bin(piece.index)
+        return CleanPiece(piece, count, is_stored), looped.copy()
 
     done = []
     for piece, looped in job.results("sort edges", clean, all_pieces):
@@ -87,17 +130,23 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
 def _clean_records(records: Records, job: Job, *, num_pieces: int, col_bits: int, codes: dict[int, Array]) -> tuple[Records, Array]:
     """Sort one of so many pieces, and drop what is to be dropped; without columns in place."""
     keys, *columns = records
-    drop_loops = not job.options.keep_self_loops
     if not columns:
-        job.sort(keys, num_pieces)
-        looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
-        kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.payload.duplicates != "keep", drop_loops, looped)
-        return (keys[:kept],), looped[:num_looped]
+        keys, looped = _clean_keys(keys, job, num_pieces=num_pieces, col_bits=col_bits)
+        return (keys,), looped
     columns = [codes[at][values] if at in codes else values for at, values in enumerate(columns)]
-    return clean_records((keys, *columns), job.payload, col_bits, drop_loops=drop_loops)
+    return clean_records((keys, *columns), job.payload, col_bits, drop_loops=not job.options.keep_self_loops)
 
 
-def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits: int) -> tuple[Piece, Array]:
+def _clean_keys(keys: Array, job: Job, *, num_pieces: int, col_bits: int) -> tuple[Array, Array]:
+    """Sort keys and drop what is to be dropped, in place; returns the vertices of dropped self-loops, too."""
+    job.sort(keys, num_pieces)
+    drop_loops = not job.options.keep_self_loops
+    looped = job.scratch.get("loops", keys.size if drop_loops else 0, np.uint64)
+    kept, num_looped = compact_keys(keys, np.uint64(col_bits), job.payload.duplicates != "keep", drop_loops, looped)
+    return keys[:kept], looped[:num_looped]
+
+
+def _clean_repeated(piece: Piece[BinFiles], counter: DegreeCounter, job: Job, *, col_bits: int) -> tuple[CleanPiece, Array]:
     """Clean a piece that is one edge, repeated more often than fits in memory."""
     low = np.uint64(piece.low)
     if job.payload.binned:
@@ -108,9 +157,9 @@ def _clean_repeated(piece: Piece, counter: DegreeCounter, job: Job, *, col_bits:
     vertex = np.array([low & np.uint64((1 << col_bits) - 1)], np.uint64)
     if (low >> np.uint64(col_bits)) == vertex[0] and not job.options.keep_self_loops:
         piece.files.replace(piece.index, (np.empty(0, np.uint64),), job.scratch)
-        return piece, vertex
+        return CleanPiece(piece, 0, True), vertex
     if job.payload.duplicates != "keep":
         piece.files.replace(piece.index, (np.array([low]),), job.scratch)
     for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
         counter.count(keys)
-    return piece, np.empty(0, np.uint64)
+    return CleanPiece(piece, piece.count, True), np.empty(0, np.uint64)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from oocgraph.errors import BudgetError
-from oocgraph.external_sort.oversize import Piece
 from oocgraph.ingest.build_job import VERTEX_SHARE, Job
-from oocgraph.ingest.dedupe import CleanEdges
+from oocgraph.ingest.dedupe import CleanEdges, CleanPiece
 from oocgraph.memory import enough_memory, format_bytes
 from oocgraph.store.locality import rank_by_locality
 from oocgraph.types import Array
@@ -36,8 +35,8 @@ def replace_by_locality(clean: CleanEdges, job: Job) -> None:
         used |= clean.has_out.read(0, length) > 0
 
     def each(visit: Callable[[Array], None]) -> None:
-        def of_piece(piece: Piece) -> None:
-            for keys in piece.files.key_blocks(piece.index, job.sizes.block_rows):
+        def of_piece(piece: CleanPiece) -> None:
+            for keys in piece.piece.files.key_blocks(piece.piece.index, job.sizes.block_rows):
                 visit(keys)
 
         job.workers.each(of_piece, clean.pieces)

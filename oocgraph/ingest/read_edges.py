@@ -112,12 +112,45 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
     bins = raw_bins(ids.num_ids, np.concatenate([np.empty(0, np.uint64), *sample]), job, num_rows=edges.num_rows)
     files = BinFiles(job.folder("edges"), bins, job.payload.binned)
 
+    gathered = _Gathered(files, job)
+
     def distribute(block: EdgeBlock) -> None:
-        files.append((keys_of(block), *reader.columns(block)), job.scratch)
+        columns = reader.columns(block)
+        if columns:
+            files.append((keys_of(block), *columns), job.scratch)
+        else:
+            gathered.append(keys_of(block))
 
     job.workers.drain(read_streams(edges, job.sizes.block_rows), distribute)
+    gathered.finish()
     files.close()
     return files, reader
+
+
+class _Gathered:
+    """Gathers the keys of small blocks, such as those of Parquet files, before they are dealt: a write costs as much as 4 KiB."""
+
+    def __init__(self, files: BinFiles, job: Job) -> None:
+        self._files, self._job = files, job
+        self._waiting: list[tuple[Array, int]] = []  # buffers that no thread is at, and how many keys each has
+
+    def append(self, keys: Array) -> None:
+        """Add keys, from any thread."""
+        try:
+            buffer, count = self._waiting.pop()
+        except IndexError:
+            buffer, count = np.empty(max(keys.size, self._job.sizes.block_rows), np.uint64), 0
+        if count + keys.size > buffer.size:
+            self._files.append((buffer[:count],), self._job.scratch)
+            count = 0
+        buffer[count : count + keys.size] = keys
+        self._waiting.append((buffer, count + keys.size))
+
+    def finish(self) -> None:
+        """Deal what is left."""
+        for buffer, count in self._waiting:
+            self._files.append((buffer[:count],), self._job.scratch)
+        self._waiting.clear()
 
 
 def first_blocks(edges: EdgeSource) -> list[EdgeBlock]:

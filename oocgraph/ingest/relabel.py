@@ -13,17 +13,32 @@ import numpy as np
 
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import KeyBins, balanced_bins, uniform_bins
-from oocgraph.external_sort.oversize import Piece
 from oocgraph.ingest.build_job import MAX_BINS, Job
-from oocgraph.ingest.dedupe import CleanEdges
+from oocgraph.ingest.dedupe import CleanEdges, CleanPiece
+from oocgraph.ingest.entries import EntryFiles, deal_edges
 from oocgraph.kernels.build import rename_cols, rename_rows
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.records import Records, key_bits
 from oocgraph.types import Array
 
+Files = EntryFiles | BinFiles
+"""Entries of a group by range of rows."""
+
+
+def entry_rows(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
+    """Ranges of a group's rows: balanced by the degrees when they are `known`, otherwise by half."""
+    total, last = max(1.0, float(classes.num_entries)), max(1, classes.num_vertices)
+
+    def weights(rows: Array) -> Array:
+        exact = classes.entries_below(rows.astype(np.float64)) / total
+        return exact if known else exact + rows / last
+
+    count = job.sizes.num_bins(num_entries, max_bins=MAX_BINS // 2 if job.directed else MAX_BINS)
+    return balanced_bins(0, last, count, weights)
+
 
 def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: bool) -> KeyBins:
-    """Bins of a group: balanced by the degrees when they are `known`, otherwise by half."""
+    """Ranges of a group's keys, of which a long row may have several."""
     bits = key_bits(classes.num_vertices)
     scale, total = float(1 << bits), max(1.0, float(classes.num_entries))
     last = max(1, classes.num_vertices)
@@ -37,23 +52,41 @@ def entry_bins(classes: DegreeClasses, job: Job, *, num_entries: int, known: boo
     return balanced_bins(0, last << bits, count, weights)
 
 
-def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, BinFiles]:
+def relabel(clean: CleanEdges, classes: DegreeClasses, job: Job) -> dict[str, Files]:
     """Deal all entries; the clean edges are removed on the way."""
+    rank = clean.degree.resident
+    bits = key_bits(classes.num_vertices)
     num_entries = clean.num_edges * (1 if job.directed else 2)
-    by_degree = job.options.vertex_order == "degree"
     columns = list(job.payload.stored.values())
-    out = BinFiles(
-        job.folder("entries-out"), entry_bins(classes, job, num_entries=num_entries, known=by_degree and not job.directed), columns
-    )
-    groups = {"out": out}
+
+    def files(name: str, *, known: bool) -> Files:
+        known = known and job.options.vertex_order == "degree"
+        if rank is not None and not columns:
+            return EntryFiles(job.folder(name), entry_rows(classes, job, num_entries=num_entries, known=known), bits, rank)
+        return BinFiles(job.folder(name), entry_bins(classes, job, num_entries=num_entries, known=known), columns)
+
+    groups = {"out": files("entries-out", known=not job.directed)}
     if job.directed:
-        groups["in"] = BinFiles(job.folder("entries-in"), entry_bins(classes, job, num_entries=num_entries, known=by_degree), columns)
-    dealer = _Dealer(out, groups.get("in", out), key_bits(classes.num_vertices), job)
-    if clean.degree.resident is not None:
-        _rename_in_memory(clean, clean.degree.resident, dealer, job)
-    else:
-        _rename_through_bins(clean, dealer, job)
+        groups["in"] = files("entries-in", known=True)
+    forward, backward = groups["out"], groups.get("in", groups["out"])
+    if isinstance(forward, EntryFiles) and isinstance(backward, EntryFiles):
+        _deal_in_memory(clean, forward, backward, job)
+    elif isinstance(forward, BinFiles) and isinstance(backward, BinFiles):
+        dealer = _Dealer(forward, backward, bits, job)
+        if rank is not None:
+            _rename_in_memory(clean, rank, dealer, job)
+        else:
+            _rename_through_bins(clean, dealer, job)
     return groups
+
+
+def _deal_in_memory(clean: CleanEdges, forward: EntryFiles, backward: EntryFiles, job: Job) -> None:
+    def deal(piece: CleanPiece) -> None:
+        for (keys,) in clean.blocks(piece, job):
+            deal_edges(keys, clean.col_bits, forward, backward, job.scratch)
+        piece.remove()
+
+    job.each("relabel", deal, clean.pieces)
 
 
 class _Dealer:
@@ -75,11 +108,11 @@ class _Dealer:
 
 
 def _rename_in_memory(clean: CleanEdges, rank: Array, dealer: _Dealer, job: Job) -> None:
-    def rename(piece: Piece) -> None:
-        for keys, *columns in piece.files.blocks(piece.index, job.sizes.block_rows):
+    def rename(piece: CleanPiece) -> None:
+        for keys, *columns in clean.blocks(piece, job):
             rename_rows(keys, np.uint64(clean.col_bits), rank, np.uint64(0), keys)
             dealer.distribute(keys, tuple(columns), rank, 0)
-        piece.files.remove(piece.index)
+        piece.remove()
 
     job.each("relabel", rename, clean.pieces)
 
@@ -89,13 +122,13 @@ def _rename_through_bins(clean: CleanEdges, dealer: _Dealer, job: Job) -> None:
     bins = uniform_bins(0, clean.degree.length << 32, job.sizes.num_slices(clean.degree.length))
     by_col = BinFiles(job.folder("half-renamed"), bins, list(job.payload.stored.values()))
 
-    def rename_first(piece: Piece) -> None:
-        for block in piece.files.blocks(piece.index, job.sizes.block_rows):
+    def rename_first(piece: CleanPiece) -> None:
+        for block in clean.blocks(piece, job):
             for keys, *columns in _narrow(block, clean.col_bits, slice_ids):
                 first, last = int(keys[0]) >> clean.col_bits, int(keys[-1]) >> clean.col_bits
                 rename_rows(keys, np.uint64(clean.col_bits), clean.degree.read(first, last + 1), np.uint64(first), keys)
                 by_col.append((keys, *columns), job.scratch)
-        piece.files.remove(piece.index)
+        piece.remove()
 
     def rename_second(index: int) -> None:
         first, stop = bins.starts[index] >> 32, ((bins.starts[index + 1] - 1) >> 32) + 1

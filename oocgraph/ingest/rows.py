@@ -1,23 +1,23 @@
 """Step 6: sort each bin of entries and write the rows: indices, indptr, and the planes of the group that a pull walks.
 
-In: bins of keys ``row << bits | col`` in store order. Out: the arrays of one group, appended in order. Planes grow side by side in
-temporary files, one for each, and are copied behind one another at the end.
+In: bins of keys ``row << bits | col`` in store order. Out: the arrays of one group, appended in order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from oocgraph.external_sort.bins import BinFiles
-from oocgraph.external_sort.oversize import Piece, pieces
-from oocgraph.external_sort.temporary import NumberedFiles, read_into
+from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
 from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.planes import new_planes
 from oocgraph.kernels.build import fill_planes, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
-from oocgraph.store.files import write_all
 from oocgraph.store.records import Records, key_bits, sort_records
 from oocgraph.store.writer import ArrayWriter
 from oocgraph.types import Array, index_dtype
@@ -36,12 +36,13 @@ class RowBlock:
     num_loops: int
 
 
-def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
+def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
     """Write one group; return its number of entries and of self-loops."""
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
     parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
     num_entries = int(entries.counts.sum())
+    spare: list[Any] = []  # memory of indices that are written
 
     def rows(part: _Part) -> RowBlock:
         piece, offset = part.piece, part.offset
@@ -50,21 +51,22 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
             first, stop = 0, 0
         else:
             first, stop = -(-piece.low >> bits), min(num_vertices, -(-piece.high >> bits))
-        indices, indptr = np.empty(keys.size, dtype), np.empty(max(0, stop - first), np.int64)
+        indices, indptr = _room(spare, keys.size, dtype), np.empty(max(0, stop - first), np.int64)
         num_loops = split_rows(keys, np.uint64(bits), first, offset, indices, indptr)
         loops = np.empty(0, dtype)
         if num_loops:
             loops = indices[(keys >> np.uint64(bits)) == indices]
         plane_offsets, planes = np.zeros(num_planes + 1, np.int64), np.empty(0, dtype)
         if num_planes and keys.size:
-            planes = np.empty(keys.size, dtype)
+            planes = job.scratch.get("planes", keys.size, dtype)
             carry = offset - classes.row_start(int(keys[0]) >> bits)
             fill_planes(keys, indices, np.uint64(bits), carry, plane_offsets, planes)
             planes = planes[: plane_offsets[-1]].copy()
         return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
 
     with_planes = group == layout.plane_group(job.directed) and job.options.vertex_order == "degree"
-    plane_files = _PlaneFiles(job, num_planes)
+    plane_offsets = classes.plane_offsets(num_planes)
+    planes = new_planes(f"{group}/planes/indices", dtype, plane_offsets, job) if with_planes else None
     indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
     columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
     self_loops: ArrayWriter | None = None
@@ -74,30 +76,41 @@ def write_group(group: str, entries: BinFiles, classes: DegreeClasses, job: Job,
         for column, values in zip(columns, block.columns, strict=True):
             column.append(values)
         indptr.append(block.indptr)
-        plane_files.append(block)
+        if planes is not None:
+            planes.append(block.planes, block.plane_offsets)
+        spare.append(block.indices.base)
         num_loops += block.num_loops
         if block.num_loops and group == "out":  # they ascend, as the rows do
             self_loops = self_loops or job.writer.create(layout.SELF_LOOPS, dtype)
             self_loops.append(block.loops)
     indptr.append(np.array([num_entries]))
-    if with_planes:
+    if planes is not None:
+        planes.finish()
+        job.writer.write(f"{group}/planes/offsets", plane_offsets)
         job.writer.write(f"{group}/degrees/value", classes.value)
         job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])
-        plane_files.write(group, dtype)
     return num_entries, num_loops
+
+
+def _room(spare: list[Any], length: int, dtype: np.dtype[Any]) -> Array:
+    """Return an array in memory that is not used any more, if it suffices: fresh pages cost a fault each."""
+    with suppress(IndexError):
+        if (used := spare.pop()).size >= length:
+            return np.asarray(used[:length])
+    return np.empty(max(1, length), dtype)[:length]
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """What one thread sorts at a time: a piece, or a share of one that is a single entry repeated too often."""
 
-    piece: Piece
+    piece: Piece[RangedFiles]
     offset: int
     skip: int
     length: int
 
 
-def _parts(all_pieces: list[Piece], capacity: int) -> list[_Part]:
+def _parts(all_pieces: Sequence[Piece[RangedFiles]], capacity: int) -> list[_Part]:
     parts = []
     offset = 0
     for piece in all_pieces:
@@ -118,31 +131,3 @@ def _sorted_records(part: _Part, job: Job, num_parts: int) -> Records:
         return sort_records(records)
     job.sort(records[0], num_parts)
     return records
-
-
-class _PlaneFiles(NumberedFiles):
-    """Planes growing side by side."""
-
-    def __init__(self, job: Job, num_planes: int) -> None:
-        super().__init__(job.folder("planes"), num_planes)
-        self._writer = job.writer
-        self._lengths = np.zeros(num_planes, np.int64)
-
-    def append(self, block: RowBlock) -> None:
-        for k in range(self._lengths.size):
-            part = block.planes[block.plane_offsets[k] : block.plane_offsets[k + 1]]
-            if part.size:
-                write_all(self.fd(k), [part])
-                self._lengths[k] += part.size
-
-    def write(self, group: str, dtype: np.dtype[np.generic]) -> None:
-        """Copy the planes into the store, one behind the other."""
-        self._writer.write(f"{group}/planes/offsets", np.append(0, np.cumsum(self._lengths)))
-        out = self._writer.create(f"{group}/planes/indices", dtype)
-        buffer = np.empty(1 << 20, dtype)
-        for k, length in enumerate(self._lengths.tolist()):
-            for start in range(0, length, buffer.size):
-                part = buffer[: min(buffer.size, length - start)]
-                read_into(self.fd(k), [part], start * part.itemsize)
-                out.append(part)
-        self.close()

@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
+from oocgraph.kernels.intrinsics import AHEAD, prefetch
 from oocgraph.kernels.load import Call
 
 CELL_BITS = 10
@@ -42,6 +43,12 @@ def _float_bits(_context: Any, _value: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
+def cell_of(distance: Any) -> Any:
+    """Return the cell of a key's distance from the start of its range."""
+    return (_float_bits(np.float64(distance + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
+
+
+@nb.njit(nogil=True, cache=True)
 def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, counts: Any) -> None:
     """Write the bin of each key and add up the size of each bin.
 
@@ -49,8 +56,7 @@ def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, cou
     ``table : (num_cells,) uint16``; ``bin_of : (n,) uint16`` and ``counts : (num_bins,) int64`` are written.
     """
     for i in range(keys.size):
-        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
-        chosen = table[cell]
+        chosen = table[cell_of((keys[i] - low) >> drop_bits)]
         bin_of[i] = chosen
         counts[chosen] += 1
 
@@ -59,8 +65,7 @@ def count_bins(keys: Any, low: Any, drop_bits: Any, table: Any, bin_of: Any, cou
 def count_cells(keys: Any, low: Any, drop_bits: Any, counts: Any) -> None:
     """Add the number of keys in each cell to ``counts : (num_cells,) int64``."""
     for i in range(keys.size):
-        cell = (_float_bits(np.float64(((keys[i] - low) >> drop_bits) + np.uint64(1))) >> np.uint64(_SHIFT)) - np.uint64(_ONE)
-        counts[cell] += 1
+        counts[cell_of((keys[i] - low) >> drop_bits)] += 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -148,10 +153,11 @@ def compact_keys(keys: Any, col_bits: Any, drop_duplicates: Any, drop_loops: Any
 def add_degrees(keys: Any, col_bits: Any, undirected: Any, degree: Any, has_out: Any) -> None:
     """Count entries by vertex: both ends when undirected (a self-loop once), else columns, flagging rows in ``has_out``.
 
-    ``degree : (num_ids,) uint32`` is shared: the caller holds a lock (4 ns an edge, against 25 ns for sorting it).
+    ``degree : (num_ids,) uint32`` is shared: the caller holds a lock (4 ns an edge, against 8 ns for sorting it).
     """
     mask = (np.uint64(1) << col_bits) - np.uint64(1)
     for i in range(keys.size):
+        prefetch(degree, keys[min(i + AHEAD, keys.size - 1)] & mask)
         row, col = keys[i] >> col_bits, keys[i] & mask
         degree[col] += np.uint32(1)
         if undirected:

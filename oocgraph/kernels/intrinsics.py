@@ -1,4 +1,4 @@
-"""What numba lacks: addresses, bits, CRC-32C, atomic steps, a prefetch, sums of some lanes of rows, calls by address and of libc.
+"""What numba lacks: addresses, bits, CRC-32C, atomic steps, words at any address, a prefetch, sums of lanes, calls by address and of libc.
 
 `pread`, `memcpy`, `sched_yield`, `usleep` and `clock_gettime` are declared as external symbols, not through ctypes, so that the compiled
 kernels that call them can be cached on disk.
@@ -272,7 +272,7 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 def _require_bytes(data: Any) -> None:
     if data.layout != "C" or data.dtype != types.uint8:
-        raise TypingError(f"CRC-32C needs a contiguous array of uint8, got {data}")
+        raise TypingError(f"bytes must be a contiguous array of uint8, not {data}")
 
 
 def _crc32_step(builder: Any, crc: Any, pointer: Any, name: str) -> Any:
@@ -311,6 +311,35 @@ def crc32_byte(typing_context: Any, crc: Any, data: Any, index: Any) -> Any:
         return _crc32_step(builder, args[0], start, "llvm.x86.sse42.crc32.32.8")
 
     return types.uint32(types.uint32, data, types.int64), codegen
+
+
+def _four_bytes(context: Any, builder: Any, kind: Any, data: Any, index: Any) -> Any:
+    """Return the place of a uint32 in an array of bytes, at any address."""
+    start = builder.gep(context.make_array(kind)(context, builder, data).data, [index])
+    return builder.bitcast(start, ir.IntType(32).as_pointer())
+
+
+@intrinsic
+def load_four(typing_context: Any, data: Any, index: Any) -> Any:
+    """Return the uint32 at ``data[index : index + 4]``, little-endian; `data` is contiguous uint8."""
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_four_bytes(context, builder, signature.args[0], args[0], args[1]), align=1)
+
+    return types.uint32(data, types.int64), codegen
+
+
+@intrinsic
+def store_four(typing_context: Any, data: Any, index: Any, value: Any) -> Any:
+    """Set ``data[index : index + 4]`` to a uint32, little-endian; `data` is contiguous uint8."""
+    _require_bytes(data)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _four_bytes(context, builder, signature.args[0], args[0], args[1]), align=1)
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64, types.uint32), codegen
 
 
 @nb.njit(nogil=True, cache=True)

@@ -103,6 +103,11 @@ class DegreeClasses:
         lengths = np.array([counts[self.value > k].sum() for k in range(most)], np.int64)
         return num_planes_for(lengths, self.num_entries)
 
+    def plane_offsets(self, num_planes: int) -> Array:
+        """Return where each plane begins, and where the last ends: (num_planes + 1,) int64."""
+        lengths = plane_lengths(self.value, self.first_vertex[:-1], self.num_vertices, num_planes)[:num_planes]
+        return np.append(0, np.cumsum(lengths, dtype=np.int64))
+
     def row_start(self, row: int) -> int:
         """First entry of a row."""
         c = int(np.searchsorted(self.first_vertex, row, side="right")) - 1

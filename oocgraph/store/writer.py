@@ -60,9 +60,13 @@ class ArrayWriter:
         data = np.ascontiguousarray(block, self._dtype)
         self.length += data.size
         raw = data.view(np.uint8)
-        if self._pending.size:
-            raw = np.concatenate([self._pending, raw])
         unit = PAGE_BYTES if self._codec == "none" else self._chunk_bytes
+        if self._pending.size:
+            head, raw = raw[: unit - self._pending.size], raw[unit - self._pending.size :]
+            self._pending = np.concatenate([self._pending, head])
+            if self._pending.size < unit:
+                return
+            self._write(self._pending)
         whole = raw.size // unit * unit
         self._write(raw[:whole])
         self._pending = raw[whole:].copy()
@@ -100,6 +104,50 @@ class ArrayWriter:
             (self._chunks / str(self._num_bytes // self._chunk_bytes)).write_bytes(stored.data)
             self._checksums.append(page_checksums(stored, max(1, stored.size)))
             self._num_bytes += self._chunk_bytes
+
+
+class PlacedWriter(ArrayWriter):
+    """An uncompressed array of known length that grows at several places, page by page; arguments as of `ArrayWriter`.
+
+    Parameters
+    ----------
+    length
+        Elements.
+    """
+
+    def __init__(self, root: Path, name: str, dtype: Any, length: int) -> None:
+        super().__init__(root, name, dtype, "none")
+        self.length, self._num_bytes = length, length * self._dtype.itemsize
+        self._pages: dict[int, tuple[Array, int]] = {}  # those that are not complete: their bytes, and how many of them are there
+        self._checksums = [np.zeros(-(-self._num_bytes // PAGE_BYTES), np.uint32)]
+
+    def write(self, start: int, block: Array) -> None:
+        """Write elements ``start ..``; each is written once."""
+        raw, first = np.ascontiguousarray(block, self._dtype).view(np.uint8), start * self._dtype.itemsize
+        head = min(raw.size, -first % PAGE_BYTES)
+        whole = (raw.size - head) // PAGE_BYTES * PAGE_BYTES
+        self._add(first, raw[:head])
+        self._put(first + head, raw[head : head + whole])
+        self._add(first + head + whole, raw[head + whole :])
+
+    def _add(self, first: int, raw: Array) -> None:
+        """Put bytes into their page, which is written once it is complete."""
+        if not raw.size:
+            return
+        page, offset = divmod(first, PAGE_BYTES)
+        size = min(PAGE_BYTES, self._num_bytes - page * PAGE_BYTES)
+        buffer, count = self._pages.pop(page) if page in self._pages else (np.empty(size, np.uint8), 0)
+        buffer[offset : offset + raw.size] = raw
+        if count + raw.size < size:
+            self._pages[page] = buffer, count + raw.size
+        else:
+            self._put(page * PAGE_BYTES, buffer)
+
+    def _put(self, first: int, raw: Array) -> None:
+        if raw.size:
+            page, checksums = first // PAGE_BYTES, page_checksums(raw, PAGE_BYTES)
+            self._checksums[0][page : page + checksums.size] = checksums
+            write_chunks(self._chunks, self._chunk_bytes, first, raw, os.O_CREAT)
 
 
 class StringWriter:
@@ -189,6 +237,12 @@ class StoreWriter:
     def create(self, name: str, dtype: Any) -> ArrayWriter:
         """Begin the array `name` (``out/indices``, ...)."""
         writer = ArrayWriter(self.root, name, dtype, self.codec)
+        self._arrays[name] = writer
+        return writer
+
+    def place(self, name: str, dtype: Any, length: int) -> PlacedWriter:
+        """Begin an uncompressed array of known length that grows at several places."""
+        writer = PlacedWriter(self.root, name, dtype, length)
         self._arrays[name] = writer
         return writer
 

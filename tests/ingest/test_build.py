@@ -242,7 +242,7 @@ def test_store_does_not_depend_on_budget_threads_or_order(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("directed", [False, True])
 def test_store_does_not_depend_on_how_keys_are_sorted(tmp_path, monkeypatch, directed):
-    """By NumPy, or by digits in one thread or in several that share one bin."""
+    """By NumPy, by digits in one thread, or by several threads that share one bin."""
     src, dst = np.random.default_rng(5).integers(0, 30_000, (2, 200_000)) ** 2 // 30_000
     shared = []
 
@@ -258,7 +258,7 @@ def test_store_does_not_depend_on_how_keys_are_sorted(tmp_path, monkeypatch, dir
         monkeypatch.setattr(sorting, "digits_pay", lambda pays=pays: pays)
         every_knob.build(ArraySource(src, dst), tmp_path / name, threads=threads, directed=directed)
         assert_same_store(tmp_path / "numpy", tmp_path / name, ignore=())
-    assert set(shared) == {1, 4}
+    assert set(shared) == {4}
 
 
 @pytest.mark.parametrize("edges", [[], [(0, 0)], [(7, 7), (3, 3)], [(0, 1)]])
@@ -317,3 +317,14 @@ def test_report_counts_what_was_done(tmp_path):
     assert report.num_rows == 3000
     assert min(report.seconds, report.cpu_seconds, report.peak_host_bytes, report.vertex_bytes, report.written_bytes) > 0
     assert list(report.phases) == ["read edges", "sort edges", "number vertices", "relabel", "write out", "sync"]
+
+
+def test_phases_add_up_to_the_whole(tmp_path):
+    """Bytes and processor time of the steps are those of the process, but for what comes before the first of them."""
+    src, dst = np.random.default_rng(0).integers(0, 50_000, (2, 500_000))
+    graph, report = build_with_report(ArraySource(src, dst), tmp_path / "g", BuildOptions(memory_budget="2G", threads=2))
+    phases = report.phases.values()
+    assert graph.edge_bytes < sum(phase.bytes_written for phase in phases) <= report.written_bytes
+    assert sum(phase.bytes_written for phase in phases) > 0.99 * report.written_bytes
+    assert 4 * src.size < sum(phase.bytes_read for phase in phases) <= report.read_bytes
+    assert 0 < sum(phase.cpu_seconds for phase in phases) <= report.cpu_seconds

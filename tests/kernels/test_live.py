@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oocgraph.kernels.rows import NO_MASK, STRETCH, EdgeMask, RowLookup, explicit_rows, replace_dead
+from oocgraph.kernels.live import NO_MASK, STRETCH, EdgeMask, replace_dead
+from oocgraph.kernels.rows import RowLookup, explicit_rows
 
 
 def rows_of(seed):

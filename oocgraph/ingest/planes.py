@@ -1,0 +1,75 @@
+"""The planes of a group while its rows are written: each grows in its place in the store, which degrees tell.
+
+A compressed array is written from its beginning, so there planes grow in temporary files, one for each, and are copied behind one another.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from oocgraph.external_sort.temporary import NumberedFiles, read_into
+from oocgraph.ingest.build_job import Job
+from oocgraph.store.files import write_all
+from oocgraph.types import Array
+
+
+class Planes(Protocol):
+    """What receives the planes of each block, in order."""
+
+    def append(self, planes: Array, offsets: Array) -> None:
+        """Add what a block has: plane k is ``planes[offsets[k]:offsets[k + 1]]``."""
+        ...
+
+    def finish(self) -> None:
+        """End after the last block."""
+        ...
+
+
+def new_planes(name: str, dtype: Any, offsets: Array, job: Job) -> Planes:
+    """Begin the array of all planes, of which plane k is ``offsets[k] .. offsets[k + 1] - 1``."""
+    return (PlacedPlanes if job.options.codec == "none" else PlaneFiles)(name, dtype, offsets, job)
+
+
+class PlacedPlanes:
+    """Planes that grow in the store."""
+
+    def __init__(self, name: str, dtype: Any, offsets: Array, job: Job) -> None:
+        self._array, self._next = job.writer.place(name, dtype, int(offsets[-1])), offsets[:-1].tolist()
+
+    def append(self, planes: Array, offsets: Array) -> None:
+        """Add what a block has."""
+        for k, start in enumerate(self._next):
+            part = planes[offsets[k] : offsets[k + 1]]
+            if part.size:
+                self._array.write(start, part)
+                self._next[k] += part.size
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+class PlaneFiles(NumberedFiles):
+    """Planes that grow in temporary files."""
+
+    def __init__(self, name: str, dtype: Any, offsets: Array, job: Job) -> None:
+        super().__init__(job.folder("planes"), offsets.size - 1)
+        self._out, self._dtype, self._lengths = job.writer.create(name, dtype), dtype, np.diff(offsets).tolist()
+
+    def append(self, planes: Array, offsets: Array) -> None:
+        """Add what a block has."""
+        for k in range(len(self._lengths)):
+            part = planes[offsets[k] : offsets[k + 1]]
+            if part.size:
+                write_all(self.fd(k), [part])
+
+    def finish(self) -> None:
+        """Copy the planes into the store."""
+        buffer = np.empty(1 << 20, self._dtype)
+        for k, length in enumerate(self._lengths):
+            for start in range(0, length, buffer.size):
+                part = buffer[: min(buffer.size, length - start)]
+                read_into(self.fd(k), [part], start * part.itemsize)
+                self._out.append(part)
+        self.close()

@@ -1,0 +1,213 @@
+"""Entries of rows in few bytes, on their way to bins (`oocgraph.ingest.entries`): how a block of edges is divided and read back.
+
+In: a block of sorted keys ``row << col_bits | col`` of provisional ids, and ranks. Each edge gives two entries. Forward, the row's rank
+is the same for a run of edges: all of them go to one bin, as a list. Backward, the rank of the column is the row; the bin receives it
+less the bin's first, and the provisional row as the distance from the one before, whose rank is looked up again when the bin is read.
+
+A slice is `HEADER_BYTES`, (kind, number of lists or entries, bytes after the header, provisional row to begin from), and
+
+- of lists: row in the bin (uint32), length (uint32), and ranks of columns in `col_bytes` each;
+- of entries: distance (7 bits a byte, the last with the top bit clear), row in the bin in `row_bytes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from oocgraph.kernels.build import cell_of
+from oocgraph.kernels.intrinsics import AHEAD, load_four, prefetch, store_four
+from oocgraph.kernels.load import Call
+
+LISTS, ENTRIES = 0, 1
+"""Kinds of slices."""
+
+HEADER_BYTES = 32
+
+LIST_BYTES = 8
+"""Of a list beside its columns."""
+
+SPARE_BYTES = 4
+"""Between slices in memory, and behind the last: numbers of fewer bytes are stored and loaded by four."""
+
+NO_BIN = 2**16 - 1
+"""Instead of a bin: an undirected self-loop has no backward entry."""
+
+
+@nb.njit(nogil=True, cache=True)
+def measure_lists(keys: Any, col_bits: Any, rank: Any, table: Any, col_bytes: Any, counts: Any, lists: Any, sizes: Any) -> None:
+    """Add up entries, lists and bytes of the forward entries for each bin: (num_bins,) int64 each."""
+    begin = 0
+    while begin < keys.size:
+        row, end = keys[begin] >> col_bits, begin + 1
+        while end < keys.size and keys[end] >> col_bits == row:
+            end += 1
+        b = table[cell_of(np.uint64(rank[row]))]
+        counts[b] += end - begin
+        lists[b] += 1
+        sizes[b] += LIST_BYTES + (end - begin) * col_bytes
+        begin = end
+
+
+@nb.njit(nogil=True, cache=True)
+def measure_entries(
+    keys: Any,
+    col_bits: Any,
+    rank: Any,
+    table: Any,
+    row_bytes: Any,
+    skip_loops: Any,
+    last: Any,
+    cols: Any,
+    bin_of: Any,
+    counts: Any,
+    sizes: Any,
+) -> None:
+    """Find ranks and bins of the columns, and add up entries and bytes of the backward entries for each bin.
+
+    ``cols : (n,) uint32`` and ``bin_of : (n,) uint16`` are written. ``last : (num_bins,) uint64`` begins as the first row.
+    """
+    mask = (np.uint64(1) << col_bits) - np.uint64(1)
+    for i in range(keys.size):
+        prefetch(rank, keys[min(i + AHEAD, keys.size - 1)] & mask)
+        cols[i] = rank[keys[i] & mask]
+    for i in range(keys.size):
+        row = keys[i] >> col_bits
+        if skip_loops and row == keys[i] & mask:
+            bin_of[i] = NO_BIN
+            continue
+        b = table[cell_of(np.uint64(cols[i]))]
+        bin_of[i] = b
+        distance = row - last[b]
+        last[b] = row
+        size = np.int64(1) + row_bytes[b]
+        while distance > np.uint64(127):
+            distance >>= np.uint64(7)
+            size += 1
+        counts[b] += 1
+        sizes[b] += size
+
+
+@nb.njit(nogil=True, cache=True)
+def write_lists(keys: Any, col_bits: Any, rank: Any, cols: Any, table: Any, firsts: Any, col_bytes: Any, at: Any, out: Any) -> None:
+    """Write the forward entries; ``firsts : (num_bins,) int64`` are rows, and `at` where each bin's next byte goes in ``out``, uint8."""
+    begin = 0
+    while begin < keys.size:
+        row, end = keys[begin] >> col_bits, begin + 1
+        while end < keys.size and keys[end] >> col_bits == row:
+            end += 1
+        b = table[cell_of(np.uint64(rank[row]))]
+        place = at[b]
+        store_four(out, place, np.uint32(rank[row] - firsts[b]))
+        store_four(out, place + 4, np.uint32(end - begin))
+        place += LIST_BYTES
+        for i in range(begin, end):
+            store_four(out, place, cols[i])
+            place += col_bytes
+        at[b] = place
+        begin = end
+
+
+@nb.njit(nogil=True, cache=True)
+def write_entries(keys: Any, col_bits: Any, cols: Any, bin_of: Any, firsts: Any, row_bytes: Any, last: Any, at: Any, out: Any) -> None:
+    """Write the backward entries; arguments as of `measure_entries` and `write_lists`."""
+    for i in range(keys.size):
+        b = bin_of[i]
+        if b == NO_BIN:
+            continue
+        row, place = keys[i] >> col_bits, at[b]
+        distance = row - last[b]
+        last[b] = row
+        while distance > np.uint64(127):
+            out[place] = np.uint8(distance & np.uint64(127)) | np.uint8(128)
+            distance >>= np.uint64(7)
+            place += 1
+        out[place] = np.uint8(distance)
+        store_four(out, place + 1, np.uint32(cols[i] - firsts[b]))
+        at[b] = place + 1 + row_bytes[b]
+
+
+@nb.njit(nogil=True, cache=True)
+def _mask_of(num_bytes: Any) -> Any:
+    return np.uint32(0xFFFFFFFF) >> np.uint32(32 - 8 * num_bytes)
+
+
+@nb.njit(nogil=True, cache=True)
+def read_slice(
+    data: Any,
+    place: Any,
+    kind: Any,
+    number: Any,
+    row: Any,
+    first: Any,
+    bits: Any,
+    col_bytes: Any,
+    row_bytes: Any,
+    rank: Any,
+    keys: Any,
+    count: Any,
+) -> Any:
+    """Write the entries of a slice, whose first byte after the header is at `place`, as keys ``row << bits | col`` from `count` on.
+
+    Returns how many keys there are then.
+    """
+    if kind == LISTS:
+        mask = _mask_of(col_bytes)
+        for _ in range(number):
+            key = (first + np.uint64(load_four(data, place))) << bits
+            length = np.int64(load_four(data, place + 4))
+            place += LIST_BYTES
+            for i in range(count, count + length):
+                keys[i] = key | np.uint64(load_four(data, place) & mask)
+                place += col_bytes
+            count += length
+        return count
+    mask = _mask_of(row_bytes)
+    for i in range(count, count + number):
+        byte = data[place]
+        place += 1
+        distance, shift = np.uint64(byte & np.uint8(127)), np.uint64(7)
+        while byte > np.uint8(127):
+            byte = data[place]
+            place += 1
+            distance |= np.uint64(byte & np.uint8(127)) << shift
+            shift += np.uint64(7)
+        row += distance
+        keys[i] = ((first + np.uint64(load_four(data, place) & mask)) << bits) | np.uint64(rank[row])
+        place += row_bytes
+    return count + number
+
+
+@nb.njit(nogil=True, cache=True)
+def read_slices(data: Any, size: Any, first: Any, bits: Any, col_bytes: Any, row_bytes: Any, rank: Any, keys: Any) -> None:
+    """Write the entries of all slices of a bin, whose bytes are ``data[:size]``, as keys."""
+    words = np.empty(4, np.int64)
+    place, count = 0, 0
+    while place < size:
+        for word in range(4):
+            low, high = load_four(data, place + 8 * word), load_four(data, place + 8 * word + 4)
+            words[word] = np.int64(low) | (np.int64(high) << 32)
+        place += HEADER_BYTES
+        count = read_slice(data, place, words[0], words[1], np.uint64(words[3]), first, bits, col_bytes, row_bytes, rank, keys, count)
+        place += words[2]
+
+
+def entry_calls() -> list[Call]:
+    """Return what every build without edge columns calls whose ranks are in memory."""
+    keys, ids, ranks, data, one = (
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.int64),
+        np.zeros(1, np.uint32),
+        np.zeros(64, np.uint8),
+        np.uint64(1),
+    )
+    bins, rows = np.zeros(1, np.uint16), np.zeros(1, np.uint64)
+    return [
+        (measure_lists, (keys, one, ranks, bins, 1, ids, ids, ids)),
+        (measure_entries, (keys, one, ranks, bins, ids, True, rows, ranks, bins, ids, ids)),
+        (write_lists, (keys, one, ranks, ranks, bins, ids, 1, ids, data)),
+        (write_entries, (keys, one, ranks, bins, ids, ids, rows, ids, data)),
+        (read_slices, (data, 0, one, one, 1, 1, ranks, keys)),
+    ]
