@@ -1,12 +1,12 @@
 """Temporary files of strings by bin: as `bins.BinFiles`, with bytes of any length instead of keys.
 
 A slice of a file is the number of strings and of bytes (int64), a key for each string (uint64, if the files have keys), the lengths
-(uint32), and the bytes. In memory strings are pyarrow arrays of large_binary, whose order is that of their bytes.
+(uint32), and the bytes. In memory strings are pyarrow arrays of large_binary, whose order is that of their bytes, or `Placed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,21 +14,56 @@ import numpy as np
 import pyarrow as pa
 
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
+from oocgraph.kernels.build import scatter
+from oocgraph.kernels.strings import copy_strings, hash_strings
 from oocgraph.store.files import write_all
 from oocgraph.store.strings import string_buffers
 from oocgraph.types import Array
 
 
-def as_binary(strings: Any) -> Any:
-    """View a pyarrow large string array as large_binary."""
-    return strings.view(pa.large_binary()) if strings.type != pa.large_binary() else strings
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Strings where they are in memory, for kernels.
 
+    Attributes
+    ----------
+    place, length : (n,) int64
+        Address and bytes of each.
+    owners
+        What holds the memory.
+    """
 
-def buffers(strings: Any) -> tuple[Array, Array]:
-    """Bytes and offsets (n + 1,) int64 of a large_binary array, for kernels."""
-    raw, offsets = string_buffers(strings)
-    raw.flags.writeable = offsets.flags.writeable = False  # one compiled kernel for memory of any owner
-    return raw, offsets
+    place: Array
+    length: Array
+    owners: Any
+
+    @classmethod
+    def of(cls, arrays: Sequence[Any]) -> Placed:
+        """Strings of pyarrow large string or binary arrays, together."""
+        parts = [string_buffers(array) for array in arrays]
+        place = [raw.ctypes.data + offsets[:-1] for raw, offsets in parts]
+        none = np.empty(0, np.int64)
+        return cls(np.concatenate([none, *place]), np.concatenate([none, *(np.diff(offsets) for _, offsets in parts)]), parts)
+
+    def __len__(self) -> int:
+        return int(self.place.size)
+
+    def hashes(self, seed: int) -> Array:
+        """64-bit hash of each string: (n,) uint64."""
+        out = np.empty(len(self), np.uint64)
+        hash_strings(self.place, self.length, np.uint64(seed), out)
+        return out
+
+    def chosen(self, order: Array) -> Placed:
+        """Return some of the strings, where they are."""
+        return Placed(self.place[order], self.length[order], self.owners)
+
+    def copied(self, order: Array) -> Any:
+        """Return some of the strings as a large_binary array."""
+        length = self.length[order]
+        data = np.empty(int(length.sum()), np.uint8)
+        copy_strings(self.place, self.length, order, data)
+        return from_buffers(length, data)
 
 
 def from_buffers(lengths: Array, data: Array) -> Any:
@@ -65,20 +100,17 @@ class TextFiles(NumberedFiles):
         self.num_bins, self._keyed = num_bins, keyed
         self.counts = np.zeros(num_bins, np.int64)
 
-    def append(self, strings: Any, bin_of: Array, keys: Array | None = None) -> None:
+    def append(self, strings: Placed, bin_of: Array, keys: Array | None = None) -> None:
         """Deal strings to their bins."""
         if not len(strings):
             return
-        order = np.argsort(bin_of, kind="stable")
-        ends = np.cumsum(np.bincount(bin_of, minlength=self.num_bins))
-        grouped = strings.take(pa.array(order))
-        grouped_keys = keys[order] if keys is not None else None
-        start = 0
-        for index, stop in enumerate(ends.tolist()):
-            if stop > start:
-                own = grouped_keys[start:stop] if grouped_keys is not None else None
-                self.append_slice(index, grouped.slice(start, stop - start), own)
-            start = stop
+        starts = np.append(0, np.cumsum(np.bincount(bin_of, minlength=self.num_bins)))
+        order = np.empty(len(strings), np.int64)
+        scatter(np.arange(len(strings)).view(np.uint64), bin_of, starts[:-1].copy(), order.view(np.uint64))
+        grouped, own = strings.copied(order), keys[order] if keys is not None else None
+        for index in np.flatnonzero(np.diff(starts)).tolist():
+            start, stop = int(starts[index]), int(starts[index + 1])
+            self.append_slice(index, grouped.slice(start, stop - start), None if own is None else own[start:stop])
 
     def append_slice(self, index: int, strings: Any, keys: Array | None = None) -> None:
         """Append strings to one bin."""
