@@ -265,7 +265,7 @@ def _as_integers(ids: Any) -> tuple[Array, float]:
     """Return numbers that stand for ids, and the mean length of these if they are strings."""
     if isinstance(ids, np.ndarray):
         return ids, 0.0
-    from oocgraph.external_sort.text_files import Placed
+    from oocgraph.store.strings import Placed
 
     return Placed.of([ids]).hashes(1).view(np.int64), ids.nbytes / max(1, len(ids)) - 8
 

@@ -6,70 +6,17 @@ A slice of a file is the number of strings and of bytes (int64), a key for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.kernels.build import scatter
-from oocgraph.kernels.strings import copy_strings, hash_strings
 from oocgraph.store.files import write_all
-from oocgraph.store.strings import string_buffers
+from oocgraph.store.strings import Placed, from_buffers, string_buffers
 from oocgraph.types import Array
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Strings where they are in memory, for kernels.
-
-    Attributes
-    ----------
-    place, length : (n,) int64
-        Address and bytes of each.
-    owners
-        What holds the memory.
-    """
-
-    place: Array
-    length: Array
-    owners: Any
-
-    @classmethod
-    def of(cls, arrays: Sequence[Any]) -> Placed:
-        """Strings of pyarrow large string or binary arrays, together."""
-        parts = [string_buffers(array) for array in arrays]
-        place = [raw.ctypes.data + offsets[:-1] for raw, offsets in parts]
-        none = np.empty(0, np.int64)
-        return cls(np.concatenate([none, *place]), np.concatenate([none, *(np.diff(offsets) for _, offsets in parts)]), parts)
-
-    def __len__(self) -> int:
-        return int(self.place.size)
-
-    def hashes(self, seed: int) -> Array:
-        """64-bit hash of each string: (n,) uint64."""
-        out = np.empty(len(self), np.uint64)
-        hash_strings(self.place, self.length, np.uint64(seed), out)
-        return out
-
-    def chosen(self, order: Array) -> Placed:
-        """Return some of the strings, where they are."""
-        return Placed(self.place[order], self.length[order], self.owners)
-
-    def copied(self, order: Array) -> Any:
-        """Return some of the strings as a large_binary array."""
-        length = self.length[order]
-        data = np.empty(int(length.sum()), np.uint8)
-        copy_strings(self.place, self.length, order, data)
-        return from_buffers(length, data)
-
-
-def from_buffers(lengths: Array, data: Array) -> Any:
-    """Make a large_binary array of lengths and bytes."""
-    offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
-    return pa.Array.from_buffers(pa.large_binary(), lengths.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ each range's distinct strings are sorted, and so all are. Edges carry only hashe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,33 +15,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oocgraph.errors import OocGraphError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import uniform_bins
-from oocgraph.external_sort.text_files import Placed, TextFiles, TextSlice
+from oocgraph.external_sort.text_files import TextFiles, TextSlice
 from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
 from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks
 from oocgraph.ingest.sparse_ids import JoinTable, join_edges, position_dtype
 from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.load import load_kernels
-from oocgraph.kernels.strings import distinct_strings, sort_strings, split_strings, string_calls
+from oocgraph.kernels.strings import split_strings, string_calls
+from oocgraph.store.strings import HashCollisionError, Placed, with_a_seed
 from oocgraph.types import Array
-
-MAX_ATTEMPTS = 8
-"""Seeds tried: two of 100 million strings share a hash once in 4,000 builds."""
 
 SLICE_STRINGS = 1 << 16
 """Strings in a slice of the sorted table: what a look-up by position reads at least."""
 
 PLACE_BITS = 40
 """Bits of a string's place within its range; the range is above."""
-
-logger = logging.getLogger(__name__)
-
-
-class HashCollisionError(Exception):
-    """Two different strings have the same hash under this seed."""
 
 
 class StringIds:
@@ -88,12 +78,7 @@ def _hash_tables(files: BinFiles, base: Array, index: int, _most: int) -> Iterat
 def string_edges(edges: EdgeSource, job: Job) -> tuple[StringIds, BinFiles, ColumnReader]:
     """Find the distinct strings of a source and bin its edges by their positions."""
     load_kernels([*string_calls(), *hash_join_calls()])
-    for seed in range(MAX_ATTEMPTS):
-        try:
-            return _with_seed(edges, job, 0x9E3779B97F4A7C15 * (2 * seed + 1) % 2**64, f"strings-{seed}")
-        except HashCollisionError:
-            logger.info("two strings have the same hash; trying again with another seed")
-    raise OocGraphError(f"{edges.description}: strings collide under {MAX_ATTEMPTS} hash seeds; please report this input")
+    return with_a_seed(lambda seed, attempt: _with_seed(edges, job, seed, f"strings-{attempt}"), edges.description)
 
 
 def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[StringIds, BinFiles, ColumnReader]:
@@ -109,7 +94,7 @@ def _with_seed(edges: EdgeSource, job: Job, seed: int, name: str) -> tuple[Strin
     by_source = BinFiles(job.folder(f"{name}-by-source"), hash_bins, [np.uint64, *job.payload.binned])
 
     def add_text(strings: Placed, hashes: Array) -> None:
-        own = strings.chosen(_first_ones(strings, hashes))
+        own = strings.chosen(strings.distinct(hashes)[0])
         bin_of = np.empty(len(own), np.uint16)
         split_strings(own.place, own.length, cuts.place, cuts.length, bin_of)
         text.append(own, bin_of)
@@ -154,22 +139,11 @@ def _block_rows(sample: Any, job: Job) -> int:
     return min(job.sizes.block_rows, max(1 << 10, int(job.sizes.text_bytes / (2 * mean_bytes))))
 
 
-def _first_ones(strings: Placed, hashes: Array) -> Array:
-    """Positions of the distinct strings."""
-    slots = np.empty(2 << len(strings).bit_length(), np.int32)
-    chosen = np.empty(len(strings), np.int64)
-    count = distinct_strings(strings.place, strings.length, hashes, slots, chosen)
-    if count < 0:
-        raise HashCollisionError
-    return chosen[:count]
-
-
 def _distinct(arrays: list[Any], seed: int) -> Any:
     """Distinct strings of some arrays, ascending."""
     strings = Placed.of(arrays)
-    order = _first_ones(strings, strings.hashes(seed)).copy()
-    sort_strings(strings.place, strings.length, order, np.empty(order.size, np.uint64))
-    return strings.copied(order)
+    first, _ = strings.distinct(strings.hashes(seed))
+    return strings.copied(strings.ascending(first))
 
 
 def _splitters(sample: Any, job: Job, *, num_strings: int) -> Any:

@@ -17,6 +17,7 @@ from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
+from oocgraph.store.strings import Placed
 from oocgraph.store.writer import ArrayWriter, StringWriter
 from oocgraph.types import Array, index_dtype
 
@@ -78,16 +79,12 @@ class TextIds:
 
     def bin(self, rank: Array, ids: Any) -> None:
         """Deal ids to bins by rank."""
-        from oocgraph.external_sort.text_files import Placed
-
         keys, bin_of = rank.astype(np.uint64), np.empty(rank.size, np.uint16)
         self._bins.assign(keys, bin_of)
         self._files.append(Placed.of([ids]), bin_of, keys)
 
     def placed(self, job: Job) -> Iterator[Any]:
         """Ids in order of rank, in blocks."""
-        from oocgraph.external_sort.text_files import Placed
-
         self._files.close()
 
         def place(index: int) -> Any:

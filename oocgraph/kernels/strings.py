@@ -82,27 +82,30 @@ def _is_below(p: Any, p_length: Any, q: Any, q_length: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def distinct_strings(place: Any, length: Any, hashes: Any, slots: Any, chosen: Any) -> Any:
+def distinct_strings(place: Any, length: Any, hashes: Any, slots: Any, chosen: Any, number_of: Any) -> Any:
     """Write the position of the first one of each distinct string to `chosen`; return their number, or -1 if two have the same hash.
 
-    ``slots : (2**k,) int32`` is a table with more room than there are strings; it is overwritten.
+    ``slots : (2**k,) int32`` is a table with more room than there are strings; it is overwritten. ``number_of : (n,) int32`` becomes
+    where in `chosen` the first one of each string is.
     """
     slots[:] = -1
     mask, num_chosen = np.uint64(slots.size - 1), 0
     for i in range(place.size):
         if i and place[i] == place[i - 1] and length[i] == length[i - 1]:
+            number_of[i] = number_of[i - 1]
             continue
         slot = hashes[i] & mask
         while True:
             other = slots[slot]
             if other < 0:
                 slots[slot] = i
-                chosen[num_chosen] = i
+                chosen[num_chosen], number_of[i] = i, num_chosen
                 num_chosen += 1
                 break
             if hashes[other] == hashes[i]:
                 if length[other] != length[i] or _first_difference(place[other], place[i], length[i]) != length[i]:
                     return -1
+                number_of[i] = number_of[other]
                 break
             slot = (slot + np.uint64(1)) & mask
     return num_chosen
@@ -222,7 +225,7 @@ def string_calls() -> list[Call]:
     numbers, words, raw, bins = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16)
     return [
         (sort_strings, (numbers, numbers, numbers, words)),
-        (distinct_strings, (numbers, numbers, words, np.empty(1, np.int32), numbers)),
+        (distinct_strings, (numbers, numbers, words, np.empty(1, np.int32), numbers, np.empty(0, np.int32))),
         (hash_strings, (numbers, numbers, np.uint64(0), words)),
         (split_strings, (numbers, numbers, numbers, numbers, bins)),
         (copy_strings, (numbers, numbers, numbers, raw)),
