@@ -265,9 +265,9 @@ def _as_integers(ids: Any) -> tuple[Array, float]:
     """Return numbers that stand for ids, and the mean length of these if they are strings."""
     if isinstance(ids, np.ndarray):
         return ids, 0.0
-    from oocgraph.ingest.string_ids import hashes
+    from oocgraph.store.strings import Placed
 
-    return hashes(ids, 1).view(np.int64), ids.nbytes / max(1, len(ids)) - 8
+    return Placed.of([ids]).hashes(1).view(np.int64), ids.nbytes / max(1, len(ids)) - 8
 
 
 def _text_rows(source: Any, edges: EdgeSource) -> int:

@@ -1,7 +1,7 @@
 """Temporary files of strings by bin: as `bins.BinFiles`, with bytes of any length instead of keys.
 
 A slice of a file is the number of strings and of bytes (int64), a key for each string (uint64, if the files have keys), the lengths
-(uint32), and the bytes. In memory strings are pyarrow arrays of large_binary, whose order is that of their bytes.
+(uint32), and the bytes. In memory strings are pyarrow arrays of large_binary, whose order is that of their bytes, or `Placed`.
 """
 
 from __future__ import annotations
@@ -11,30 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
+from oocgraph.kernels.build import scatter
 from oocgraph.store.files import write_all
-from oocgraph.store.strings import string_buffers
+from oocgraph.store.strings import Placed, from_buffers, string_buffers
 from oocgraph.types import Array
-
-
-def as_binary(strings: Any) -> Any:
-    """View a pyarrow large string array as large_binary."""
-    return strings.view(pa.large_binary()) if strings.type != pa.large_binary() else strings
-
-
-def buffers(strings: Any) -> tuple[Array, Array]:
-    """Bytes and offsets (n + 1,) int64 of a large_binary array, for kernels."""
-    raw, offsets = string_buffers(strings)
-    raw.flags.writeable = offsets.flags.writeable = False  # one compiled kernel for memory of any owner
-    return raw, offsets
-
-
-def from_buffers(lengths: Array, data: Array) -> Any:
-    """Make a large_binary array of lengths and bytes."""
-    offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
-    return pa.Array.from_buffers(pa.large_binary(), lengths.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +47,17 @@ class TextFiles(NumberedFiles):
         self.num_bins, self._keyed = num_bins, keyed
         self.counts = np.zeros(num_bins, np.int64)
 
-    def append(self, strings: Any, bin_of: Array, keys: Array | None = None) -> None:
+    def append(self, strings: Placed, bin_of: Array, keys: Array | None = None) -> None:
         """Deal strings to their bins."""
         if not len(strings):
             return
-        order = np.argsort(bin_of, kind="stable")
-        ends = np.cumsum(np.bincount(bin_of, minlength=self.num_bins))
-        grouped = strings.take(pa.array(order))
-        grouped_keys = keys[order] if keys is not None else None
-        start = 0
-        for index, stop in enumerate(ends.tolist()):
-            if stop > start:
-                own = grouped_keys[start:stop] if grouped_keys is not None else None
-                self.append_slice(index, grouped.slice(start, stop - start), own)
-            start = stop
+        starts = np.append(0, np.cumsum(np.bincount(bin_of, minlength=self.num_bins)))
+        order = np.empty(len(strings), np.int64)
+        scatter(np.arange(len(strings)).view(np.uint64), bin_of, starts[:-1].copy(), order.view(np.uint64))
+        grouped, own = strings.copied(order), keys[order] if keys is not None else None
+        for index in np.flatnonzero(np.diff(starts)).tolist():
+            start, stop = int(starts[index]), int(starts[index + 1])
+            self.append_slice(index, grouped.slice(start, stop - start), None if own is None else own[start:stop])
 
     def append_slice(self, index: int, strings: Any, keys: Array | None = None) -> None:
         """Append strings to one bin."""

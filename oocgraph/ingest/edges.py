@@ -56,6 +56,8 @@ class EdgeSource(Protocol):
         Whether ids are integers or strings.
     num_rows
         Number of edges as listed, when known without reading.
+    likely_rows
+        About how many they are, where that can be guessed without reading.
     num_vertices
         When the source declares that its vertices are 0 .. num_vertices - 1 (Matrix Market, .sg, SciPy, generators).
     id_bounds
@@ -74,6 +76,7 @@ class EdgeSource(Protocol):
     description: str
     id_kind: IdKind
     num_rows: int | None
+    likely_rows: int | None
     num_vertices: int | None
     id_bounds: tuple[int, int] | None
     directed: bool | None

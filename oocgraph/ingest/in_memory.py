@@ -36,7 +36,7 @@ def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, 
     """
     payload = choose_payload(edges, options.duplicates)
     blocks = _read(edges, budget, progress)
-    source, target = (_joined([getattr(one, end) for one in blocks], edges.id_kind) for end in ("source", "target"))
+    source, target = (_together([getattr(one, end) for one in blocks], edges.id_kind) for end in ("source", "target"))
     columns = {name: _joined([one.columns[name] for one in blocks], kind) for name, kind in edges.columns.items()}
     rows = [np.arange(one.first_row, one.first_row + len(one.source), dtype=np.uint64) for one in blocks] if payload.needs_rows else None
     del blocks
@@ -81,6 +81,15 @@ def _reserve(budget: Budget, num_bytes: int) -> None:
         budget.reserve("edges in memory", num_bytes)
     except BudgetError as error:
         raise BudgetError(f"{error}, or {REMEDY}") from error
+
+
+def _together(parts: list[Any], kind: str) -> Any:
+    """Return ids of one kind together: strings stay where they are."""
+    if kind != "string":
+        return _joined(parts, kind)
+    import pyarrow as pa
+
+    return pa.chunked_array(parts, pa.large_string())
 
 
 def _joined(parts: list[Any], kind: str) -> Any:

@@ -88,9 +88,14 @@ class ColumnReader:
         return codes
 
 
-def raw_bins(num_ids: int, sample: Array, job: Job, *, num_rows: int | None) -> KeyBins:
+def expected_rows(edges: EdgeSource) -> int:
+    """Return about how many edges a source has."""
+    return edges.num_rows or edges.likely_rows or UNKNOWN_ROWS
+
+
+def raw_bins(num_ids: int, sample: Array, job: Job, *, num_rows: int) -> KeyBins:
     """Ranges of edge keys for about `num_rows` edges."""
-    return sampled_bins(0, max(1, num_ids) << key_bits(num_ids), job.sizes.num_bins(num_rows or UNKNOWN_ROWS), sample)
+    return sampled_bins(0, max(1, num_ids) << key_bits(num_ids), job.sizes.num_bins(num_rows), sample)
 
 
 def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, ColumnReader]:
@@ -109,7 +114,7 @@ def read_edges(edges: EdgeSource, ids: RangeIds, job: Job) -> tuple[BinFiles, Co
         return keys
 
     sample = [keys_of(block).copy() for block in first_blocks(edges)]
-    bins = raw_bins(ids.num_ids, np.concatenate([np.empty(0, np.uint64), *sample]), job, num_rows=edges.num_rows)
+    bins = raw_bins(ids.num_ids, np.concatenate([np.empty(0, np.uint64), *sample]), job, num_rows=expected_rows(edges))
     files = BinFiles(job.folder("edges"), bins, job.payload.binned)
 
     gathered = _Gathered(files, job)

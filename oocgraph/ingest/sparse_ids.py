@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import SplitterBins
 from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
-from oocgraph.ingest.read_edges import UNKNOWN_ROWS, ColumnReader, first_blocks, raw_bins
+from oocgraph.ingest.read_edges import ColumnReader, expected_rows, first_blocks, raw_bins
 from oocgraph.kernels.build import edge_keys
+from oocgraph.kernels.join import cut_cells, find_keys, join_calls, table_of_hashes
+from oocgraph.kernels.load import load_kernels
 from oocgraph.store.records import key_bits
 from oocgraph.types import Array
 
@@ -30,13 +33,62 @@ def sortable(ids: Array) -> Array:
     return np.ascontiguousarray(ids, np.int64).view(np.uint64) ^ SIGN
 
 
+def position_dtype(num_ids: int) -> np.dtype[Any]:
+    """Return the dtype in which so many positions travel."""
+    return np.dtype(np.uint32 if num_ids <= 1 << 32 else np.uint64)
+
+
 @dataclass(frozen=True, slots=True)
 class JoinTable:
-    """Keys of one bin, ascending, and the position of each; `whole` when no other part of the bin has keys."""
+    """Keys of one bin, ascending, and their positions.
+
+    Attributes
+    ----------
+    keys : (n,) uint64
+    positions : (n,) of `position_dtype`, or int
+        Position of each key; or that of the first one, where they follow each other.
+    whole
+        No other part of the bin has keys.
+    shift, starts
+        Its cells (`oocgraph.kernels.join`).
+    """
 
     keys: Array
-    positions: Array
+    positions: Array | int
     whole: bool
+    shift: Any
+    starts: Array
+
+    @classmethod
+    def of_ids(cls, keys: Array, first: int, *, whole: bool) -> JoinTable:
+        """Keys that ascend, as do their positions from `first` on."""
+        shift, starts = _cells(keys)
+        cut_cells(keys, shift, starts)
+        return cls(keys, first, whole, shift, starts)
+
+    @classmethod
+    def of_hashes(cls, hashes: Array, positions: Array) -> JoinTable | None:
+        """Hashes in any order, each with its position; None if two are equal."""
+        shift, starts = _cells(hashes)
+        keys, ordered = np.empty_like(hashes), np.empty_like(positions)
+        is_strict = table_of_hashes(hashes, positions, shift, starts, keys, ordered)
+        return cls(keys, ordered, True, shift, starts) if is_strict else None
+
+    def find(self, wanted: Array, dtype: np.dtype[Any]) -> Array:
+        """Positions of keys that are all in the table: (n,) of `dtype`."""
+        found = np.empty(wanted.size, np.int64)
+        find_keys(self.keys, self.shift, self.starts, wanted, found)
+        if isinstance(self.positions, int):
+            found += self.positions
+            return found.astype(dtype)
+        return self.positions[found]
+
+
+def _cells(keys: Array) -> tuple[Any, Array]:
+    """Width of about as many cells as there are keys, in bits, and room for where each begins."""
+    span = int(keys.max()) - int(keys.min())
+    shift = max(0, span.bit_length() - keys.size.bit_length())
+    return np.uint64(shift), np.empty((span >> shift) + 2, np.int64)
 
 
 JoinTables = Callable[[int, int], Iterator[JoinTable]]
@@ -74,17 +126,18 @@ class TableIds:
         """Ids of a bin and their positions, in ascending parts of at most `most`."""
         at = int(self.base[index])
         for (ids,) in self.files.blocks(index, most):
-            yield JoinTable(ids, np.arange(at, at + ids.size, dtype=np.uint64), whole=ids.size == self.files.counts[index])
+            yield JoinTable.of_ids(ids, at, whole=ids.size == self.files.counts[index])
             at += ids.size
 
 
 def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, ColumnReader]:
     """Find the distinct ids of a source and bin its edges by position."""
+    load_kernels(join_calls())
     reader = ColumnReader(job, edges.num_rows)
     extra = sortable(edges.extra_vertices) if edges.extra_vertices is not None else np.empty(0, np.uint64)
     sample = [sortable(ids) for block in first_blocks(edges) for ids in (block.source, block.target)]
     everything = np.concatenate([extra, *sample])
-    bins = id_bins(everything, job, num_rows=edges.num_rows)
+    bins = id_bins(everything, job, num_rows=expected_rows(edges))
     by_source, targets = BinFiles(job.folder("by-source"), bins, [np.uint64, *job.payload.binned]), BinFiles(job.folder("targets"), bins)
 
     def distribute(block: EdgeBlock) -> None:
@@ -110,12 +163,12 @@ def sparse_edges(edges: EdgeSource, job: Job) -> tuple[TableIds, BinFiles, Colum
     return ids, join_edges(by_source, ids.num_ids, ids.tables, job), reader
 
 
-def id_bins(sample: Array, job: Job, *, num_rows: int | None) -> SplitterBins:
+def id_bins(sample: Array, job: Job, *, num_rows: int) -> SplitterBins:
     """Ranges of 64-bit ids, half as many as usual because two kinds of files are written at once.
 
     Half of the splitters are quantiles of the sample, half divide its range evenly.
     """
-    count = job.sizes.num_bins(2 * (num_rows or UNKNOWN_ROWS), max_bins=MAX_BINS // 2)
+    count = job.sizes.num_bins(2 * num_rows, max_bins=MAX_BINS // 2)
     if not sample.size or count == 1:
         return SplitterBins(np.empty(0, np.uint64))
     ordered = np.sort(sample)
@@ -160,11 +213,11 @@ def _sorted_unique(arrays: list[Array]) -> Array:
 
 def join_edges(by_source: BinFiles, num_ids: int, tables: JoinTables, job: Job) -> BinFiles:
     """Replace ids by positions at both ends of every edge; `by_source` holds (source; target, columns) and is used up."""
-    columns = list(by_source.columns[1:])
-    by_target = BinFiles(job.folder("by-target"), by_source.bins, [np.uint64, *columns])
+    columns, dtype = list(by_source.columns[1:]), position_dtype(num_ids)
+    by_target = BinFiles(job.folder("by-target"), by_source.bins, [dtype, *columns])
 
     def join_source(index: int) -> None:
-        for found, (_, target, *rest) in _joined(by_source, tables, index, job):
+        for found, (_, target, *rest) in _joined(by_source, tables, index, dtype, job):
             by_target.append((target, found, *rest), job.scratch)
         by_source.remove(index)
 
@@ -174,10 +227,9 @@ def join_edges(by_source: BinFiles, num_ids: int, tables: JoinTables, job: Job) 
     raw = BinFiles(job.folder("edges"), raw_bins(num_ids, np.empty(0, np.uint64), job, num_rows=int(by_target.counts.sum())), columns)
 
     def join_target(index: int) -> None:
-        for found, (_, source, *rest) in _joined(by_target, tables, index, job):
+        for found, (_, source, *rest) in _joined(by_target, tables, index, dtype, job):
             keys = job.scratch.get("keys", found.size, np.uint64)
-            u, v = source.view(np.int64), found.view(np.int64)
-            edge_keys(u, v, np.int64(0), np.uint64(num_ids), np.uint64(bits), not job.directed, keys)
+            edge_keys(source, found, np.int64(0), np.uint64(num_ids), np.uint64(bits), not job.directed, keys)
             raw.append((keys, *rest), job.scratch)
         by_target.remove(index)
 
@@ -186,7 +238,7 @@ def join_edges(by_source: BinFiles, num_ids: int, tables: JoinTables, job: Job) 
     return raw
 
 
-def _joined(files: BinFiles, tables: JoinTables, index: int, job: Job) -> Iterator[tuple[Array, tuple[Array, ...]]]:
+def _joined(files: BinFiles, tables: JoinTables, index: int, dtype: np.dtype[Any], job: Job) -> Iterator[tuple[Array, tuple[Array, ...]]]:
     """Iterate over the records of a bin, in blocks, each with the positions of its keys."""
     for table in tables(index, max(1 << 10, job.sizes.capacity)):
         for block in files.blocks(index, job.sizes.block_rows):
@@ -194,4 +246,4 @@ def _joined(files: BinFiles, tables: JoinTables, index: int, job: Job) -> Iterat
             if not table.whole:
                 inside = (records[0] >= table.keys[0]) & (records[0] <= table.keys[-1])
                 records = tuple(values[inside] for values in records)
-            yield table.positions[np.searchsorted(table.keys, records[0])], records
+            yield table.find(records[0], dtype), records

@@ -17,6 +17,7 @@ from oocgraph.ingest.build_job import MAX_BINS, Job
 from oocgraph.ingest.ids import Ids
 from oocgraph.ingest.ranks import RankBlock
 from oocgraph.store import layout
+from oocgraph.store.strings import Placed
 from oocgraph.store.writer import ArrayWriter, StringWriter
 from oocgraph.types import Array, index_dtype
 
@@ -80,21 +81,19 @@ class TextIds:
         """Deal ids to bins by rank."""
         keys, bin_of = rank.astype(np.uint64), np.empty(rank.size, np.uint16)
         self._bins.assign(keys, bin_of)
-        self._files.append(ids, bin_of, keys)
+        self._files.append(Placed.of([ids]), bin_of, keys)
 
     def placed(self, job: Job) -> Iterator[Any]:
         """Ids in order of rank, in blocks."""
-        import pyarrow as pa
-
         self._files.close()
 
         def place(index: int) -> Any:
             parts = [self._files.read(index, part) for part in self._files.slices(index)]
             self._files.remove(index)
-            if not parts:
-                return pa.array([], pa.large_binary())
-            order = np.argsort(np.concatenate([keys for _, keys in parts]))
-            return pa.concat_arrays([strings for strings, _ in parts]).take(pa.array(order))
+            rank = np.concatenate([np.empty(0, np.uint64), *(keys for _, keys in parts)])
+            order = np.empty(rank.size, np.int64)
+            order[rank - np.uint64(self._bins.starts[index])] = np.arange(rank.size)
+            return Placed.of([strings for strings, _ in parts]).copied(order)
 
         return job.workers.ordered(place, range(self._bins.num_bins))
 
@@ -110,15 +109,19 @@ def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IntegerIds | Tex
     order = job.writer.create(layout.ORDER, index_dtype(num_vertices))
     isolated_id = None if ids.implied else kind.create(layout.ISOLATED_ID)
     num_present = 0
-    for block in blocks:
+
+    def prepare(block: RankBlock) -> tuple[RankBlock, Any, Any]:
         own = ids.read(block.start, block.start + block.rank.size)
-        rank, used_ids = block.rank[block.used], kind.select(own, block.used)
+        used_ids = kind.select(own, block.used)
+        kind.bin(block.rank[block.used], used_ids)
+        return block, used_ids, None if isolated_id is None else kind.select(own, block.present & ~block.used)
+
+    for block, used_ids, isolated in job.workers.ordered(prepare, blocks):
         sorted_id.append(used_ids)
-        order.append(rank)
+        order.append(block.rank[block.used])
         if isolated_id is not None:
-            isolated_id.append(kind.select(own, block.present & ~block.used))
+            isolated_id.append(isolated)
         num_present += int(np.count_nonzero(block.present))
-        kind.bin(rank, used_ids)
         job.progress("number vertices", block.start + block.rank.size, ids.num_ids)
     out = kind.create(layout.VERTEX_ID)
     for placed in kind.placed(job):

@@ -377,3 +377,33 @@ def add_rows(typing_context: Any, sums: Any, table: Any, rows: Any, count: Any, 
         return builder.load(every)
 
     return words.dtype(sums, table, rows, types.int64, words, words.dtype), codegen
+
+
+@intrinsic
+def bytes_at(typing_context: Any, address: Any) -> Any:
+    """Return the eight bytes at any address as a uint64, the first one lowest."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(types.int64), codegen
+
+
+@intrinsic
+def byte_at(typing_context: Any, address: Any) -> Any:
+    """Return the byte at any address as a uint64."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(builder.load(builder.inttoptr(args[0], ir.IntType(8).as_pointer())), ir.IntType(64))
+
+    return types.uint64(types.int64), codegen
+
+
+@intrinsic
+def reversed_bytes(typing_context: Any, word: Any) -> Any:
+    """Return a uint64 with its bytes in the other order."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bswap(args[0])
+
+    return types.uint64(types.uint64), codegen

@@ -104,7 +104,7 @@ def _strings_named_after(ids: VertexIds, after: Array, found: Array, vertices: I
 
 
 def _integers_named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, found: Array, vertices: Array, own: Array) -> Array:
-    from oocgraph.kernels.join import STORED_DTYPES, load_take_ids, take_ids  # with numba, which takes half a second: at first use
+    from oocgraph.kernels.take_ids import STORED_DTYPES, load_take_ids, take_ids  # with numba, which takes half a second: at first use
 
     out = np.full(numbers.size, UNREACHED, np.int64)
     out[own] = vertices[own]

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.kernels.load import load_kernels
+from oocgraph.kernels.strings import string_calls
 from oocgraph.store.layout import string_arrays
-from oocgraph.store.strings import string_buffers
+from oocgraph.store.strings import Placed, string_buffers, with_a_seed
 from oocgraph.types import Array
 
 MAX_GAPS = 4
@@ -64,7 +66,7 @@ def number_ids(source: Any, target: Any, vertices: Any = None, num_vertices: int
 
     Parameters
     ----------
-    source, target : (num_edges,) int64, or pyarrow.LargeStringArray
+    source, target : (num_edges,) int64, or pyarrow.LargeStringArray, or a pyarrow.ChunkedArray of those
         Ids of the ends.
     vertices : as `source`, or None
         Further vertices.
@@ -98,16 +100,14 @@ def _bounds(ids: list[Array]) -> tuple[int, int]:
 
 
 def _number_strings(source: Any, target: Any, vertices: Any) -> NumberedIds:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    everything = [source, target] if vertices is None else [source, target, vertices]
-    coded = pa.concat_arrays([one.cast(pa.large_binary()) for one in everything]).dictionary_encode()
-    order = pc.array_sort_indices(coded.dictionary)  # bytewise
-    table, position_of = coded.dictionary.take(order), np.empty(len(order), np.int64)
-    position_of[order.to_numpy()] = np.arange(len(order))
-    position = position_of[coded.indices.to_numpy()]
+    load_kernels(string_calls())
+    ends = [source, target] if vertices is None else [source, target, vertices]
+    strings = Placed.of([part for end in ends for part in getattr(end, "chunks", [end])])
+    first, number = with_a_seed(lambda seed, _: strings.distinct(strings.hashes(seed)), "strings in memory")
+    place_of, order = np.empty(first.size, np.int64), strings.chosen(first).ascending(np.arange(first.size))
+    place_of[order] = np.arange(first.size)
+    position, table = place_of[number], first[order]
     return NumberedIds(
-        source=position[: len(source)], target=position[len(source) : 2 * len(source)], num_ids=len(table), present=None, implied=None,
-        id_kind="string", take=lambda at: table.take(pa.array(at)),
+        source=position[: len(source)], target=position[len(source) : len(source) + len(target)], num_ids=table.size, present=None,
+        implied=None, id_kind="string", take=lambda at: strings.copied(table[at]),
     )  # fmt: skip

@@ -42,6 +42,7 @@ class ArraySource:
     values: dict = field(default_factory=dict)
     id_kind: str = "int64"
     num_rows: int | None = None
+    likely_rows: int | None = None
     num_vertices: int | None = None
     id_bounds: tuple[int, int] | None = None
     directed: bool | None = None

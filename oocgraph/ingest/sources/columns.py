@@ -83,6 +83,7 @@ class Layout:
         directed: bool | None = None,
         id_bounds: tuple[int, int] | None = None,
         extra_vertices: Any = None,
+        likely_rows: int | None = None,
     ) -> Source:
         """Return the source of edges laid out like this."""
         return Source(
@@ -96,6 +97,7 @@ class Layout:
             weight=self.columns.weight,
             columns=self.dtypes,
             extra_vertices=extra_vertices,
+            likely_rows=likely_rows,
         )
 
 

@@ -131,6 +131,7 @@ class Source:
     weight: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
     extra_vertices: Array | None = None
+    likely_rows: int | None = None
     files: tuple[InputFile, ...] = ()
 
     def __post_init__(self) -> None:

@@ -47,7 +47,7 @@ FieldKind = Literal["integer", "float", "missing", "text"]
 
 def open_text_edges(path: Path, request: Request) -> Source:
     """Open a text file, or one in a .gz."""
-    file_bytes(path)
+    num_bytes = file_bytes(path)
     description, extension = str(path), _text_extension(path)
     first = next(line_blocks(path, SAMPLE_BYTES), LineBlock(path, b"", 1))
     lines = [(number, decoded(first, number, line)) for number, line in first.data_lines()][:MAX_SAMPLE_ROWS]
@@ -61,7 +61,10 @@ def open_text_edges(path: Path, request: Request) -> Source:
     if _ids_are_text(path, sample, names, ends):
         types |= dict.fromkeys(ends, pa.large_string())
     layout = arrow_layout(description, columns, lambda name: types[names.index(name)], request)
-    return layout.open(single_stream(partial(parsed_blocks, path, Dialect(delimiter, skip_rows, names, types, ends), layout)))
+    row_bytes = max(1, len(first.raw) // max(1, first.raw.count(b"\n")))
+    dialect = Dialect(delimiter, skip_rows, names, types, ends, row_bytes)
+    likely_rows = None if path.suffix.lower() == ".gz" else num_bytes // row_bytes
+    return layout.open(single_stream(partial(parsed_blocks, path, dialect, layout)), likely_rows=likely_rows)
 
 
 def _text_extension(path: Path) -> str:
