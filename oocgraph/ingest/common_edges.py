@@ -66,7 +66,7 @@ class CommonEdges:
         if self._job.payload.duplicates == "keep":
             return
         files = self._dealt()
-        parts = pieces(files, max(1, self._job.sizes.capacity // 2), self._job.workers)
+        parts = pieces(files, self._job.sizes.capacity, self._job.workers)
         for source, target in self._job.results("find common edges", self._of_piece, parts):
             if source.size and self._job.payload.duplicates == "error":
                 u, v = self._first.ids_of([int(source[0]), int(target[0])]).tolist()
@@ -101,7 +101,7 @@ class CommonEdges:
         piece.files.remove(piece.index)
         rows, first_of = np.unique((records[0] >> np.uint64(32)).astype(np.int64), return_index=True)
         begin, end = row_ends(self._first, GROUP, rows)
-        entries, limit, start, found = np.cumsum(end - begin), max(1, self._job.sizes.capacity // 2), 0, [np.empty(0, np.uint64)]
+        entries, limit, start, found = np.cumsum(end - begin), self._job.sizes.capacity, 0, [np.empty(0, np.uint64)]
         cuts = np.append(first_of, records[0].size)
         while start < rows.size:
             done = int(entries[start - 1]) if start else 0

@@ -59,7 +59,8 @@ class _Ahead:
 
     def __init__(self, store: CSRStore) -> None:
         self._blocks = stream(store, BLOCK_IDS)
-        self._ids, self._numbers = next(self._blocks, (np.empty(0, np.int64), np.empty(0, np.int64)))
+        nothing: tuple[Any, Array] = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._ids, self._numbers = next(self._blocks, nothing)
 
     @property
     def size(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from oocgraph.store.layout import ISOLATED_ID, SORTED_ID, WEIGHT
 from oocgraph.store.records import Payload
 from oocgraph.store.rows import longest_row
 from oocgraph.store.writer import StoreWriter
-from oocgraph.types import Duplicates, Progress, ignore_progress
+from oocgraph.types import Duplicates, Progress, VertexOrder, ignore_progress
 
 CATEGORY_COPIES = 4
 """Copies of the distinct strings of edge columns while those of two stores are put together."""
@@ -91,7 +91,7 @@ def in_store(store: CSRStore, options: BuildOptions) -> BuildOptions:
         duplicates=attributes.duplicates,
         edge_columns=options.edge_columns or own,
         keep_self_loops=options.keep_self_loops or attributes.num_self_loops > 0,
-        vertex_order=attributes.vertex_order,
+        vertex_order=cast(VertexOrder, attributes.vertex_order),
         codec=attributes.codec,
     )
 

@@ -142,9 +142,10 @@ class _Merging:
         read = [side.rows.read(f"{self._group}/indices", *ends) for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True)]
         (a, a_begin), (b, b_begin) = ((entries.astype(np.uint32, copy=False), begin) for entries, begin in read)
         a_length, b_length = rows.end - rows.begin
-        kind, shift = (np.uint64, 32) if self._columns else (np.uint32, 0)
+        kind, shift = np.dtype(np.uint64 if self._columns else np.uint32), 32 if self._columns else 0
         longest = int(max(a_length.max(initial=0), b_length.max(initial=0)))
-        work, out = scratch.get("work", 3 * longest, kind).reshape(3, longest), np.empty(a.size + b.size, kind)
+        work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
+        out: Array = np.empty(a.size + b.size, kind)
         counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
         written = merge_rows(
             a, a_begin, a_length, self._sides[0].new_of, b, b_begin, b_length, self._sides[1].new_of, shift, self._bits, self._drop,

@@ -80,7 +80,8 @@ def merge_steps(
     with job.phase("number vertices"):
         classes, new_of, num_input = _numbered(stores, vertices, job, implied)
         del vertices
-        sides = tuple(Side(*of, _inverted(of[2], classes.num_vertices), own) for *of, own in zip(stores, rows, new_of, codes, strict=True))
+        row_of = [_inverted(one, classes.num_vertices) for one in new_of]
+        sides = [Side(*of) for of in zip(stores, rows, new_of, row_of, codes, strict=True)]
     num_planes, num_loops = classes.num_planes() if job.options.vertex_order == "degree" else 0, 0
     for group in first.attributes.stored_groups:
         with job.phase(f"write {group}"):
