@@ -16,7 +16,7 @@ from oocgraph.errors import DuplicateEdgeError
 from oocgraph.external_sort.bins import BinFiles
 from oocgraph.external_sort.key_bins import uniform_bins
 from oocgraph.external_sort.oversize import Piece, pieces
-from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.build_job import BIN_RECORDS, MAX_BINS, Job
 from oocgraph.ingest.stored_rows import StoredRows
 from oocgraph.kernels.append import find_entries
 from oocgraph.kernels.build import NO_RANK
@@ -28,6 +28,9 @@ from oocgraph.types import Array
 
 LOW = np.uint64(0xFFFFFFFF)
 """Bits of a column in a key."""
+
+PARTS = 4
+"""Bins for each thread at the least, so that threads finish together."""
 
 GROUP = "out"
 """Group that is looked through: every store has it."""
@@ -79,7 +82,8 @@ class CommonEdges:
     def _dealt(self) -> BinFiles:
         """Deal edges whose ends are both in `first` to bins of its rows."""
         job, most = self._job, self._job.sizes.block_rows
-        bins = uniform_bins(0, max(1, self._first.num_rows) << 32, job.sizes.num_bins(self._second.attributes.num_stored_edges))
+        num_bins = max(PARTS * job.workers.num_threads, job.sizes.num_bins(self._second.attributes.num_stored_edges))
+        bins = uniform_bins(0, max(1, self._first.num_rows) << 32, min(MAX_BINS, num_bins))
         files = BinFiles(job.folder("common"), bins, self._dtypes)
         for block, (cols, *columns) in edge_blocks(self._second, GROUP, ["indices", *self._names], most):
             row, col = self._number[block.rows()], self._number[cols]
@@ -101,7 +105,7 @@ class CommonEdges:
         piece.files.remove(piece.index)
         rows, first_of = np.unique((records[0] >> np.uint64(32)).astype(np.int64), return_index=True)
         begin, end = row_ends(self._first, GROUP, rows)
-        entries, limit, start, found = np.cumsum(end - begin), self._job.sizes.capacity, 0, [np.empty(0, np.uint64)]
+        entries, limit, start, found = np.cumsum(end - begin), min(BIN_RECORDS, self._job.sizes.capacity), 0, [np.empty(0, np.uint64)]
         cuts = np.append(first_of, records[0].size)
         while start < rows.size:
             done = int(entries[start - 1]) if start else 0

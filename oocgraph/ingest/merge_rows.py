@@ -6,6 +6,7 @@ so the rows of a block lie near each other in the old files, and what is read is
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -134,7 +135,7 @@ class _Merging:
         self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
         self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
-        self._columns = list(job.payload.stored)
+        self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
 
     def merged(self, rows: Rows) -> RowBlock:
         """Return what is written of some rows; where each begins, counted from the first."""
@@ -149,7 +150,7 @@ class _Merging:
         counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
         written = merge_rows(
             a, a_begin, a_length, self._sides[0].new_of, b, b_begin, b_length, self._sides[1].new_of, shift, self._bits, self._drop,
-            work, counts, out, lengths,
+            work, counts, *self._marks(), out, lengths,
         )  # fmt: skip
         indices, columns = out[:written], tuple[Array, ...]()
         if self._columns:
@@ -157,6 +158,13 @@ class _Merging:
             indices = (indices >> np.uint64(32)).astype(np.uint32)
             indices, columns = self._with_columns(rows, indices, places, a.size, lengths)
         return self._block(rows.first, indices, columns, lengths)
+
+    def _marks(self) -> tuple[Array, Array]:
+        """Return this thread's bitmaps, whose bits are clear."""
+        if not hasattr(self._local, "marks"):
+            self._local.marks = tuple(np.zeros(self._num_vertices // per + 1, np.uint64) for per in (64, 4096))
+        marks: tuple[Array, Array] = self._local.marks
+        return marks
 
     def _with_columns(self, rows: Rows, indices: Array, places: Array, num_a: int, lengths: Array) -> tuple[Array, Records]:
         """Bring the columns into the order of the rows, and treat entries of the same ends; `lengths` are made those that remain."""

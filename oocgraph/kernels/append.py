@@ -1,8 +1,9 @@
 """Compiled steps of merging two stores: rows renumbered and put together, and which edges of one the other has.
 
 A row is renumbered by a table from old numbers to new ones. Vertices whose degree stays keep their order, so a row is nearly sorted
-afterwards: it is sorted by insertion, and by digits once that has moved too much. A key is ``new number << shift | place``; without columns
-``shift`` is 0 and keys are plain numbers, with columns it is 32 and the place says where a record's columns are.
+afterwards: it is sorted by insertion, and by digits once that has moved too much. Long rows whose entries are a set of numbers are bits of
+a bitmap, which gives them back in order. A key is ``new number << shift | place``; without columns ``shift`` is 0 and keys are plain
+numbers, with columns it is 32 and the place says where a record's columns are.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from oocgraph.kernels.intrinsics import trailing_zeros
 from oocgraph.kernels.load import Call
 
 MOVES = 4
 """Moves per entry after which insertion gives up: moving one takes 0.5 ns, a sort by digits 3 to 4 ns in all."""
+
+MARKED = 1 << 8
+"""Entries from which on a row is sorted by a bitmap, where its blocks of 4,096 vertices are not more: scanning those costs what they do."""
 
 DIGIT_BITS = 8
 """Bits of a digit: 256 counters stay in the first cache, whatever a row holds."""
@@ -77,9 +82,37 @@ def _renumber(
 
 
 @nb.njit(nogil=True, cache=True)
+def _mark(entries: Any, begin: Any, length: Any, new_of: Any, marks: Any, touched: Any) -> None:
+    """Set the bits of a row's entries, and of the words that have one."""
+    for i in range(begin, begin + length):
+        number = np.uint64(new_of[entries[i]])
+        word = number >> np.uint64(6)
+        marks[word] |= np.uint64(1) << (number & np.uint64(63))
+        touched[word >> np.uint64(6)] |= np.uint64(1) << (word & np.uint64(63))
+
+
+@nb.njit(nogil=True, cache=True)
+def _take_marks(marks: Any, touched: Any, out: Any, at: Any) -> Any:
+    """Write the numbers whose bits are set to `out` from `at` on, ascending, and clear them; return the end of what was written."""
+    for block in range(touched.size):
+        words = touched[block]
+        touched[block] = np.uint64(0)
+        while words:
+            word = np.uint64(block << 6) + np.uint64(trailing_zeros(words))
+            words &= words - np.uint64(1)
+            left = marks[word]
+            marks[word] = np.uint64(0)
+            while left:
+                out[at] = (word << np.uint64(6)) + np.uint64(trailing_zeros(left))
+                left &= left - np.uint64(1)
+                at += 1
+    return at
+
+
+@nb.njit(nogil=True, cache=True)
 def merge_rows(
     a: Any, a_begin: Any, a_length: Any, a_new: Any, b: Any, b_begin: Any, b_length: Any, b_new: Any, shift: Any, bits: Any, drop: Any,
-    work: Any, counts: Any, out: Any, lengths: Any,
+    work: Any, counts: Any, marks: Any, touched: Any, out: Any, lengths: Any,
 ) -> Any:  # fmt: skip
     """Put the rows of two stores together, under new numbers; return how many keys were written.
 
@@ -99,14 +132,24 @@ def merge_rows(
         As many columns as the longest row has entries.
     counts : (256,) int64
         Scratch.
+    marks, touched : (num_vertices // 64 + 1,) uint64, (num_vertices // 4096 + 1,) uint64
+        A bit for each vertex, and for each word of these; all are clear before and afterwards.
     out : (n,) uint32 or uint64
         Keys, one row after the other; of equal ones those of `a` first.
     lengths : (num_rows,) int64
         Overwritten: entries of each row.
     """
     written, drops = 0, drop and shift == 0
+    most_unmarked = max(MARKED, touched.size) if drops else np.iinfo(np.int64).max
     for row in range(lengths.size):
         num_a, num_b = a_length[row], b_length[row]
+        if num_a + num_b > most_unmarked:
+            _mark(a, a_begin[row], num_a, a_new, marks, touched)
+            _mark(b, b_begin[row], num_b, b_new, marks, touched)
+            lengths[row] = -written
+            written = _take_marks(marks, touched, out, written)
+            lengths[row] += written
+            continue
         if num_a == 0 or num_b == 0:
             if num_b == 0:
                 _renumber(a, a_begin[row], num_a, a_new, a_begin[row], shift, bits, out, written, work[2], counts)
@@ -199,11 +242,30 @@ def find_entries(entries: Any, begin: Any, length: Any, row_of: Any, wanted: Any
 
 def merge_calls(*, columns: bool) -> list[Call]:
     """Return what a merge calls, of graphs with or without edge columns."""
+    marks = np.empty(0, np.uint64)
     entries, places, keys = np.empty(0, np.uint32), np.empty(0, np.int64), np.empty(0, np.uint64 if columns else np.uint32)
     return [
         (
             merge_rows,
-            (entries, places, places, entries, entries, places, places, entries, 0, 1, True, keys.reshape(3, 0), places, keys, places),
+            (
+                entries,
+                places,
+                places,
+                entries,
+                entries,
+                places,
+                places,
+                entries,
+                0,
+                1,
+                True,
+                keys.reshape(3, 0),
+                places,
+                marks,
+                marks,
+                keys,
+                places,
+            ),
         ),
         (deal_planes, (entries, places, places, entries)),
         (find_entries, (entries, places, places, places, places, places, places)),
