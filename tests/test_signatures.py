@@ -38,7 +38,9 @@ def test_parameters_are_few_and_keywords_after_the_second(name):
     found = list(parameters(name).values())
     assert len(found) <= MOST_PARAMETERS
     assert {one.kind for one in found} <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    required = 3 if name in ("run", "shortest_path", "merge_graphs") else 2  # a graph, an operator and where it begins; or both ends of a path
+    required = (
+        3 if name in ("run", "shortest_path", "merge_graphs") else 2
+    )  # a graph, an operator and where it begins; or both ends of a path
     assert all(one.kind == inspect.Parameter.KEYWORD_ONLY for one in found[required:])
 
 

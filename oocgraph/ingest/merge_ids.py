@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.id_order import stream
+from oocgraph.store.id_order import id_column, stream
+from oocgraph.store.layout import ORDER, SORTED_ID
 from oocgraph.types import Array
 
 BLOCK_IDS = 1 << 18
@@ -43,9 +44,9 @@ class IdBlock:
     second: Array
 
 
-def joined_ids(first: CSRStore, second: CSRStore) -> Iterator[IdBlock]:
-    """Iterate over the ids of both stores."""
-    runs, start = (_Ahead(first), _Ahead(second)), 0
+def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool) -> Iterator[IdBlock]:
+    """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others."""
+    runs, start = (_Ahead(first, linked_only=linked_only), _Ahead(second, linked_only=linked_only)), 0
     while runs[0].size or runs[1].size:
         ends = [run.last() for run in runs if run.size]
         taken = [run.take(min(ends)) for run in runs]
@@ -57,8 +58,8 @@ def joined_ids(first: CSRStore, second: CSRStore) -> Iterator[IdBlock]:
 class _Ahead:
     """The ids of a store, of which some are held: those not taken yet."""
 
-    def __init__(self, store: CSRStore) -> None:
-        self._blocks = stream(store, BLOCK_IDS)
+    def __init__(self, store: CSRStore, *, linked_only: bool) -> None:
+        self._blocks = _linked(store) if linked_only else stream(store, BLOCK_IDS)
         nothing: tuple[Any, Array] = np.empty(0, np.int64), np.empty(0, np.int64)
         self._ids, self._numbers = next(self._blocks, nothing)
 
@@ -79,6 +80,14 @@ class _Ahead:
         if not self.size:
             self._ids, self._numbers = next(self._blocks, (self._ids, self._numbers))
         return taken
+
+
+def _linked(store: CSRStore) -> Iterator[tuple[Any, Array]]:
+    """Iterate over the ids of vertices with an edge, and their numbers."""
+    column, order = id_column(store, SORTED_ID), store.array(ORDER)
+    for start in range(0, column.length, BLOCK_IDS):
+        stop = min(column.length, start + BLOCK_IDS)
+        yield column.read(start, stop), order.read(start, stop).astype(np.int64)
 
 
 def _plain(value: Any) -> Any:
@@ -142,7 +151,8 @@ class JoinedIds:
 
     def __init__(self, first: CSRStore, second: CSRStore, num_ids: int, implied: tuple[int, int] | None) -> None:
         self.num_ids, self.implied = num_ids, implied
-        self._blocks, self._held = joined_ids(first, second), IdBlock(0, np.empty(0, np.int64), *(np.empty(0, np.int64),) * 2)
+        self._blocks = joined_ids(first, second, linked_only=implied is not None)
+        self._held = IdBlock(0, np.empty(0, np.int64), *(np.empty(0, np.int64),) * 2)
 
     def read(self, start: int, stop: int) -> Any:
         """Return the ids of the positions ``start .. stop - 1``, none of which is before those read last."""

@@ -74,7 +74,7 @@ def merge_steps(
     first, second = stores
     codes = _joined_categories(stores, job)
     with job.phase("join vertices"):
-        vertices = _joined_vertices(first, second, job)
+        vertices = _joined_vertices(first, second, job, linked_only=implied is not None)
     with job.phase("find common edges"):
         num_common = _without_common(CommonEdges(first, second, rows[0], vertices.in_first, codes, job), vertices, job)
     with job.phase("number vertices"):
@@ -113,12 +113,12 @@ def id_kind_of(first: CSRStore, second: CSRStore) -> str:
     return (first if first.num_vertices else second).attributes.id_kind
 
 
-def _joined_vertices(first: CSRStore, second: CSRStore, job: Job) -> _Vertices:
+def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only: bool) -> _Vertices:
     """Find the place of every vertex among the ids of both stores, and add up degrees."""
     position = (np.empty(first.num_rows, np.uint32), np.empty(second.num_rows, np.uint32))
     in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
-    most = first.num_vertices + second.num_vertices
-    for block in joined_ids(first, second):
+    most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
+    for block in joined_ids(first, second, linked_only=linked_only):
         for numbers, places in zip((block.first, block.second), position, strict=True):
             there = np.flatnonzero(numbers >= 0)
             places[numbers[there]] = block.start + there

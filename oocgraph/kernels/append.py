@@ -63,22 +63,19 @@ def _renumber(
 ) -> None:
     """Write the keys of a row's entries to ``keys[at : at + length]``, ascending; places count from `first`."""
     places = np.uint64(0) if shift == 0 else np.uint64(0xFFFFFFFF)
-    moves, most, i = 0, MOVES * length + 64, 0
-    while i < length and moves <= most:
-        key = (np.uint64(new_of[entries[begin + i]]) << shift) | (np.uint64(first + i) & places)
-        j = i
-        while j > 0 and np.uint64(keys[at + j - 1]) > key:
-            keys[at + j] = keys[at + j - 1]
-            j -= 1
-        keys[at + j] = key
-        moves += i - j
-        i += 1
-    if i == length:
-        return
-    while i < length:
+    for i in range(length):  # a loop of its own: its loads wait for no comparison
         keys[at + i] = (np.uint64(new_of[entries[begin + i]]) << shift) | (np.uint64(first + i) & places)
+    moves, most, i = 0, MOVES * length + 64, 1
+    while i < length and moves <= most:
+        key, j = keys[at + i], at + i
+        while j > at and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            j -= 1
+        keys[j] = key
+        moves += at + i - j
         i += 1
-    _sort_by_digits(keys, at, length, shift, bits, other, counts)
+    if i < length:
+        _sort_by_digits(keys, at, length, shift, bits, other, counts)
 
 
 @nb.njit(nogil=True, cache=True)
