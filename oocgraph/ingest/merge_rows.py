@@ -205,4 +205,6 @@ class _Merging:
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]
         indptr = np.cumsum(lengths) - lengths
-        return RowBlock(indices, columns, indptr, planes, plane_offsets, loops, loops.size)
+        return RowBlock(
+            indices, columns, indptr, planes.astype(index_dtype(self._num_vertices), copy=False), plane_offsets, loops, loops.size
+        )
