@@ -98,7 +98,7 @@ def _split(whole: Path, old: Path, new: Path, percent: float) -> None:
     except (OSError, ValueError) as error:
         raise InputError(f"{whole}: is no Parquet file ({error}); give one, or leave it out") from error
     with file:
-        schema = file.schema_arrow.remove_metadata()  # of a declared number of vertices: both lists tell of those that occur
+        schema = file.schema_arrow
         left = file.metadata.num_rows - max(1, int(file.metadata.num_rows * percent / 100))
         with pq.ParquetWriter(old, schema) as first, pq.ParquetWriter(new, schema) as second:
             for batch in file.iter_batches():
@@ -106,7 +106,7 @@ def _split(whole: Path, old: Path, new: Path, percent: float) -> None:
                 left -= here
                 for writer, part in ((first, batch.slice(0, here)), (second, batch.slice(here))):
                     if part.num_rows:
-                        writer.write_batch(part.cast(schema))
+                        writer.write_batch(part)
 
 
 def _differences(grown: CSRStore, anew: CSRStore) -> tuple[str, ...]:
