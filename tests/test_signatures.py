@@ -89,6 +89,7 @@ def test_old_keywords_are_told_by_their_new_names(name):
 def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, tmp_path):
     needed = {
         "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
+        "other": "o",
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
         "operator": None, "initial": {}, "target": 1,
         "seeds": [0],

@@ -83,7 +83,9 @@ def in_store(store: CSRStore, options: BuildOptions) -> BuildOptions:
     attributes = store.attributes
     for name, asked in (("directed", options.directed), ("duplicates", options.duplicates)):
         if asked is not None and asked != (found := getattr(attributes, name)):
-            raise InputError(f"{store.url} has {name}={found!r}, not {asked!r}; leave {name} out, or build all edges again")
+            raise InputError(
+                f"{store.url} was built with {name}={found!r}, and {name}={asked!r} is asked for; leave it out, or build all again"
+            )
     own = [name for name in attributes.columns if name != WEIGHT]
     return replace(
         options,
@@ -138,7 +140,7 @@ def _check_columns(store: CSRStore, columns: dict[str, str], where: str) -> None
     for name in dict.fromkeys([*wanted, *columns]):
         label = "weight" if name == WEIGHT else f"edge column {name!r}"
         if name not in columns:
-            remedy = "give weight, the name of the column that holds it" if name == WEIGHT else "add it"
+            remedy = "name the column that holds it" if name == WEIGHT else "add it"
             raise InputError(f"{where}: it has no {label}, and {store.url} has one; {remedy}, or build all edges again without")
         if name not in wanted:
             raise InputError(f"{where}: it has the {label}, and {store.url} has none; leave it out, or build all edges again with it")

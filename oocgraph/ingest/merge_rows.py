@@ -16,7 +16,7 @@ import numpy as np
 from oocgraph.ingest.build_job import BIN_RECORDS, Job
 from oocgraph.ingest.rows import RowBlock, _PlaneFiles
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import DIGIT_BITS, deal_planes, merge_rows
+from oocgraph.kernels.append import DIGIT_BITS, deal_planes, merge_rows, renumber
 from oocgraph.kernels.build import NO_RANK
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
@@ -148,10 +148,10 @@ class _Merging:
         work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
         out: Array = np.empty(a.size + b.size, kind)
         counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
-        written = merge_rows(
-            a, a_begin, a_length, self._sides[0].new_of, b, b_begin, b_length, self._sides[1].new_of, shift, self._bits, self._drop,
-            work, counts, *self._marks(), out, lengths,
-        )  # fmt: skip
+        renumber(a, self._sides[0].new_of)
+        renumber(b, self._sides[1].new_of)
+        marks = self._marks()
+        written = merge_rows(a, a_begin, a_length, b, b_begin, b_length, shift, self._bits, self._drop, work, counts, marks, out, lengths)
         indices, columns = out[:written], tuple[Array, ...]()
         if self._columns:
             places = (indices & LOW).astype(np.int64)
@@ -159,11 +159,11 @@ class _Merging:
             indices, columns = self._with_columns(rows, indices, places, a.size, lengths)
         return self._block(rows.first, indices, columns, lengths)
 
-    def _marks(self) -> tuple[Array, Array]:
+    def _marks(self) -> tuple[Array, Array, Array]:
         """Return this thread's bitmaps, whose bits are clear."""
         if not hasattr(self._local, "marks"):
-            self._local.marks = tuple(np.zeros(self._num_vertices // per + 1, np.uint64) for per in (64, 4096))
-        marks: tuple[Array, Array] = self._local.marks
+            self._local.marks = tuple(np.zeros(self._num_vertices // per + 1, np.uint64) for per in (1 << 6, 1 << 12, 1 << 18))
+        marks: tuple[Array, Array, Array] = self._local.marks
         return marks
 
     def _with_columns(self, rows: Rows, indices: Array, places: Array, num_a: int, lengths: Array) -> tuple[Array, Records]:

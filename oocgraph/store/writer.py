@@ -60,9 +60,13 @@ class ArrayWriter:
         data = np.ascontiguousarray(block, self._dtype)
         self.length += data.size
         raw = data.view(np.uint8)
-        if self._pending.size:
-            raw = np.concatenate([self._pending, raw])
         unit = PAGE_BYTES if self._codec == "none" else self._chunk_bytes
+        if self._pending.size:
+            missing = min(unit - self._pending.size, raw.size)
+            self._pending, raw = np.concatenate([self._pending, raw[:missing]]), raw[missing:]
+            if self._pending.size < unit:
+                return
+            self._write(self._pending)
         whole = raw.size // unit * unit
         self._write(raw[:whole])
         self._pending = raw[whole:].copy()

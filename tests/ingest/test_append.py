@@ -183,7 +183,7 @@ def test_columns_must_be_those_of_the_graph(tmp_path):
     """Names and dtypes."""
     table = pa.table({"source": [0], "target": [1], "day": pa.array([3], pa.int16()), "cost": [1.5]})
     graph = build_csr(table, tmp_path / "g", columns=("source", "target", "day"), weight="cost")
-    with pytest.raises(InputError, match=r"it has no weight, and .* has one; give weight"):
+    with pytest.raises(InputError, match=r"it has no weight, and .* has one; name the column"):
         append_edges(graph, table)
     with pytest.raises(InputError, match=r"its edge column 'day' is int64, that of .* int16; convert it"):
         append_edges(graph, table.set_column(2, "day", pa.array([3])), weight="cost")
