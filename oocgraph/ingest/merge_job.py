@@ -34,7 +34,7 @@ from oocgraph.ingest.merge_steps import id_kind_of, merge_steps, vertex_bytes
 from oocgraph.ingest.stored_rows import StoredRows, rows_bytes
 from oocgraph.kernels.append import merge_calls
 from oocgraph.kernels.load import load_kernels
-from oocgraph.memory import Budget, effective_budget_bytes
+from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.store.edge_columns import column_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
@@ -202,7 +202,8 @@ def check_room(store: CSRStore, options: BuildOptions, limit: int) -> None:
     """
     threads = options.threads or settings().threads
     budget = Budget(limit)
-    budget.reserve_all({**_charges([store], threads), "blocks of edges": _least(store, threads)})
+    left = {"blocks of edges": _least(store, threads), "what the build of new edges leaves": SLACK_BYTES}
+    budget.reserve_all({**_charges([store], threads), **left})
 
 
 def implied_ids(first: CSRStore, second: CSRStore, num_vertices: int | None) -> tuple[int, int] | None:
