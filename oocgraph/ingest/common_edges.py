@@ -101,9 +101,15 @@ class CommonEdges:
         return [codes[name][values] if name in codes else values for name, values in zip(self._names, columns, strict=True)]
 
     def _of_piece(self, piece: Piece) -> tuple[Array, Array]:
-        records = sort_records(piece.files.read(piece.index, self._job.scratch))
+        records = piece.files.read(piece.index, self._job.scratch)
         piece.files.remove(piece.index)
-        rows, first_of = np.unique((records[0] >> np.uint64(32)).astype(np.int64), return_index=True)
+        if len(records) > 1:
+            records = sort_records(records)
+        else:
+            self._job.sort(records[0], PARTS)
+        rows = (records[0] >> np.uint64(32)).astype(np.int64)
+        first_of = np.flatnonzero(rows != np.append(-1, rows[:-1]))
+        rows = rows[first_of]
         begin, end = row_ends(self._first, GROUP, rows)
         entries, limit, start, found = np.cumsum(end - begin), min(BIN_RECORDS, self._job.sizes.capacity), 0, [np.empty(0, np.uint64)]
         cuts = np.append(first_of, records[0].size)
@@ -111,17 +117,18 @@ class CommonEdges:
             done = int(entries[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(entries, done + limit, side="right")))
             part = tuple(values[cuts[start] : cuts[stop]] for values in records)
-            found.append(self._in_rows(part, rows[start:stop], begin[start:stop], end[start:stop]))
+            found.append(self._in_rows(part, begin[start:stop], end[start:stop]))
             start = stop
         keys = np.concatenate(found)
         return (keys >> np.uint64(32)).astype(np.int64), (keys & LOW).astype(np.int64)
 
-    def _in_rows(self, records: Records, rows: Array, begin: Array, end: Array) -> Array:
-        """Return the keys of the records that some rows have, once for each such entry."""
+    def _in_rows(self, records: Records, begin: Array, end: Array) -> Array:
+        """Return the keys of some rows' records that the rows have, once for each such entry; each of the rows has a record."""
         keys = records[0]
         entries, position = self._rows.read(f"{GROUP}/indices", begin, end)
         low, high = np.empty(keys.size, np.int64), np.empty(keys.size, np.int64)
-        row_of = np.searchsorted(rows, (keys >> np.uint64(32)).astype(np.int64))
+        row = keys >> np.uint64(32)
+        row_of = np.cumsum(row != np.append(row[:1], row[:-1]))
         find_entries(entries.astype(np.uint32, copy=False), position, end - begin, row_of, (keys & LOW).astype(np.int64), low, high)
         if not self._names:
             return keys[high > low]
