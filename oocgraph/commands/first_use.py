@@ -68,6 +68,7 @@ def _steps(folder: Path) -> Iterator[Step]:
     weighted, directed, named = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named"))
     yield "search", lambda: load_kernels([*warm.search_calls("uint32"), *sound_calls()])
     yield "build graphs", lambda: _build(weighted, directed, named)
+    yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
     yield (
         "search parts of a graph",
