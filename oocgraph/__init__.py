@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from oocgraph.algorithms.triangles import clustering, transitivity, triangles
     from oocgraph.errors import NoPathError
     from oocgraph.export.files import ExportReport, export_graph
+    from oocgraph.ingest.append import append_edges, merge_graphs
     from oocgraph.ingest.build import build_csr
     from oocgraph.ingest.generators.grid import generate_grid
     from oocgraph.ingest.generators.kronecker import generate_kronecker
@@ -153,6 +154,7 @@ __all__ = [
     "Validation",
     "ValidationError",
     "VertexNotFoundError",
+    "append_edges",
     "balanced_partition",
     "betweenness_centrality",
     "bfs",
@@ -177,6 +179,7 @@ __all__ = [
     "katz_centrality",
     "label_propagation",
     "louvain",
+    "merge_graphs",
     "minimum_spanning_forest",
     "multi_source_bfs",
     "open_graph",
@@ -240,6 +243,7 @@ _HOMES = {
     "StrongComponentsResult": "oocgraph.results.strong",
     "TrianglesResult": "oocgraph.results.triangles",
     "Validation": "oocgraph.verify",
+    "append_edges": "oocgraph.ingest.append",
     "balanced_partition": "oocgraph.sparse.balanced",
     "betweenness_centrality": "oocgraph.algorithms.betweenness",
     "bfs": "oocgraph.algorithms.bfs",
@@ -264,6 +268,7 @@ _HOMES = {
     "katz_centrality": "oocgraph.algorithms.katz",
     "label_propagation": "oocgraph.algorithms.label_propagation",
     "louvain": "oocgraph.algorithms.louvain",
+    "merge_graphs": "oocgraph.ingest.append",
     "minimum_spanning_forest": "oocgraph.algorithms.spanning",
     "multi_source_bfs": "oocgraph.algorithms.multi_source_bfs",
     "open_graph": "oocgraph.store.graph",

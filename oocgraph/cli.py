@@ -35,6 +35,7 @@ COMMANDS = {
     "generate": "Make a synthetic graph, or its edge list.",
     "estimate": "Estimate disk, memory and time of a build and a search.",
     "build": "Turn an edge list into a graph store.",
+    "merge": "Merge two graph stores into one.",
     "info": "Show what a graph store holds.",
     "check": "Check the structure and checksums of a graph store.",
     "export": "Write a graph as an edge list for other programs.",

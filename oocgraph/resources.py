@@ -151,6 +151,8 @@ CAPABILITIES = {
     "partition_graph": Capabilities(cluster=True),
     "open_runtime": Capabilities(gpu=True, cluster=True, gpu_cluster=True, divides=True),
     "build_csr": Capabilities(cluster=True),
+    "append_edges": Capabilities(cluster=True),
+    "merge_graphs": Capabilities(),
     "generate_kronecker": Capabilities(),
     "generate_uniform": Capabilities(),
     "generate_grid": Capabilities(),

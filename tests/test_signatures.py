@@ -22,7 +22,7 @@ WITH_RESOURCES = sorted(set(FUNCTIONS) - {"open_graph", "open_partitions", "bala
 ON_CLUSTERS = {
     "core_numbers", "sssp", "bfs", "connected_components", "open_runtime", "pagerank", "partition_graph", "spmv", "hits", "katz_centrality",
     "eigenvector_centrality", "multi_source_bfs", "closeness_centrality", "harmonic_centrality", "eccentricity", "diameter",
-    "personalized_pagerank", "build_csr",
+    "personalized_pagerank", "build_csr", "append_edges",
 }  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}
@@ -38,7 +38,9 @@ def test_parameters_are_few_and_keywords_after_the_second(name):
     found = list(parameters(name).values())
     assert len(found) <= MOST_PARAMETERS
     assert {one.kind for one in found} <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    required = 3 if name in ("run", "shortest_path") else 2  # a graph, an operator and where it begins; or both ends of a path
+    required = (
+        3 if name in ("run", "shortest_path", "merge_graphs") else 2
+    )  # a graph, an operator and where it begins; or both ends of a path
     assert all(one.kind == inspect.Parameter.KEYWORD_ONLY for one in found[required:])
 
 
@@ -87,6 +89,7 @@ def test_old_keywords_are_told_by_their_new_names(name):
 def test_arguments_of_the_wrong_type_are_refused_before_anything_is_done(name, tmp_path):
     needed = {
         "graph": str(tmp_path / "g"), "path": str(tmp_path / "p"), "source": 0, "x": [1.0], "num_partitions": 2, "result": None,
+        "other": "o",
         "edges": ([0], [1]), "scale": 4, "shape": (2, 2), "workers": 2, "policy": "CVC",
         "operator": None, "initial": {}, "target": 1,
         "seeds": [0],

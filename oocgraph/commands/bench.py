@@ -10,6 +10,7 @@ import click
 
 from oocgraph.commands.bench_access import bench_access
 from oocgraph.commands.bench_analysis import bench_analysis
+from oocgraph.commands.bench_append import bench_append
 from oocgraph.commands.bench_build import bench_build
 from oocgraph.commands.bench_calls import bench_calls
 from oocgraph.commands.bench_components import bench_components
@@ -45,6 +46,7 @@ def bench() -> None:
 
 bench.add_command(bench_access)
 bench.add_command(bench_analysis)
+bench.add_command(bench_append)
 bench.add_command(bench_build)
 bench.add_command(bench_calls)
 bench.add_command(bench_components)

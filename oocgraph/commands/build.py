@@ -26,9 +26,10 @@ from oocgraph.commands.common import emit, note, output_options, progress_bars, 
 )
 @click.option("--keep-self-loops", is_flag=True, help="Keep edges from a vertex to itself.")
 @vertex_order_option
-@click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), default="none", show_default=True, help="Compression.")
+@click.option("--codec", type=click.Choice(["none", "blosc", "zstd"]), help="Compression.  [default: none]")
+@click.option("--append", is_flag=True, help="Add the edges to the store OUT.zarr; its kind, order and compression stay as they are.")
 @output_options
-def build(source: str, out: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
+def build(source: str, out: str, *, as_json: bool, memory: str | None, append: bool, **options: Any) -> None:
     """Build the graph store OUT.zarr from SOURCE.
 
     SOURCE is Parquet (a file, a folder or a quoted glob), CSV or TSV (also .gz), Matrix Market (.mtx), NumPy (.npy, .npz),
@@ -36,10 +37,28 @@ def build(source: str, out: str, *, as_json: bool, memory: str | None, **options
     """
     from oocgraph.ingest.payload import MEANT
 
+    if append:
+        _append(source, out, as_json=as_json, memory_budget=memory, **options)
+        return
     fields = build_store(source, out, memory_budget=memory, **options)
     if (asked := options["duplicates"]) not in (None, fields["duplicates"]):
         note(f"--duplicates {asked} {MEANT[fields['duplicates']]}")
     emit(fields, as_json=as_json, title=f"{out}: built from {source}")
+
+
+def _append(source: str, out: str, *, as_json: bool, **options: Any) -> None:
+    from oocgraph.ingest.append import append_with_report
+    from oocgraph.ingest.build_job import BuildOptions
+
+    for name in ("vertex_order", "codec"):
+        if options.pop(name) is not None:
+            raise click.UsageError(f"--{name.replace('_', '-')} cannot be given with --append: the store's stays as it is; leave it out.")
+    if options.pop("overwrite"):
+        raise click.UsageError("--overwrite and --append exclude each other: give --append to add edges, --overwrite to build again.")
+    with progress_bars() as progress:
+        graph, report = append_with_report(out, source, BuildOptions(**options), progress)
+    fields = {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}
+    emit(fields, as_json=as_json, title=f"{out}: {report.num_rows:,} edges added from {source}")
 
 
 def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
@@ -48,7 +67,8 @@ def build_store(source: Any, out: str, **options: Any) -> dict[str, Any]:
     from oocgraph.ingest.build import build_with_report
     from oocgraph.ingest.build_job import BuildOptions
 
-    chosen = BuildOptions(**{**options, "vertex_order": options.get("vertex_order") or settings().vertex_order})
+    order, codec = options.get("vertex_order") or settings().vertex_order, options.get("codec") or "none"
+    chosen = BuildOptions(**{**options, "vertex_order": order, "codec": codec})
     with progress_bars() as progress:
         graph, report = build_with_report(source, out, chosen, progress)
     return {"path": out, **graph.attributes.to_json(), "edge_bytes": graph.edge_bytes, **asdict(report)}

@@ -70,6 +70,7 @@ def _steps(folder: Path) -> Iterator[Step]:
     weighted, directed, named, counted = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted"))
     yield "search", lambda: load_kernels([*warm.search_calls("uint32"), *sound_calls(), *take_ids_calls("uint32")])
     yield "build graphs", lambda: _build(weighted, directed, named, counted)
+    yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())
     yield (
         "search parts of a graph",

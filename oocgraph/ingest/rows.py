@@ -41,7 +41,6 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
     num_vertices = classes.num_vertices
     bits, dtype = key_bits(num_vertices), index_dtype(num_vertices)
     parts = _parts(pieces(entries, job.sizes.capacity, job.workers), job.sizes.capacity)
-    num_entries = int(entries.counts.sum())
     spare: list[Any] = []  # memory of indices that are written
 
     def rows(part: _Part) -> RowBlock:
@@ -64,32 +63,51 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
             planes = planes[: plane_offsets[-1]].copy()
         return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
 
-    with_planes = group == layout.plane_group(job.directed) and job.options.vertex_order == "degree"
-    plane_offsets = classes.plane_offsets(num_planes)
-    planes = new_planes(f"{group}/planes/indices", dtype, plane_offsets, job) if with_planes else None
-    indices, indptr = job.writer.create(f"{group}/indices", dtype), job.writer.create(f"{group}/indptr", np.int64)
-    columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
-    self_loops: ArrayWriter | None = None
-    num_loops = 0
+    target = GroupWriter(group, classes, job, num_planes)
     for block in job.results(f"write {group}", rows, parts):
-        indices.append(block.indices)
-        for column, values in zip(columns, block.columns, strict=True):
-            column.append(values)
-        indptr.append(block.indptr)
-        if planes is not None:
-            planes.append(block.planes, block.plane_offsets)
+        target.append(block)
         spare.append(block.indices.base)
-        num_loops += block.num_loops
-        if block.num_loops and group == "out":  # they ascend, as the rows do
-            self_loops = self_loops or job.writer.create(layout.SELF_LOOPS, dtype)
-            self_loops.append(block.loops)
-    indptr.append(np.array([num_entries]))
-    if planes is not None:
-        planes.finish()
-        job.writer.write(f"{group}/planes/offsets", plane_offsets)
-        job.writer.write(f"{group}/degrees/value", classes.value)
-        job.writer.write(f"{group}/degrees/first_vertex", classes.first_vertex[:-1])
-    return num_entries, num_loops
+    return target.finish()
+
+
+class GroupWriter:
+    """Writes the arrays of one group, block by block."""
+
+    def __init__(self, group: str, classes: DegreeClasses, job: Job, num_planes: int) -> None:
+        self._group, self._classes, self._job = group, classes, job
+        self._dtype, self._plane_offsets = index_dtype(classes.num_vertices), classes.plane_offsets(num_planes)
+        with_planes = group == layout.plane_group(job.directed) and job.options.vertex_order == "degree"
+        self._planes = new_planes(f"{group}/planes/indices", self._dtype, self._plane_offsets, job) if with_planes else None
+        self._indices, self._indptr = (
+            job.writer.create(f"{group}/{name}", kind) for name, kind in (("indices", self._dtype), ("indptr", np.int64))
+        )
+        self._columns = [job.writer.create(f"{group}/{name}", column) for name, column in job.payload.stored.items()]
+        self._self_loops: ArrayWriter | None = None
+        self.num_entries = self.num_loops = 0
+
+    def append(self, block: RowBlock) -> None:
+        """Write the next entries."""
+        self._indices.append(block.indices)
+        for column, values in zip(self._columns, block.columns, strict=True):
+            column.append(values)
+        self._indptr.append(block.indptr)
+        if self._planes is not None:
+            self._planes.append(block.planes, block.plane_offsets)
+        self.num_entries, self.num_loops = self.num_entries + block.indices.size, self.num_loops + block.num_loops
+        if block.num_loops and self._group == "out":  # they ascend, as the rows do
+            self._self_loops = self._self_loops or self._job.writer.create(layout.SELF_LOOPS, self._dtype)
+            self._self_loops.append(block.loops)
+
+    def finish(self) -> tuple[int, int]:
+        """End after the last block; return the number of entries and of self-loops."""
+        self._indptr.append(np.array([self.num_entries]))
+        if self._planes is not None:
+            self._planes.finish()
+            writer, classes = self._job.writer, self._classes
+            writer.write(f"{self._group}/planes/offsets", self._plane_offsets)
+            writer.write(f"{self._group}/degrees/value", classes.value)
+            writer.write(f"{self._group}/degrees/first_vertex", classes.first_vertex[:-1])
+        return self.num_entries, self.num_loops
 
 
 def _room(spare: list[Any], length: int, dtype: np.dtype[Any]) -> Array:

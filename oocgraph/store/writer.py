@@ -62,8 +62,8 @@ class ArrayWriter:
         raw = data.view(np.uint8)
         unit = PAGE_BYTES if self._codec == "none" else self._chunk_bytes
         if self._pending.size:
-            head, raw = raw[: unit - self._pending.size], raw[unit - self._pending.size :]
-            self._pending = np.concatenate([self._pending, head])
+            missing = min(unit - self._pending.size, raw.size)
+            self._pending, raw = np.concatenate([self._pending, raw[:missing]]), raw[missing:]
             if self._pending.size < unit:
                 return
             self._write(self._pending)

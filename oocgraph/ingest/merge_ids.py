@@ -1,0 +1,183 @@
+"""The vertices of two stores together: every id once, ascending, with its number in each.
+
+In: two stores of the same kind of ids. Out: blocks of ids, streamed as often as they are asked for; and ids by position in that order,
+as the steps of a build take them (`oocgraph.ingest.ids.Ids`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.id_order import id_column, stream
+from oocgraph.store.layout import ORDER, SORTED_ID
+from oocgraph.types import Array
+
+BLOCK_IDS = 1 << 18
+"""Ids of each store that are held at a time: 2 MiB, of strings more."""
+
+ABSENT = -2
+"""Number of an id in a store that lacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdBlock:
+    """Some consecutive ids.
+
+    Attributes
+    ----------
+    start
+        Position of the first among all.
+    ids : (n,) int64, or pyarrow.LargeStringArray
+        Ascending, each once.
+    first, second : (n,) int64
+        Number in each store, -1 of a vertex without edges there, or `ABSENT`.
+    """
+
+    start: int
+    ids: Any
+    first: Array
+    second: Array
+
+
+def joined_ids(first: CSRStore, second: CSRStore, *, linked_only: bool) -> Iterator[IdBlock]:
+    """Iterate over the ids of both stores; with `linked_only` over those that have an edge, since an implied range tells of the others."""
+    runs, start = (_Ahead(first, linked_only=linked_only), _Ahead(second, linked_only=linked_only)), 0
+    while runs[0].size or runs[1].size:
+        ends = [run.last() for run in runs if run.size]
+        taken = [run.take(min(ends)) for run in runs]
+        block = _joined(start, *taken)
+        yield block
+        start += len(block.ids)
+
+
+class _Ahead:
+    """The ids of a store, of which some are held: those not taken yet."""
+
+    def __init__(self, store: CSRStore, *, linked_only: bool) -> None:
+        self._blocks = _linked(store) if linked_only else stream(store, BLOCK_IDS)
+        nothing: tuple[Any, Array] = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._ids, self._numbers = next(self._blocks, nothing)
+
+    @property
+    def size(self) -> int:
+        """Ids held; 0 at the end."""
+        return len(self._ids)
+
+    def last(self) -> Any:
+        """Return the last id held."""
+        return _plain(self._ids[len(self._ids) - 1])
+
+    def take(self, last: Any) -> tuple[Any, Array]:
+        """Return the ids held up to `last`, and their numbers; hold others when none is left."""
+        stop = _up_to(self._ids, last)
+        taken = self._ids[:stop], self._numbers[:stop]
+        self._ids, self._numbers = self._ids[stop:], self._numbers[stop:]
+        if not self.size:
+            self._ids, self._numbers = next(self._blocks, (self._ids, self._numbers))
+        return taken
+
+
+def _linked(store: CSRStore) -> Iterator[tuple[Any, Array]]:
+    """Iterate over the ids of vertices with an edge, and their numbers."""
+    column, order = id_column(store, SORTED_ID), store.array(ORDER)
+    for start in range(0, column.length, BLOCK_IDS):
+        stop = min(column.length, start + BLOCK_IDS)
+        yield column.read(start, stop), order.read(start, stop).astype(np.int64)
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def _up_to(ids: Any, last: Any) -> int:
+    """Return how many ascending ids are not above `last`."""
+    if isinstance(ids, np.ndarray):
+        return int(np.searchsorted(ids, last, side="right"))
+    low, high = 0, len(ids)
+    while low < high:  # text compares by code points, as its bytes in UTF-8 do
+        middle = (low + high) // 2
+        low, high = (low, middle) if ids[middle].as_py() > last else (middle + 1, high)
+    return low
+
+
+def _joined(start: int, first: tuple[Any, Array], second: tuple[Any, Array]) -> IdBlock:
+    (ids, numbers), (other_ids, other_numbers) = first, second
+    if not len(other_ids):
+        return IdBlock(start, ids, numbers, np.full(numbers.size, ABSENT))
+    if not len(ids):
+        return IdBlock(start, other_ids, np.full(other_numbers.size, ABSENT), other_numbers)
+    if isinstance(ids, np.ndarray):
+        both = np.concatenate([ids, other_ids])
+        order = np.argsort(both, kind="stable")  # merges two runs in linear time
+        ordered = both[order]
+        new = np.append(True, ordered[1:] != ordered[:-1])
+        distinct: Any = ordered[new]
+    else:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        strings = pa.concat_arrays([ids, other_ids])
+        order = pc.array_sort_indices(strings).to_numpy().astype(np.int64)
+        sorted_strings = strings.take(pa.array(order))
+        differ = pc.not_equal(sorted_strings[1:], sorted_strings[:-1]).to_numpy(zero_copy_only=False)
+        new = np.append(True, differ)
+        distinct = sorted_strings.filter(pa.array(new))
+    position = np.empty(order.size, np.int64)
+    position[order] = np.cumsum(new) - 1
+    out = [np.full(len(distinct), ABSENT) for _ in range(2)]
+    out[0][position[: numbers.size]] = numbers
+    out[1][position[numbers.size :]] = other_numbers
+    return IdBlock(start, distinct, *out)
+
+
+class JoinedIds:
+    """Ids of two stores by position, read from front to back.
+
+    Attributes
+    ----------
+    num_ids
+        How many there are.
+    implied
+        As of `oocgraph.ingest.ids.Ids`.
+    """
+
+    all_used = True
+    """Every position is a vertex."""
+
+    def __init__(self, first: CSRStore, second: CSRStore, num_ids: int, implied: tuple[int, int] | None) -> None:
+        self.num_ids, self.implied = num_ids, implied
+        self._blocks = joined_ids(first, second, linked_only=implied is not None)
+        self._held = IdBlock(0, np.empty(0, np.int64), *(np.empty(0, np.int64),) * 2)
+
+    def read(self, start: int, stop: int) -> Any:
+        """Return the ids of the positions ``start .. stop - 1``, none of which is before those read last."""
+        parts = []
+        while start < stop:
+            held = self._held
+            if start >= held.start + len(held.ids):
+                self._held = next(self._blocks)
+                continue
+            end = min(stop, held.start + len(held.ids))
+            parts.append(held.ids[start - held.start : end - held.start])
+            start = end
+        if len(parts) == 1 or not parts:
+            return _as_built(parts[0] if parts else np.empty(0, np.int64))
+        if isinstance(parts[0], np.ndarray):
+            return np.concatenate(parts)
+        import pyarrow as pa
+
+        return _as_built(pa.concat_arrays(parts))
+
+
+def _as_built(ids: Any) -> Any:
+    """Return ids as a build has them: strings as their bytes."""
+    if isinstance(ids, np.ndarray):
+        return ids
+    import pyarrow as pa
+
+    return ids.cast(pa.large_binary())

@@ -1,0 +1,199 @@
+"""Rows of two stores become the rows of one: renumbered, merged, and written in the new order.
+
+In: both stores, and the old rows of each new one. Out: the arrays of a group, appended in order. Vertices of one degree keep their order,
+so the rows of a block lie near each other in the old files, and what is read is the file once and some pages again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
+from oocgraph.ingest.rows import GroupWriter, RowBlock
+from oocgraph.ingest.stored_rows import StoredRows
+from oocgraph.kernels.append import DIGIT_BITS, deal_planes, merge_rows, renumber
+from oocgraph.kernels.build import NO_RANK
+from oocgraph.store.degrees import DegreeClasses
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.records import Records, drop_duplicates, group_starts, key_bits, sort_records
+from oocgraph.store.row_places import row_ends
+from oocgraph.types import Array, index_dtype
+
+WINDOW_ROWS = 1 << 18
+"""Rows whose places are found at a time: 32 bytes each."""
+
+MOST_ENTRIES, ENTRY_BYTES = 1 << 22, 24
+"""Entries of a block without columns, and bytes of each: as read, as merged, in the planes, waiting to be written. Rows of neighbouring
+blocks come from the same pages: the more entries a block has, the fewer are read again (kron24: 3.2 times the file with 2**20)."""
+
+ROW_COST = 2
+"""Entries that a row counts for beside its own: places and lengths."""
+
+LOW = np.uint64(0xFFFFFFFF)
+"""Bits of a key that say where a record's columns are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the stores.
+
+    Attributes
+    ----------
+    store, rows
+        The graph, and a reader of its rows.
+    new_of : (store.num_rows,) uint32
+        New number of each vertex.
+    row_of : (num_vertices,) uint32
+        The store's number of each new vertex, or NO_RANK.
+    codes : dict
+        What the codes of string columns become.
+    """
+
+    store: CSRStore
+    rows: StoredRows
+    new_of: Array
+    row_of: Array
+    codes: dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """New rows ``first .. first + n - 1``: where each begins and ends in either store, (2, n) int64 each."""
+
+    first: int
+    begin: Array
+    end: Array
+
+    @property
+    def num_entries(self) -> int:
+        """Entries of both stores."""
+        return int((self.end - self.begin).sum())
+
+
+def block_entries(job: Job) -> int:
+    """Return how many entries a block may have, where it is not a single row."""
+    if job.payload.stored:
+        return min(BIN_RECORDS, job.sizes.capacity)
+    return min(MOST_ENTRIES, job.sizes.capacity * RECORD_BYTES // ENTRY_BYTES)
+
+
+def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
+    """Write one group; return its number of entries and of self-loops."""
+    num_vertices = classes.num_vertices
+    limit = block_entries(job)
+    merging = _Merging(group, sides, num_vertices, job, num_planes)
+    target, total = GroupWriter(group, classes, job, num_planes), sum(side.store.attributes.num_stored_edges for side in sides)
+    for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
+        target.append(replace(block, indptr=block.indptr + target.num_entries))
+        job.progress(f"write {group}", target.num_entries, total)
+    return target.finish()
+
+
+def _results(merging: _Merging, blocks: Iterator[Rows], limit: int, job: Job) -> Iterator[RowBlock]:
+    """Merge blocks in the threads, in order; a row that is longer than a block should be is merged alone."""
+    for is_long, run in groupby(blocks, lambda rows: rows.num_entries > limit):
+        yield from map(merging.merged, run) if is_long else job.workers.ordered(merging.merged, run)  # noqa: B031 - one of both
+
+
+def _blocks(group: str, sides: Sequence[Side], num_vertices: int, limit: int) -> Iterator[Rows]:
+    """Cut the new rows into blocks."""
+    for low in range(0, num_vertices, WINDOW_ROWS):
+        size = min(WINDOW_ROWS, num_vertices - low)
+        begin, end = np.zeros((2, size), np.int64), np.zeros((2, size), np.int64)
+        for at, side in enumerate(sides):
+            rows = side.row_of[low : low + size]
+            there = np.flatnonzero(rows != NO_RANK)
+            begin[at, there], end[at, there] = row_ends(side.store, group, rows[there].astype(np.int64))
+        cost, start = np.cumsum((end - begin).sum(axis=0) + ROW_COST), 0
+        while start < size:
+            done = int(cost[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(cost, done + limit, side="right")))
+            yield Rows(low + start, begin[:, start:stop], end[:, start:stop])
+            start = stop
+
+
+class _Merging:
+    """Merges blocks of rows of one group, in any thread."""
+
+    def __init__(self, group: str, sides: Sequence[Side], num_vertices: int, job: Job, num_planes: int) -> None:
+        self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
+        self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
+        self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
+        self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
+
+    def merged(self, rows: Rows) -> RowBlock:
+        """Return what is written of some rows; where each begins, counted from the first."""
+        scratch, lengths = self._job.scratch, np.empty(rows.begin.shape[1], np.int64)
+        read = [side.rows.read(f"{self._group}/indices", *ends) for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True)]
+        (a, a_begin), (b, b_begin) = ((entries.astype(np.uint32, copy=False), begin) for entries, begin in read)
+        a_length, b_length = rows.end - rows.begin
+        kind, shift = np.dtype(np.uint64 if self._columns else np.uint32), 32 if self._columns else 0
+        longest = int(max(a_length.max(initial=0), b_length.max(initial=0)))
+        work = scratch.get("work", 3 * longest, kind).reshape(3, longest)
+        out: Array = np.empty(a.size + b.size, kind)
+        counts = scratch.get("counts", 1 << DIGIT_BITS, np.int64)
+        renumber(a, self._sides[0].new_of)
+        renumber(b, self._sides[1].new_of)
+        marks = self._marks()
+        written = merge_rows(a, a_begin, a_length, b, b_begin, b_length, shift, self._bits, self._drop, work, counts, marks, out, lengths)
+        indices, columns = out[:written], tuple[Array, ...]()
+        if self._columns:
+            places = (indices & LOW).astype(np.int64)
+            indices = (indices >> np.uint64(32)).astype(np.uint32)
+            indices, columns = self._with_columns(rows, indices, places, a.size, lengths)
+        return self._block(rows.first, indices, columns, lengths)
+
+    def _marks(self) -> tuple[Array, Array, Array]:
+        """Return this thread's bitmaps, whose bits are clear."""
+        if not hasattr(self._local, "marks"):
+            self._local.marks = tuple(np.zeros(self._num_vertices // per + 1, np.uint64) for per in (1 << 6, 1 << 12, 1 << 18))
+        marks: tuple[Array, Array, Array] = self._local.marks
+        return marks
+
+    def _with_columns(self, rows: Rows, indices: Array, places: Array, num_a: int, lengths: Array) -> tuple[Array, Records]:
+        """Bring the columns into the order of the rows, and treat entries of the same ends; `lengths` are made those that remain."""
+        columns = []
+        for name in self._columns:
+            parts = []
+            for side, *ends in zip(self._sides, rows.begin, rows.end, strict=True):
+                values = side.rows.read(f"{self._group}/{name}", *ends)[0]
+                parts.append(side.codes[name][values] if name in side.codes else values)
+            columns.append(np.concatenate(parts)[places])
+        row = np.repeat(np.arange(lengths.size), lengths)
+        same = np.zeros(indices.size + 1, bool)
+        same[1:-1] = (indices[1:] == indices[:-1]) & (row[1:] == row[:-1])
+        tied = np.flatnonzero(same[1:] | same[:-1])
+        if not tied.size:
+            return indices, tuple(columns)
+        payload = self._job.payload
+        keys = (row[tied].astype(np.uint64) << np.uint64(32)) | indices[tied]
+        beside = [values[tied] for values in columns]
+        if payload.needs_rows:
+            beside.insert(len(payload.extra), (places[tied] >= num_a).astype(np.uint64))
+        records = sort_records((keys, *beside))
+        reduced = drop_duplicates(records, payload)
+        starts = group_starts(records, len(payload.extra)) if payload.duplicates != "keep" else np.arange(tied.size)
+        kept = np.ones(indices.size, bool)
+        kept[tied] = False
+        kept[tied[starts]] = True
+        for values, better in zip(columns, reduced[1:], strict=True):
+            values[tied[starts]] = better
+        lengths -= np.bincount(row[~kept], minlength=lengths.size)
+        return indices[kept], tuple(values[kept] for values in columns)
+
+    def _block(self, first: int, indices: Array, columns: Records, lengths: Array) -> RowBlock:
+        plane_offsets, planes, loops = np.zeros(self._num_planes + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
+        if self._num_planes:
+            planes = np.empty(int(np.minimum(lengths, self._num_planes).sum()), np.uint32)
+            deal_planes(indices, lengths, plane_offsets, planes)
+        if self._has_loops:
+            loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]
+        indptr = np.cumsum(lengths) - lengths
+        return RowBlock(
+            indices, columns, indptr, planes.astype(index_dtype(self._num_vertices), copy=False), plane_offsets, loops, loops.size
+        )

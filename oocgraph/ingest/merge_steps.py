@@ -1,0 +1,201 @@
+"""The steps by which two stores become one, in order: what a build of both edge lists would write, byte for byte.
+
+In: two stores of the same kind. Out: a third. Both are read once, in order; nothing but the smaller store's edges is sorted. The order of
+vertices follows from their degrees, and those from the edges that both stores have: these are found first. A vertex that no new edge
+touches keeps its place among its equals, so the new order is the old one with few vertices moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oocgraph.external_sort.bins import BinFiles
+from oocgraph.external_sort.key_bins import one_bin
+from oocgraph.external_sort.vertex_file import VertexFile
+from oocgraph.ingest.build_job import Job
+from oocgraph.ingest.common_edges import GROUP, CommonEdges
+from oocgraph.ingest.dedupe import CleanEdges
+from oocgraph.ingest.merge_ids import JoinedIds, joined_ids
+from oocgraph.ingest.merge_rows import Side, write_merged
+from oocgraph.ingest.ranks import degree_classes, ranked_blocks
+from oocgraph.ingest.stored_rows import StoredRows
+from oocgraph.ingest.vertex_arrays import IntegerIds, TextIds, write_vertices
+from oocgraph.kernels.build import NO_RANK
+from oocgraph.store.columns import StringColumn
+from oocgraph.store.degrees import DegreeClasses
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.layout import GraphAttributes, plane_group
+from oocgraph.store.records import CODE, key_bits
+from oocgraph.store.rows import degree_blocks
+from oocgraph.store.strings import string_buffers
+from oocgraph.types import Array, index_dtype
+
+STEP = 1 << 20
+"""Vertices handled at a time: an index of NumPy takes 8 bytes for each."""
+
+
+def vertex_bytes(first: int, second: int, ids: int, *, directed: bool) -> int:
+    """Return what a merge holds for the vertices of two stores, of which so many have edges, and for all of so many ids.
+
+    Two numbers of each vertex and one of each id while they are numbered; two numbers and both ways back while rows are written.
+    """
+    numbering = 4 * first + 8 * second + (5 if directed else 4) * ids
+    return max(numbering, 4 * (first + second) + 8 * min(ids, first + second))
+
+
+@dataclass(frozen=True, slots=True)
+class _Vertices:
+    """Vertices of both stores while they are numbered.
+
+    Attributes
+    ----------
+    position : pair of (num_rows,) uint32
+        Place of each store's vertices among all ids, ascending.
+    in_first : (second.num_rows,) uint32
+        Number in the first store of each vertex of the second, or NO_RANK.
+    edges : CleanEdges
+        Degrees by position, as the steps of a build take them; it holds no edges.
+    num_ids
+        Number of positions.
+    """
+
+    position: tuple[Array, Array]
+    in_first: Array
+    edges: CleanEdges
+    num_ids: int
+
+
+def merge_steps(
+    stores: tuple[CSRStore, CSRStore], rows: tuple[StoredRows, StoredRows], job: Job, *, implied: tuple[int, int] | None, source: str
+) -> GraphAttributes:
+    """Write all arrays of the merged store, and return its attributes, two of which are given."""
+    first, second = stores
+    codes = _joined_categories(stores, job)
+    with job.phase("join vertices"):
+        vertices = _joined_vertices(first, second, job, linked_only=implied is not None)
+    with job.phase("find common edges"):
+        num_common = _without_common(CommonEdges(first, second, rows[0], vertices.in_first, codes, job), vertices, job)
+    with job.phase("number vertices"):
+        classes, new_of, num_input = _numbered(stores, vertices, job, implied)
+        del vertices
+        row_of = [_inverted(one, classes.num_vertices) for one in new_of]
+        sides = [Side(*of) for of in zip(stores, rows, new_of, row_of, codes, strict=True)]
+    num_planes, num_loops = classes.num_planes() if job.options.vertex_order == "degree" else 0, 0
+    for group in first.attributes.stored_groups:
+        with job.phase(f"write {group}"):
+            planes = num_planes if group == plane_group(job.directed) else 0
+            num_entries, loops = write_merged(group, sides, classes, job, num_planes=planes)
+            num_loops = loops if group == GROUP else num_loops
+    return GraphAttributes(
+        num_vertices=classes.num_vertices,
+        num_edges=first.num_edges + second.num_edges - num_common,
+        num_stored_edges=num_entries,
+        num_input_vertices=num_input,
+        num_isolated=num_input - classes.num_vertices,
+        num_self_loops=num_loops,
+        directed=job.directed,
+        weighted=first.attributes.weighted,
+        duplicates=first.attributes.duplicates,
+        vertex_order=first.attributes.vertex_order,
+        index_dtype=index_dtype(classes.num_vertices).name,
+        id_kind=id_kind_of(first, second),
+        implied_ids=implied,
+        num_planes=num_planes,
+        columns=first.attributes.columns,
+        weight_name=first.attributes.weight_name,
+        source=source,
+    )
+
+
+def id_kind_of(first: CSRStore, second: CSRStore) -> str:
+    """Return the kind of the ids of both; a graph without vertices may be of another."""
+    return (first if first.num_vertices else second).attributes.id_kind
+
+
+def _joined_vertices(first: CSRStore, second: CSRStore, job: Job, *, linked_only: bool) -> _Vertices:
+    """Find the place of every vertex among the ids of both stores, and add up degrees."""
+    position = (np.empty(first.num_rows, np.uint32), np.empty(second.num_rows, np.uint32))
+    in_first, num_ids = np.full(second.num_rows, NO_RANK, np.uint32), 0
+    most = first.num_rows + second.num_rows if linked_only else first.num_vertices + second.num_vertices
+    for block in joined_ids(first, second, linked_only=linked_only):
+        for numbers, places in zip((block.first, block.second), position, strict=True):
+            there = np.flatnonzero(numbers >= 0)
+            places[numbers[there]] = block.start + there
+        both = (block.first >= 0) & (block.second >= 0)
+        in_first[block.second[both]] = block.first[both]
+        num_ids = block.start + block.first.size
+        job.progress("join vertices", num_ids, most)
+    key_bits(num_ids)  # refuses more than a key has room for
+    degree = VertexFile(job.folder("degree"), num_ids, np.uint32, in_memory=True)
+    has_out = VertexFile(job.folder("has-out"), num_ids, np.uint8, in_memory=True) if job.directed else None
+    assert degree.resident is not None
+    for store, places in zip((first, second), position, strict=True):
+        for start, degrees in degree_blocks(store, store.pull_group):
+            degree.resident[places[start : start + degrees.size]] += degrees.astype(np.uint32)
+        if has_out is not None:
+            assert has_out.resident is not None
+            for start, degrees in degree_blocks(store, "out"):
+                has_out.resident[places[start : start + degrees.size]] |= degrees > 0
+    loops = BinFiles(job.folder("loops"), one_bin(max(1, num_ids)))
+    return _Vertices(position, in_first, CleanEdges([], key_bits(num_ids), degree, has_out, loops), num_ids)
+
+
+def _without_common(common: CommonEdges, vertices: _Vertices, job: Job) -> int:
+    """Take the edges that both stores have from the degrees; return how many they are."""
+    degree, place, count = vertices.edges.degree.resident, vertices.position[0], 0
+    assert degree is not None
+    for source, target in common.found():
+        count += source.size
+        np.subtract.at(degree, place[target], np.uint32(1))
+        if not job.directed:
+            np.subtract.at(degree, place[source[source != target]], np.uint32(1))
+    return count
+
+
+def _numbered(
+    stores: tuple[CSRStore, CSRStore], vertices: _Vertices, job: Job, implied: tuple[int, int] | None
+) -> tuple[DegreeClasses, tuple[Array, Array], int]:
+    """Write the arrays of vertices; return the classes of degrees, new numbers by store, and how many vertices there are."""
+    classes = degree_classes(vertices.edges)
+    ids = JoinedIds(*stores, vertices.num_ids, implied)
+    kind = (IntegerIds if id_kind_of(*stores) == "int64" else TextIds)(job, classes.num_vertices)
+    blocks = ranked_blocks(vertices.edges, classes, job, all_used=True, extra=np.empty(0, np.int64))
+    num_input = write_vertices(blocks, ids, kind, job, num_vertices=classes.num_vertices)
+    rank = vertices.edges.degree.resident
+    assert rank is not None
+    for places in vertices.position:
+        for start in range(0, places.size, STEP):
+            places[start : start + STEP] = rank[places[start : start + STEP]]
+    vertices.edges.close()
+    return classes, vertices.position, num_input
+
+
+def _inverted(new_of: Array, num_vertices: int) -> Array:
+    """Return the old number of each new one, or NO_RANK."""
+    row_of = np.full(num_vertices, NO_RANK, np.uint32)
+    for start in range(0, new_of.size, STEP):
+        part = new_of[start : start + STEP]
+        row_of[part] = np.arange(start, start + part.size, dtype=np.uint32)
+    return row_of
+
+
+def _joined_categories(stores: tuple[CSRStore, CSRStore], job: Job) -> list[dict[str, Array]]:
+    """Write the distinct strings of both stores' string columns; return what the codes of each store become, by column (the last: null)."""
+    codes: list[dict[str, Array]] = [{}, {}]
+    for name in (name for name, dtype in job.payload.extra.items() if dtype is None):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = [StringColumn(store, f"columns/{name}") for store in stores]
+        strings = [column.read(0, column.length).cast(pa.large_binary()) for column in columns]
+        distinct = pa.chunked_array(strings).unique()
+        together = distinct.take(pc.array_sort_indices(distinct))
+        for own, values in zip(codes, strings, strict=True):
+            found = pc.index_in(values, value_set=together).to_numpy(zero_copy_only=False)
+            own[name] = np.append(found, -1).astype(CODE)
+        data, offsets = string_buffers(together)
+        job.writer.write(f"columns/{name}/bytes", data)
+        job.writer.write(f"columns/{name}/offsets", offsets)
+    return codes
