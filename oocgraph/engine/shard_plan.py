@@ -14,6 +14,7 @@ import numpy as np
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
 from oocgraph.engine.take_over import new_planes, planes_bytes, planes_in
+from oocgraph.engine.windows import reader_bytes
 from oocgraph.errors import OocGraphError
 from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels import partition as kernels
@@ -98,7 +99,7 @@ class ShardPlan:
             available_bytes=available_bytes,
             limit_bytes=limit_bytes,
             io_threads=self.loading.io_threads,
-            buffer_bytes=self.loading.buffer_bytes,
+            buffer_bytes=reader_bytes(self.indices[0], self.loading.buffer_bytes),
             max_planes=self.loading.max_planes,
             shares=shares,
             least_bytes=least_bytes,
@@ -139,6 +140,7 @@ class ShardPlan:
         loading = self.loading
         adjacencies: list[Adjacency] = []
         planes: SharedMemory | None = None
+        self._expect(residency)
         try:
             with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
@@ -151,6 +153,12 @@ class ShardPlan:
             close_files(adjacencies)
             raise
         return Shard(adjacencies[0], own, residency, time.perf_counter() - began, planes)
+
+    def _expect(self, residency: Residency) -> None:
+        """Tell an object store what will be read, so that its answers come at the same time."""
+        edges = {f"{group}/indices": num for group, num in zip(self.groups, residency.num_resident, strict=True)}
+        planes = {f"{self.groups[-1]}/planes/indices": int(self.lengths[: residency.num_planes].sum())} if residency.num_planes else {}
+        self.verified.expect(planes | edges)
 
     def _whole_rows(
         self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor

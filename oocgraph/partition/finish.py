@@ -124,7 +124,7 @@ def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops:
         columns={name: graph.columns[name] for name in spec.columns},
         source=f"partition {p} of {spec.num_partitions} of {spec.url}",
     )
-    write_groups(spec.root / part_name(p), {ATTRIBUTES_KEY: attributes.to_json() | {"complete": True}})
+    write_groups(spec.root / part_name(p), {ATTRIBUTES_KEY: attributes.to_json() | {"complete": True}}, consolidated=True)
 
 
 def _copy(stage: Stage, name: str, target: PreallocatedArray) -> None:
