@@ -7,8 +7,10 @@ an answer at once, and the bytes of the answers. It runs in a thread of its own;
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -203,3 +205,15 @@ async def _pass_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         await writer.drain()
         passed += len(piece)
     return passed
+
+
+def main(server: str, delay_seconds: str) -> None:
+    """Serve as a child (`oocgraph.bench.child`): say the address, then, at each line, what came since the one before."""
+    with DelayingProxy(server, float(delay_seconds)) as proxy:
+        print(json.dumps({"address": proxy.address}), flush=True)
+        for _ in sys.stdin:
+            print(json.dumps(asdict(proxy.reset())), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

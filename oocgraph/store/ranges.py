@@ -78,10 +78,14 @@ def open_url(url: str, storage_options: Mapping[str, Any] | None) -> Any:
 
 
 def client_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the options of a file system, with a connection of S3's client for each request that may be under way (it has 10)."""
-    options = dict(storage_options or {})
+    """Return the options of a file system: of S3's client as many connections (it has 10) and as much patience as the settings say.
+
+    The file system repeats a request that its client gives up, up to five times.
+    """
+    options, knobs = dict(storage_options or {}), settings()
     if url.startswith(_S3):
-        options["config_kwargs"] = {"max_pool_connections": settings().io_threads, **options.get("config_kwargs", {})}
+        patience = {"read_timeout": knobs.storage_timeout / 5, "connect_timeout": knobs.storage_timeout / 5, "retries": {"max_attempts": 0}}
+        options["config_kwargs"] = {"max_pool_connections": knobs.io_threads, **patience, **options.get("config_kwargs", {})}
     return options or None
 
 
