@@ -7,13 +7,14 @@ an answer at once, and the bytes of the answers. It runs in a thread of its own;
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import threading
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
+
+from oocgraph.bench.child import answer
 
 PIECE_BYTES = 1 << 18
 """Bytes of a body that are passed on at once."""
@@ -110,7 +111,8 @@ class DelayingProxy:
         """Pass the answer of the server on; a test may do otherwise."""
         client.write(head.raw)
         if not (request.first_line.startswith("HEAD ") or int(head.first_line.split()[1]) in _NO_BODY):
-            self.traffic.body_bytes += await _pass_body(head, server, client, to_end=True)
+            passed = await _pass_body(head, server, client, to_end=True)
+            self.traffic.body_bytes += passed  # apart: others add to it meanwhile
         await client.drain()
 
     async def _serve(self, ready: threading.Event) -> None:
@@ -210,9 +212,9 @@ async def _pass_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 def main(server: str, delay_seconds: str) -> None:
     """Serve as a child (`oocgraph.bench.child`): say the address, then, at each line, what came since the one before."""
     with DelayingProxy(server, float(delay_seconds)) as proxy:
-        print(json.dumps({"address": proxy.address}), flush=True)
+        answer(address=proxy.address)
         for _ in sys.stdin:
-            print(json.dumps(asdict(proxy.reset())), flush=True)
+            answer(**asdict(proxy.reset()))
 
 
 if __name__ == "__main__":

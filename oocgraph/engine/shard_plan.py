@@ -24,6 +24,7 @@ from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.fetched import LOADING_THREADS, RangeArray
 from oocgraph.store.gather import EdgeFiles
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_lookup import sorted_lookup
@@ -142,7 +143,7 @@ class ShardPlan:
         planes: SharedMemory | None = None
         self._expect(residency)
         try:
-            with ThreadPoolExecutor(max(2, loading.threads), thread_name_prefix="oocgraph-load") as pool:
+            with ThreadPoolExecutor(self._num_loading, thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
@@ -153,6 +154,11 @@ class ShardPlan:
             close_files(adjacencies)
             raise
         return Shard(adjacencies[0], own, residency, time.perf_counter() - began, planes)
+
+    @property
+    def _num_loading(self) -> int:
+        """Threads that load."""
+        return LOADING_THREADS if isinstance(self.indices[0], RangeArray) else max(2, self.loading.threads)
 
     def _expect(self, residency: Residency) -> None:
         """Tell an object store what will be read, so that its answers come at the same time."""

@@ -13,15 +13,18 @@ from oocgraph.errors import CorruptStoreError
 from oocgraph.store.arrays import REMEDY, StoredArray
 from oocgraph.store.codecs import decode, max_stored_bytes
 from oocgraph.store.metadata import ArrayShape
-from oocgraph.store.remote_files import RemoteFiles, Wanted
+from oocgraph.store.remote_files import LOADING_BYTES, RemoteFiles, Wanted
 from oocgraph.store.values import Rule
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
 REQUEST_BYTES = 1 << 20
 """Bytes of a request at the most: of S3's client each takes about 1.3 ms of a core, and loopback 2."""
 
-UNIT_BYTES = 8 << 20
-"""Bytes that are read best at once: eight requests, so that two threads have 16 under way."""
+UNIT_BYTES = 4 << 20
+"""Bytes that are read best at once: four requests, so that `LOADING_THREADS` have 16 under way."""
+
+LOADING_THREADS = LOADING_BYTES // UNIT_BYTES
+"""Threads that load what stays in memory."""
 
 Get = Callable[[str, int, int | None], bytes | None]
 """``get(key, start, stop)`` returns bytes of a file of the store, to its end where `stop` is None; None where there is no such file."""
@@ -77,6 +80,11 @@ class RangeArray(FetchedArray):
     def unit(self) -> int:
         """Elements of a few requests, which are under way together."""
         return min(self.chunk_length, UNIT_BYTES // self.dtype.itemsize)
+
+    def read_into(self, start: int, out: Array, *, direct: bool = False) -> None:
+        """Fill `out`, a unit after the other."""
+        for a in range(0, out.size, self.unit):
+            super().read_into(start + a, out[a : a + self.unit])
 
     def expect(self, start: int, stop: int) -> None:
         """Ask for elements ``start .. stop - 1``, and their checksums, which will be read soon."""

@@ -52,9 +52,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     """
     text = os.fspath(path)
     if _URL.match(text):
-        raise OutputError(
-            f"{text}: this kind of output goes to local file systems only; give a path, and copy it to the URL afterwards"
-        )
+        raise OutputError(f"{text}: this kind of output goes to local file systems only; give a path, and copy it to the URL afterwards")
     return Path(text)
 
 

@@ -26,7 +26,10 @@ KEPT_FILE_BYTES, KEPT_BYTES = 256 << 10, 4 << 20
 AHEAD_BYTES = 4 << 20
 """Bytes that are asked for ahead, until they are read."""
 
-HELD_BYTES = KEPT_BYTES + AHEAD_BYTES
+LOADING_BYTES = 16 << 20
+"""Bytes that are under way, or wait to be copied, while what stays in memory is loaded."""
+
+HELD_BYTES = KEPT_BYTES + AHEAD_BYTES + LOADING_BYTES
 """What the files of a store hold at most beside what is read."""
 
 
