@@ -138,7 +138,6 @@ class ShardPlan:
             A chunk is missing or truncated, or a page differs from its checksum.
         """
         began = time.perf_counter()
-        loading = self.loading
         adjacencies: list[Adjacency] = []
         planes: SharedMemory | None = None
         self._expect(residency)

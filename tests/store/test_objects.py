@@ -18,6 +18,7 @@ from oocgraph.engine.local import LocalRuntime
 from oocgraph.errors import OutputError, OutputExistsError, StoreError, StoreNotFoundError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.store.check import check_store
+from oocgraph.store.vertices import VertexIds
 from tests.store.objects import BreakingProxy, options_of, s3_server
 
 fsspec = pytest.importorskip("fsspec")
@@ -103,9 +104,9 @@ def test_edges_that_do_not_fit_come_in_many_requests_at_once(tmp_path, proxy, op
     remote = open_graph(uploaded(graph, options))
     expected = bfs(graph, 0).level
     proxy.delay_seconds = 0.03
-    part = cut_runtime(remote, monkeypatch)
+    part, number = cut_runtime(remote, monkeypatch), VertexIds(remote).vertices_of([0])
     proxy.reset()
-    found = part.search(np.array([0]))
+    found = part.search(number)
     traffic = proxy.reset()
     part.close()
     assert traffic.most_in_flight >= 16
