@@ -52,7 +52,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     """
     text = os.fspath(path)
     if _URL.match(text):
-        raise OutputError(f"{text}: this kind of output goes to local file systems only; give a path, and copy it to the URL afterwards")
+        raise OutputError(f"{text}: outputs are written to local file systems only; give a path, and copy the output to the URL afterwards")
     return Path(text)
 
 
@@ -66,7 +66,8 @@ def upload_to(path: str | os.PathLike[str], kind: Kind) -> Upload | None:
     MissingDependencyError
         The package of its file system is not installed.
     """
-    location = location_of(path, None) if kind in _UPLOADED else None
+    is_page = os.fspath(path).startswith(("http://", "https://"))  # which nothing can be written to
+    location = location_of(path, None) if kind in _UPLOADED and not is_page else None
     return Upload(location, _KEYS.get(kind)) if isinstance(location, Location) else None
 
 
