@@ -82,6 +82,8 @@ class Settings:
         Compression of the arrays of the stores that are built: ``none``, ``blosc`` or ``zstd``.
     storage_options
         Options of the file systems of remote URLs, such as ``{"anon": True}``, where `oocgraph.open_graph` is given none.
+    storage_timeout
+        Seconds that a request to a remote URL may take, repetitions of it included.
     redeal_shares
         ``auto``: an opened graph's workers get new shares of its edges between searches, where those measured were unequally busy
         (`oocgraph.plan.redealing`); ``off``: shares stay equal.
@@ -113,6 +115,7 @@ class Settings:
     vertex_order: AskedOrder
     codec: Codec
     storage_options: Mapping[str, Any] | None = field(repr=False, hash=False)  # may hold secrets
+    storage_timeout: float
 
 
 def settings() -> Settings:
@@ -175,6 +178,7 @@ def _read(asked: Mapping[str, Any]) -> Settings:
         vertex_order=_one_of("vertex-order", stored["vertex_order"], get_args(AskedOrder)),
         codec=_one_of("codec", stored["codec"], get_args(Codec)),
         storage_options=_mapping("storage-options", stored["storage_options"]),
+        storage_timeout=_seconds("storage-timeout", stored["storage_timeout"]),
     )
 
 

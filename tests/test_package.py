@@ -25,6 +25,8 @@ MODULES = {"cupy-cuda12x": "cupy", "cupy-cuda13x": "cupy", "pytest-xdist": "xdis
 """Distribution: the module that it is imported as, where that is not its name with underscores."""
 
 NOT_IMPORTED = {
+    "flask": "moto's server needs it",
+    "flask-cors": "moto's server needs it",
     "ipykernel": "runs the notebooks",
     "jupyterlab": "opens the notebooks",
     "mypy": "a command of CI",

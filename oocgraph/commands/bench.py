@@ -17,6 +17,7 @@ from oocgraph.commands.bench_components import bench_components
 from oocgraph.commands.bench_gpu import bench_gpu
 from oocgraph.commands.bench_imbalance import bench_imbalance
 from oocgraph.commands.bench_load import bench_load
+from oocgraph.commands.bench_objects import bench_objects
 from oocgraph.commands.bench_options import (
     direction_option,
     finish,
@@ -53,6 +54,7 @@ bench.add_command(bench_components)
 bench.add_command(bench_gpu)
 bench.add_command(bench_imbalance)
 bench.add_command(bench_load)
+bench.add_command(bench_objects)
 bench.add_command(bench_pagerank)
 bench.add_command(bench_spmv)
 bench.add_command(bench_where)

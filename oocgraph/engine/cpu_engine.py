@@ -25,6 +25,7 @@ from oocgraph.engine.take_over import PULL_HEADS, PULL_TAILS, PUSH, Result
 from oocgraph.engine.windows import pull_windows, push_windows
 from oocgraph.kernels import cpu
 from oocgraph.kernels.deques import Member
+from oocgraph.kernels.row_runs import load_row_runs
 from oocgraph.kernels.rows import NO_LONG_ROWS, ChunkFiles, new_long_rows, no_files
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.plan.residency import QUEUE_CAPACITY
@@ -138,9 +139,11 @@ class Engine(Closing):
     outside_page_bytes: int = PAGE_BYTES
 
     def __init__(self, store: CSRStore, graph: Shard[Adjacency], *, threads: int, io_threads: int, knobs: Settings) -> None:
-        self.store, self.graph, self.threads, self.knobs = store, graph, threads, knobs
+        self.store, self.graph, self.threads, self.io_threads, self.knobs = store, graph, threads, io_threads, knobs
         self.team = borrow(threads)
-        on_disk = not all(adjacency.all_resident for adjacency in graph.adjacencies)
+        on_disk = any(adjacency.files is not None for adjacency in graph.adjacencies)
+        if not all(adjacency.all_resident or adjacency.files is not None for adjacency in graph.adjacencies):
+            load_row_runs()
         self._gatherer = Gatherer(io_threads, BUFFER_BYTES) if on_disk else None
         self._cuts = {id(adjacency): slice_cuts(max(1, -(-adjacency.num_rows // 64)), NUM_SLICES) for adjacency in graph.adjacencies}
         self._cache_tag = np.full(graph.residency.cache_slots, -1, np.int64)
@@ -261,7 +264,7 @@ class Engine(Closing):
         """Pull the undecided vertices' tails from disk; returns bytes requested."""
         pull = self.graph.pull
         if pull.files is None or self._gatherer is None:
-            return pull_windows(pull, state, self._count(pull, state.undecided, state.num_unvisited, first_pages_only=False))
+            return pull_windows(pull, state, self.io_threads)
         counts = self._count(pull, state.undecided, state.num_unvisited, first_pages_only=True)
         dense = counts[:, 2].sum() > DENSE_SHARE * pull.disk_pages
         gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
@@ -323,7 +326,7 @@ class Engine(Closing):
         if on_files:
             return sum(one[1] for one in self.spread(state, job, call, pieces))
         self.spread(state, job, call, [(a, min(z, push.resident.size)) for a, z in pieces if a < push.resident.size])
-        return 0 if push.all_resident else push_windows(push, state, counts, _files_of(push))
+        return 0 if push.all_resident else push_windows(push, state, self.io_threads, _files_of(push))
 
     def finish(self, state: SearchState) -> None:
         """Set parent and level of what was not reached."""

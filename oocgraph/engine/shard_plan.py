@@ -14,6 +14,7 @@ import numpy as np
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
 from oocgraph.engine.take_over import new_planes, planes_bytes, planes_in
+from oocgraph.engine.windows import reader_bytes
 from oocgraph.errors import OocGraphError
 from oocgraph.exchange.shared_memory import SharedMemory
 from oocgraph.kernels import partition as kernels
@@ -23,6 +24,7 @@ from oocgraph.partition.vertex_partition import VertexPartition, local_lookup
 from oocgraph.plan.residency import GraphSizes, Residency, plan_residency
 from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.fetched import LOADING_THREADS, RangeArray
 from oocgraph.store.gather import EdgeFiles
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_lookup import sorted_lookup
@@ -98,7 +100,7 @@ class ShardPlan:
             available_bytes=available_bytes,
             limit_bytes=limit_bytes,
             io_threads=self.loading.io_threads,
-            buffer_bytes=self.loading.buffer_bytes,
+            buffer_bytes=reader_bytes(self.indices[0], self.loading.buffer_bytes),
             max_planes=self.loading.max_planes,
             shares=shares,
             least_bytes=least_bytes,
@@ -136,11 +138,11 @@ class ShardPlan:
             A chunk is missing or truncated, or a page differs from its checksum.
         """
         began = time.perf_counter()
-        loading = self.loading
         adjacencies: list[Adjacency] = []
         planes: SharedMemory | None = None
+        self._expect(residency)
         try:
-            with ThreadPoolExecutor(max(whole.LOAD_THREADS, loading.threads), thread_name_prefix="oocgraph-load") as pool:
+            with ThreadPoolExecutor(self._num_loading, thread_name_prefix="oocgraph-load") as pool:
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
@@ -151,6 +153,17 @@ class ShardPlan:
             close_files(adjacencies)
             raise
         return Shard(adjacencies[0], own, residency, time.perf_counter() - began, planes)
+
+    @property
+    def _num_loading(self) -> int:
+        """Threads that load."""
+        return LOADING_THREADS if isinstance(self.indices[0], RangeArray) else max(whole.LOAD_THREADS, self.loading.threads)
+
+    def _expect(self, residency: Residency) -> None:
+        """Tell an object store what will be read, so that its answers come at the same time."""
+        edges = {f"{group}/indices": num for group, num in zip(self.groups, residency.num_resident, strict=True)}
+        planes = {f"{self.groups[-1]}/planes/indices": int(self.lengths[: residency.num_planes].sum())} if residency.num_planes else {}
+        self.verified.expect(planes | edges)
 
     def _whole_rows(
         self, group: str, array: StoredArray, num_planes: int, num_resident: int, limit_bytes: int, pool: ThreadPoolExecutor

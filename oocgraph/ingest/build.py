@@ -101,8 +101,9 @@ def build_csr(
         A path, a table, arrays, a matrix, a NetworkX graph, a Dask DataFrame or array, any stream of Arrow batches (Polars, DuckDB, ...),
         or an `EdgeSource`; see `open_source`.
     path
-        Folder to create, on a local file system. By default none: the graph is held in memory, and its ``save(path)`` writes the
-        same store.
+        Folder to create, or a URL such as ``s3://bucket/graph.zarr``, to which the store is uploaded once it is whole (from the folder for
+        temporary files, ``TMPDIR``; options of the file system are the setting ``oocgraph.storage-options``). By default none: the graph is
+        held in memory, and its ``save(path)`` writes the same store.
     columns
         Names of the columns of sources and targets, then of columns that are kept with the edges: ``("from", "to", "time")``. None for a
         name: as `open_source` finds it. By default the usual names, and no further columns.

@@ -125,7 +125,7 @@ def seal(stage: Stage, p: int, sizes: PartSizes, num_edges: int, num_self_loops:
         weight_name=graph.weight_name if "weight" in spec.columns else None,
         source=f"partition {p} of {spec.num_partitions} of {spec.url}",
     )
-    write_groups(spec.root / part_name(p), {ATTRIBUTES_KEY: attributes.to_json() | {"complete": True}})
+    write_groups(spec.root / part_name(p), {ATTRIBUTES_KEY: attributes.to_json() | {"complete": True}}, consolidated=True)
 
 
 def _copy(stage: Stage, name: str, target: PreallocatedArray) -> None:

@@ -225,7 +225,7 @@ class VertexResult(Shown):
         Parameters
         ----------
         path
-            A local file, or folder of arrays; its extension chooses the form.
+            A file, or folder of arrays, here or at a URL such as ``s3://bucket/levels.parquet``; its extension chooses the form.
         overwrite
             Replace a result that exists, once the new one is complete.
 

@@ -26,7 +26,7 @@ from oocgraph.store.columns import Ids, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.layout import RESULT_KEY, SORTED_ID, string_arrays
 from oocgraph.store.metadata import plain_json
-from oocgraph.store.outputs import Kind, local_path, output_place
+from oocgraph.store.outputs import Kind, output_place
 from oocgraph.store.preallocated import PreallocatedArray
 from oocgraph.store.writer import ArrayWriter, StringWriter, write_groups
 
@@ -96,7 +96,7 @@ def result_place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     OutputError
         The path exists and `overwrite` is false, or its extension is another.
     """
-    if (extension := local_path(path).suffix) not in EXTENSIONS:
+    if (extension := Path(path).suffix) not in EXTENSIONS:
         raise OutputError(f"{os.fspath(path)}: unknown extension {extension!r} for a result; choose one of {', '.join(EXTENSIONS)}")
     return output_place(path, kind=_kind(extension), overwrite=overwrite)
 

@@ -177,14 +177,14 @@ class StoredArray:
         if self.rule.ordered:
             self._last = start + values.size - 1, int(values[-1])
 
-    def _check_bytes(self, first_byte: int, raw: Array) -> None:
-        """Compare pages with their checksums: `raw` begins at a page and ends at one, or with the array."""
+    def _check_bytes(self, first_byte: int, raw: Array, checksums: Array | None = None) -> None:
+        """Compare pages with their checksums, which are read unless given: `raw` begins at a page and ends at one, or with the array."""
         from oocgraph.kernels.crc32c import page_checksums  # with numba, which takes half a second: at first use
 
         assert self.checksums is not None
         page = first_byte // PAGE_BYTES
         found = page_checksums(raw, PAGE_BYTES)
-        wrong = np.flatnonzero(found != self.checksums.read(page, page + found.size))
+        wrong = np.flatnonzero(found != (self.checksums.read(page, page + found.size) if checksums is None else checksums))
         if wrong.size:
             byte = (page + int(wrong[0])) * PAGE_BYTES
             element = byte // self.dtype.itemsize
@@ -402,15 +402,15 @@ def aligned(length: int, dtype: np.dtype[Any]) -> Array:
 
 
 DECODED_COPIES = 3
-"""Times a chunk is held while it is decoded: as stored, decoded, and what is taken of it."""
+"""Times a chunk is held while it is decoded: as stored, decoded, and what is taken of it. Ranges of an object store are no more."""
 
 BLOSC_BYTES = 9 << 20
 """What Blosc keeps in each thread that decodes, whatever it decodes (chunks of 1 MiB; zstd: nothing)."""
 
 
 def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
-    """Bytes that one read of up to a chunk, or of `num_elements`, holds beside its result where chunks are decoded as a whole."""
+    """Bytes that one read of up to a unit, or of `num_elements`, holds beside its result where arrays are no plain local files."""
     if array.unit == 1:
         return 0
-    chunk = DECODED_COPIES * max(num_elements, array.chunk_length) * array.dtype.itemsize
+    chunk = DECODED_COPIES * max(num_elements, array.unit) * array.dtype.itemsize
     return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from oocgraph.errors import OocGraphError, OutputExistsError
-from oocgraph.store.outputs import Kind, output_error, output_place
+from oocgraph.store.outputs import Kind, output_error, output_place, upload_to
 from oocgraph.store.publish import put
 from oocgraph.store.remains import OUTPUT, Remains, clear
 
@@ -26,7 +26,8 @@ class AtomicOutput:
     Parameters
     ----------
     destination
-        Where the output will be. Of a symbolic link, what it points to is replaced.
+        Where the output will be. Of a symbolic link, what it points to is replaced. What goes to a URL is made in the folder for temporary
+        files, and uploaded by `publish`.
     kind
         What it is; only an output of the same kind is ever replaced.
     overwrite
@@ -46,7 +47,7 @@ class AtomicOutput:
     Raises
     ------
     OutputError
-        The destination exists, is a URL, or cannot be written; also for any operating-system error within the context.
+        The destination exists or cannot be written; also for any operating-system error within the context.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class AtomicOutput:
         durable: bool = True,
     ) -> None:
         self.destination = Path(destination)
+        self._upload = upload_to(destination, kind)
         self.sync_seconds = 0.0
         self._kind: Kind = kind
         self._overwrite, self._durable = overwrite, durable
@@ -86,8 +88,13 @@ class AtomicOutput:
         OutputError
             Something has come to stand there meanwhile.
         """
-        place = output_place(self._place, kind=self._kind, overwrite=self._overwrite)
         began = time.perf_counter()
+        if self._upload is not None:
+            self._upload.check(overwrite=self._overwrite)
+            self._upload.send(self.path)
+            self.sync_seconds = time.perf_counter() - began
+            return
+        place = output_place(self._place, kind=self._kind, overwrite=self._overwrite)
         try:
             put(self.path, place, replace=self._overwrite and os.path.lexists(place), durable=self._durable, aside=self._remains.aside)
         except FileExistsError as error:

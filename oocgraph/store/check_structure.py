@@ -19,7 +19,7 @@ from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.columns import Ids, StringColumn, id_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.id_order import id_column
-from oocgraph.store.metadata import parse_json
+from oocgraph.store.metadata import parse_consolidated, parse_json
 from oocgraph.store.rows import BLOCK_ROWS, RowBlock, degree_blocks, map_bounded, row_blocks
 from oocgraph.store.strings import string_buffers
 from oocgraph.store.vertices import VertexIds
@@ -99,6 +99,7 @@ def check_metadata(store: CSRStore) -> Iterator[str]:
             store.array(name)
         except CorruptStoreError as error:
             yield str(error)
+    yield from _check_consolidated(store)
     groups = {parent.as_posix() for name in store.array_names() for parent in PurePosixPath(name).parents}
     for group in sorted(groups):
         try:
@@ -107,6 +108,17 @@ def check_metadata(store: CSRStore) -> Iterator[str]:
                 raise ValueError("it is no Zarr v3 group")
         except (OSError, ValueError) as error:
             yield f"{store.url}: {group}/zarr.json is missing or damaged ({error}), so other Zarr readers do not see what it holds"
+
+
+def _check_consolidated(store: CSRStore) -> Iterator[str]:
+    """Whether the metadata that the root has of what is below it are those that stand there."""
+    try:
+        below = parse_consolidated(parse_json(store.get("zarr.json") or b"")) or {}
+        for name, stored in below.items():
+            if parse_json(store.get(f"{name}/zarr.json") or b"") != stored:
+                yield f"{store.url}: zarr.json has other metadata of {name} than {name}/zarr.json, so readers differ in what they see"
+    except (OSError, ValueError) as error:
+        yield f"{store.url}: zarr.json has metadata of something that is missing or damaged ({error})"
 
 
 def check_indptr(store: CSRStore, group: str) -> Iterator[str]:

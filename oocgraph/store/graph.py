@@ -23,10 +23,11 @@ from oocgraph.store.degrees import degree_problem, plane_lengths
 from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
-from oocgraph.store.metadata import ArrayShape, open_file, parse_array, parse_json, read_json
+from oocgraph.store.metadata import ArrayShape, open_file, parse_array, read_json
 from oocgraph.store.opening import check_shape, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.remote import Location, location_of
+from oocgraph.store.remote_files import HELD_BYTES, KEPT_FILE_BYTES, RemoteFiles
 from oocgraph.store.schema import ArraySpec, array_specs, checksum_spec, max_distinct_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array, Codec
@@ -40,7 +41,7 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "get", "has_array", "held", "is_plain",
+        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array", "held", "is_plain",
         "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
@@ -70,11 +71,11 @@ class CSRStore(GraphAccess):
         attributes: GraphAttributes,
         *,
         folder: Path | None,
-        group: Any,
+        files: RemoteFiles | None = None,
         check_pages: bool = False,
     ) -> None:
         self.url, self.attributes, self.check_pages = url, attributes, check_pages
-        self._folder, self._group = folder, group
+        self._folder, self._files = folder, files
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {graph_line(self.attributes, self.num_bytes)}>"
@@ -96,7 +97,7 @@ class CSRStore(GraphAccess):
             self.url,
             self.attributes,
             folder=self._folder,
-            group=self._group,
+            files=self._files,
             check_pages=check_pages,
         )
 
@@ -200,7 +201,10 @@ class CSRStore(GraphAccess):
         """Return whether the store has the array `name`, such as ``out/planes/offsets``."""
         if self._folder is not None:
             return (self._folder / name / "zarr.json").is_file()
-        return name in self._group
+        try:
+            return self._remote.metadata(name) is not None
+        except ValueError:  # which reading it will say
+            return True
 
     def array(self, name: str) -> StoredArray:
         """Reader of the array `name`, such as ``out/indices``: whatever it reads keeps to what this array must be (`store.schema`).
@@ -235,7 +239,8 @@ class CSRStore(GraphAccess):
         if codec != "none":
             return ZarrArray(self.get, name, shape, codec=codec, rule=spec.rule, checksums=checksums)
         if self._folder is None:
-            return RangeArray(self.get, name, shape, rule=spec.rule, checksums=checksums)
+            assert checksums is None or isinstance(checksums, RangeArray)
+            return RangeArray(self._remote, name, shape, rule=spec.rule, checksums=checksums)
         return PlainArray(self._folder, name, *shape, rule=spec.rule, checksums=checksums)
 
     def _shape(self, name: str) -> ArrayShape:
@@ -243,14 +248,17 @@ class CSRStore(GraphAccess):
         if self._folder is not None:
             return read_shape(self._folder, name, codec, REMEDY)
         try:
-            return parse_array(parse_json(self.get(f"{name}/zarr.json") or b""), codec)
-        except (OSError, RuntimeError, ValueError) as error:
+            stored = self._remote.metadata(name)
+            if not isinstance(stored, dict):
+                raise ValueError("it has no metadata")
+            return parse_array(stored, codec)
+        except ValueError as error:
             raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); {REMEDY}") from error
 
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return bytes ``start .. stop - 1`` of a file of the store, or fewer where it ends before; None where there is no such file."""
         if self._folder is None:
-            return self._fetch(key, start, stop)
+            return self._remote.get(key, start, stop)
         try:
             with open_file(self._folder / key) as file:
                 file.seek(start)
@@ -258,14 +266,17 @@ class CSRStore(GraphAccess):
         except FileNotFoundError:
             return None
 
-    def _fetch(self, key: str, start: int, stop: int | None) -> bytes | None:
-        prefix = self._group.path
-        try:
-            fetched: bytes | None = self._group.store.fetch(f"{prefix}/{key}" if prefix else key, start, stop)
-        except Exception as error:  # of a file system or its client, none of which says what it raises
-            assert isinstance(self.url, Location)
-            raise self.url.out_of_reach(error) from error
-        return fetched
+    def expect(self, ranges: Mapping[str, int | None]) -> None:
+        """Ask an object store for what will be read soon: so many first elements of arrays by name; None: all, where they are few."""
+        for name, stop in ranges.items() if self._files is not None else ():
+            array = self.array(name)
+            if isinstance(array, RangeArray) and (stop is not None or array.length * array.dtype.itemsize <= KEPT_FILE_BYTES):
+                array.expect(0, array.length if stop is None else stop)
+
+    @property
+    def _remote(self) -> RemoteFiles:
+        assert self._files is not None  # as there is no folder
+        return self._files
 
     def read(self, name: str) -> Array:
         """Return a whole array (small ones: degrees, offsets)."""
@@ -319,8 +330,8 @@ class CSRStore(GraphAccess):
         return 0
 
     def mask_charges(self, groups: Iterable[str]) -> dict[str, int]:
-        """Return what a view holds once lists of some groups are read, by name: here nothing."""
-        return {}
+        """Return what a view holds once lists of some groups are read, by name: here only what is kept of a remote store."""
+        return {} if self._files is None else {"files of the remote store": HELD_BYTES}
 
     @property
     def stored(self) -> CSRStore:
@@ -403,7 +414,7 @@ def open_graph(
         raise StoreError(f"{folder}: no permission to read it") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"{folder}: not a graph store; build one with `oocgraph build {folder} OUT.zarr` if it is an edge list") from error
-    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, group=None, check_pages=check_pages)
+    return CSRStore(text, GraphAttributes.from_json(stored, text), folder=folder, check_pages=check_pages)
 
 
 def _open_remote(location: Location) -> CSRStore:
@@ -411,4 +422,4 @@ def _open_remote(location: Location) -> CSRStore:
     stored: Any = group.attrs.get(ATTRIBUTES_KEY)
     if stored is None:
         raise StoreError(f"{location}: a Zarr group, but not a graph store; name the group of one, or build one with build_csr")
-    return CSRStore(location, GraphAttributes.from_json(stored, location), folder=None, group=group)
+    return CSRStore(location, GraphAttributes.from_json(stored, location), folder=None, files=RemoteFiles(location, group))

@@ -92,7 +92,7 @@ class MemoryGraph(CSRStore):
     is_shared = False
 
     def __init__(self, attributes: GraphAttributes, arrays: Mapping[str, Array]) -> None:
-        super().__init__(f"memory://{next(_numbers)}", attributes, folder=None, group=None)
+        super().__init__(f"memory://{next(_numbers)}", attributes, folder=None)
         self.held = dict(arrays)
         IN_MEMORY[self.url] = self
 

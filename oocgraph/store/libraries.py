@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oocgraph.arrow import load_strings
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import ORDER
+from oocgraph.store.layout import ORDER, SORTED_ID
 from oocgraph.types import Codec
 
 
@@ -24,6 +24,15 @@ def load_libraries(store: CSRStore) -> None:
     """
     if "string" in (store.attributes.id_kind, *store.attributes.columns.values()):
         load_strings()
+    _expect_search(store)
     if not store.is_plain:
         order = store.array(ORDER)
         order.read(0, min(1, order.length))
+
+
+def _expect_search(store: CSRStore) -> None:
+    """Ask an object store for the small arrays that almost every computation reads: numbers of ids, ids of numbers, and degrees."""
+    names = [name for name in (ORDER, SORTED_ID) if name in store.specs]
+    store.expect(dict.fromkeys(names))
+    if store.attributes.vertex_order == "degree":
+        store.checked().expect(dict.fromkeys(f"{store.pull_group}/degrees/{name}" for name in ("value", "first_vertex")))

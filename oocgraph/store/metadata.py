@@ -116,6 +116,18 @@ def group_metadata(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
 
 
+def consolidated_metadata(below: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a group's metadata say of the metadata of all arrays and groups below it, by path."""
+    return {"consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": dict(below)}}
+
+
+def parse_consolidated(root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the metadata of all arrays and groups below a group, by path, if its own have them."""
+    found = root.get("consolidated_metadata")
+    below = found.get("metadata") if isinstance(found, dict) else None
+    return below if isinstance(below, dict) else None
+
+
 def metadata_text(metadata: Mapping[str, Any]) -> str:
     """Return metadata as a ``zarr.json`` holds them."""
     return json.dumps(metadata, indent=1)

@@ -16,12 +16,17 @@ from oocgraph.errors import OutputError, OutputExistsError
 from oocgraph.store.layout import ATTRIBUTES_KEY, PARTITIONS_KEY, RESULT_KEY
 from oocgraph.store.metadata import group_has
 from oocgraph.store.remains import behind_links, restore
+from oocgraph.store.remote import Location, location_of
+from oocgraph.store.upload import Upload, scratch_place
 
 Kind = Literal["file", "graph store", "partitions", "result"]
 """Kinds of outputs; each replaces only its own kind."""
 
 _KEYS: dict[Kind, str] = {"graph store": ATTRIBUTES_KEY, "partitions": PARTITIONS_KEY, "result": RESULT_KEY}
 _ARTICLES: dict[Kind, str] = {"file": "a file", "graph store": "a graph store", "partitions": "partitions of a graph", "result": "a result"}
+
+_UPLOADED: tuple[Kind, ...] = ("file", "graph store", "result")
+"""Kinds that are uploaded to URLs; workers write the partitions of a graph, all in one folder."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 """Beginning of a URL, also of one that went through `pathlib.Path`, which leaves one of two slashes."""
@@ -51,8 +56,23 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     return Path(text)
 
 
+def upload_to(path: str | os.PathLike[str], kind: Kind) -> Upload | None:
+    """Return the upload of an output to a URL; None of one that goes to a local file system.
+
+    Raises
+    ------
+    OutputError
+        The URL is out of reach.
+    MissingDependencyError
+        The package of its file system is not installed.
+    """
+    is_page = os.fspath(path).startswith(("http://", "https://"))  # which nothing can be written to
+    location = location_of(path, None) if kind in _UPLOADED and not is_page else None
+    return Upload(location, _KEYS.get(kind)) if isinstance(location, Location) else None
+
+
 def output_place(path: str | os.PathLike[str], *, kind: Kind, overwrite: bool) -> Path:
-    """Return where an output will stand: absolute, and behind any symbolic links.
+    """Return where an output will stand: absolute, and behind any symbolic links; of one at a URL, where it is made.
 
     Parameters
     ----------
@@ -66,12 +86,15 @@ def output_place(path: str | os.PathLike[str], *, kind: Kind, overwrite: bool) -
     Raises
     ------
     OutputError
-        `path` is a URL; or something stands there, and `overwrite` is false or it is of another kind.
+        `path` is a URL, of partitions or out of reach; or something stands there, and `overwrite` is false or it is of another kind.
 
     Notes
     -----
     An output that a killed process had moved aside, to replace it, is put back first.
     """
+    if (upload := upload_to(path, kind)) is not None:
+        upload.check(overwrite=overwrite)
+        return scratch_place(upload.location)
     named = local_path(path)
     place = behind_links(named)
     if place.is_symlink():

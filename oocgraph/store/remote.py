@@ -63,10 +63,14 @@ class Location(str):
         except Exception as error:  # of Zarr, a file system or a client, none of which says what it raises
             raise self.out_of_reach(error) from error
 
+    def reason(self, error: Exception) -> str:
+        """Return what messages say of an error of a file system or its client."""
+        return f"{type(error).__name__}: {_reason(error)}"
+
     def out_of_reach(self, error: Exception) -> StoreError:
         """Return what is raised where a file system, or its client, raises `error`."""
         return StoreError(
-            f"{self}: not a graph store, or out of reach ({type(error).__name__}: {_reason(error)}); check the URL, the network and the "
+            f"{self}: not a graph store, or out of reach ({self.reason(error)}); check the URL, the network and the "
             "credentials: open_graph(url, storage_options=...), or the setting oocgraph.storage-options"
         )
 

@@ -38,7 +38,7 @@ class GraphView(CSRStore):
         attributes = base.attributes
         if reverse and attributes.vertex_order == "degree":
             attributes = replace(attributes, vertex_order="original", num_planes=0)
-        super().__init__(base.url, attributes, folder=base._folder, group=base._group, check_pages=base.check_pages)
+        super().__init__(base.url, attributes, folder=base._folder, files=base._files, check_pages=base.check_pages)
         self.base, self.masks, self.reverse = base, masks, reverse
         self.where = None if masks is None else masks.condition.text
 
@@ -77,9 +77,10 @@ class GraphView(CSRStore):
 
     def mask_charges(self, groups: Iterable[str]) -> dict[str, int]:
         """Return what is held once lists of some groups are read, by name."""
+        held = self.base.mask_charges(groups)
         if self.masks is None:
-            return {}
-        return {"edges that count": self.masks.held_bytes(self._stored_name(group) for group in groups)}
+            return held
+        return held | {"edges that count": self.masks.held_bytes(self._stored_name(group) for group in groups)}
 
     def _stored_name(self, name: str) -> str:
         group, slash, rest = name.partition("/")

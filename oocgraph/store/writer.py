@@ -22,7 +22,7 @@ from oocgraph.store.atomic_output import AtomicOutput
 from oocgraph.store.codecs import encode
 from oocgraph.store.files import write_at
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, CHUNK_BYTES, COMPRESSED_CHUNK_BYTES, GraphAttributes
-from oocgraph.store.metadata import array_metadata, group_metadata, write_metadata
+from oocgraph.store.metadata import array_metadata, consolidated_metadata, group_metadata, read_json, write_metadata
 from oocgraph.store.strings import string_buffers
 from oocgraph.types import PAGE_BYTES, Array, Codec
 
@@ -194,8 +194,12 @@ def write_chunks(folder: Path, chunk_bytes: int, first: int, raw: Array, flags: 
         raw, first = raw[piece.size :], first + piece.size
 
 
-def write_groups(root: Path, attributes: dict[str, Any]) -> None:
-    """Make every folder between `root` and its arrays a Zarr group; `attributes` are those of `root`."""
+def write_groups(root: Path, attributes: dict[str, Any], *, consolidated: bool = False) -> None:
+    """Make every folder between `root` and its arrays a Zarr group; `attributes` are those of `root`.
+
+    `consolidated`: the ``zarr.json`` of `root` then has the metadata of all arrays and groups below it too, as Zarr consolidates them, so
+    that one request to an object store gets them.
+    """
     folders = {root}
     for path in root.rglob("zarr.json"):
         folder = path.parent.parent if path.parent != root else root
@@ -206,6 +210,10 @@ def write_groups(root: Path, attributes: dict[str, Any]) -> None:
         own = attributes if folder == root else {}
         if folder == root or not (folder / "zarr.json").exists():
             write_metadata(folder, group_metadata(own))
+    if consolidated:
+        below = {path.parent.relative_to(root).as_posix(): read_json(path) for path in sorted(root.rglob("zarr.json"))}
+        del below["."]
+        write_metadata(root, group_metadata(attributes) | consolidated_metadata(below))
 
 
 class StoreWriter:
@@ -259,7 +267,7 @@ class StoreWriter:
             checksums.append(writer.checksums())
             checksums.close()
         fields = {**attributes.to_json(), "codec": self.codec, "complete": True, "library_version": oocgraph.__version__}
-        write_groups(self.root, {ATTRIBUTES_KEY: fields})
+        write_groups(self.root, {ATTRIBUTES_KEY: fields}, consolidated=True)
         self._staging.publish()
 
     @property

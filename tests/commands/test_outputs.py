@@ -121,8 +121,8 @@ def test_foreign_output_stays(refused, small, tmp_path, name):
 @pytest.mark.parametrize("name", WRITERS)
 def test_url_is_no_place_for_an_output(refused, small, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    told = [{"OUT": f"s3://bucket/{name}", "GRAPH": small}.get(text, text) for text in WRITERS[name]]
-    refused(*told, words=[f"s3://bucket/{name}", "local file systems only"])
+    told = [{"OUT": f"https://bucket/{name}", "GRAPH": small}.get(text, text) for text in WRITERS[name]]
+    refused(*told, words=[f"https://bucket/{name}", "local file systems only"])
     assert remains(tmp_path) == []
 
 
@@ -142,8 +142,8 @@ class TestFromPython:
             result.write(tmp_path / name)
         result.write(str(tmp_path / name), overwrite=True)
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(OutputError, match=f"s3://bucket/{name}: outputs are written to local file systems only"):
-            result.write(f"s3://bucket/{name}")
+        with pytest.raises(OutputError, match=f"https://bucket/{name}: outputs are written to local file systems only"):
+            result.write(f"https://bucket/{name}")
         assert remains(tmp_path) == [name]
 
     def test_new_result_is_what_stands_there(self, graph, tmp_path):

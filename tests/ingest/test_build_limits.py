@@ -211,6 +211,6 @@ def test_unknown_options_are_refused_before_anything_is_written(tmp_path, option
 
 def test_url_is_no_place_to_build(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OutputError, match=r"s3://bucket/g\.zarr.*local file systems only"):
-        build_csr((np.array([0]), np.array([1])), "s3://bucket/g.zarr")
+    with pytest.raises(OutputError, match=r"https://bucket/g\.zarr.*local file systems only"):
+        build_csr((np.array([0]), np.array([1])), "https://bucket/g.zarr")
     assert not list(tmp_path.iterdir())

@@ -249,7 +249,7 @@ def test_edges_stored_one_way_only_are_found(tmp_path):
     """Undirected: within out; directed: between out and in."""
     store = build(tmp_path / "g.zarr", directed=True, vertex_order="original")
     one_way = replace(store.attributes, directed=False, num_edges=store.attributes.num_stored_edges // 2)
-    bad = CSRStore(store.url, one_way, folder=Path(store.url), group=None)
+    bad = CSRStore(store.url, one_way, folder=Path(store.url))
     problems = [*check_structure.check_structure(bad, 1, lambda _: None)]
     assert any("stored one way only" in one for one in problems)
     indices, indptr = store.read("in/indices"), store.read("in/indptr")
@@ -284,9 +284,12 @@ def test_remote_stores_are_checked_alike(store, tmp_path, codec):
     from zarr.storage import LocalStore
 
     from oocgraph.store.ranges import open_store
+    from oocgraph.store.remote import Location
+    from oocgraph.store.remote_files import RemoteFiles
 
     packed = rewrite(store.url, tmp_path / "p.zarr", codec=codec)
-    remote = CSRStore("memory://g", packed.attributes, folder=None, group=open_store(LocalStore(tmp_path / "p.zarr")))
+    files = RemoteFiles(Location("memory://g"), open_store(LocalStore(tmp_path / "p.zarr")))
+    remote = CSRStore("memory://g", packed.attributes, folder=None, files=files)
     report = check_store(remote)
     assert report.num_checksums == check_store(packed).num_checksums
     flip(tmp_path / "p.zarr/out/indices/c/0", 4099)
