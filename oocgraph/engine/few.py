@@ -1,39 +1,32 @@
-"""Searches that pay for what they reach: of small graphs in memory, and of large ones as long as few vertices are found.
+"""Searches that pay for what they reach: a queue and a table of what is in it hold them (`oocgraph.kernels.few`).
 
-A queue and a table of what is in it hold a search (`oocgraph.kernels.few`). In a graph that is `is_small` a search is one call of a kernel, by
-one thread, and opening one costs nothing (`SmallRuntime`). In a large graph in memory every search begins so (`search_few`), and is made again
-by the engines of large levels once it has come to its limits: those cost a few percent of such a search at the most.
+In: rows in memory. Out: a `Search`, or None where too much is found. A small graph in memory is searched so in any case
+(`oocgraph.engine.small`). In a large one a search begins so, and is made again by the steps of large levels once it has come to its limits:
+what it cost then is a few percent of those at the most.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from oocgraph.closing import Closing
-from oocgraph.config import settings
-from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.engine.levels import MAX_DEPTH_LIMIT
-from oocgraph.engine.lifetime import Lifetime
-from oocgraph.engine.local import LocalRuntime
-from oocgraph.engine.whole import WholeGraph
 from oocgraph.kernels import few as kernels
 from oocgraph.kernels.load import load_kernel
-from oocgraph.kernels.rows import explicit_rows
-from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.results.few import levels_and_parents
 from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore
-from oocgraph.types import Array, Direction, Progress, ignore_progress
+from oocgraph.types import Array
 
 SMALL_ROWS, SMALL_EDGES = 1 << 16, 1 << 17
 """Vertices and stored edges up to which a graph is small: its search takes 2 ms at the most, by one thread."""
 
-ROOM_BYTES = 48
+FOUND_BYTES = 48
 """What a search holds for each vertex that it has room for: while its tables grow, and as a result."""
+
+FEW_ROOM, FEW_EDGES, SHARE_OF_EDGES = 1 << 15, 1 << 16, 1 / 64
+"""Vertices that there is room for in a large graph, edges that are followed at the most, and the share of all that these are at the most."""
 
 _NOBODY = np.empty(0, np.int64)
 
@@ -49,67 +42,9 @@ def is_small(store: CSRStore) -> bool:
     )
 
 
-class SmallRuntime(WholeGraph, Closing):
-    """A small graph in memory, ready for searches.
-
-    Parameters
-    ----------
-    store
-        The graph, or a view of it.
-    memory_budget
-        Bytes of the whole process; by default as of `LocalRuntime.open`.
-    following_bytes
-        As for `Budget`.
-    **options
-        Of `LocalRuntime.open`, for searches whose direction is given.
-    """
-
-    load_seconds = 0.0
-    planes_resident = 0
-    device_metrics: Mapping[str, Any] = {}
-
-    def __init__(self, store: CSRStore, *, memory_budget: str | int | None = None, following_bytes: int = 0, **options: Any) -> None:
-        self.store, self.lifetime = store, Lifetime(store.url)
-        self.budget = Budget(
-            effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget), following_bytes=following_bytes
-        )
-        allow_for_result(self.budget, store)
-        self.budget.reserve_all({"searches": ROOM_BYTES * max(kernels.FIRST_ROOM, store.num_rows)})
-        self._rows, self._near = explicit_rows(store.array("out/indptr").held), store.array("out/indices").held
-        self._options = {"memory_budget": memory_budget, **options}
-        self._large: LocalRuntime | None = None
-
-    @property
-    def memory_budget(self) -> int:
-        """Bytes the process may hold."""
-        return self.budget.limit_bytes
-
-    @property
-    def resident(self) -> Mapping[str, Array]:
-        """Arrays of the store that are in host memory, by name."""
-        return {"out/indices": self._near}
-
-    def close(self) -> None:
-        """End what was begun; closing again does nothing."""
-        with self.lifetime.ending() as was_open:
-            if was_open and self._large is not None:
-                self._large.close()
-
-    def search(
-        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
-        progress: Progress = ignore_progress,
-    ) -> Search:  # fmt: skip
-        """Traverse from `sources`; see `WholeGraph.search`."""
-        self.lifetime.check()
-        if direction in ("auto", "push"):
-            limits = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, self.store.num_rows, self.store.attributes.num_stored_edges
-            found = search_few(self.store, self._rows, self._near, sources, targets, limits, dense=True)
-            assert found is not None
-            return found
-        with self.lifetime.searching:
-            if self._large is None:
-                self._large = LocalRuntime.open(self.store, **self._options)
-        return self._large.search(sources, direction=direction, depth_limit=depth_limit, targets=targets, progress=progress)
+def few_limits(store: CSRStore, last_level: int) -> tuple[int, int, int]:
+    """Return the limits up to which a search of a large graph is one of few vertices."""
+    return last_level, FEW_ROOM, min(FEW_EDGES, int(SHARE_OF_EDGES * store.attributes.num_stored_edges))
 
 
 def search_few(
@@ -127,7 +62,7 @@ def search_few(
         Whether parent and level are arrays as long as the graph.
     """
     called = lookup, near, store.num_rows, sources, _NOBODY if targets is None else targets, np.array(limits, np.int64)
-    load_few(near.dtype, called)
+    load_few(near, called)
     began = time.perf_counter()
     status, begin, edges, vertices, parents, log = kernels.search_few(*called)
     if status == kernels.GIVEN_UP:
@@ -156,11 +91,11 @@ def search_few(
     )
 
 
-def load_few(dtype: np.dtype[Any], arguments: tuple[Any, ...]) -> None:
+def load_few(near: Array, arguments: tuple[Any, ...]) -> None:
     """Bring the kernel of these searches into memory."""
-    if dtype not in _loaded:
+    if (key := (near.dtype, near.flags.writeable)) not in _loaded:
         load_kernel(kernels.search_few, arguments)
-        _loaded.add(dtype)
+        _loaded.add(key)
 
 
-_loaded: set[np.dtype[Any]] = set()
+_loaded: set[tuple[np.dtype[Any], bool]] = set()

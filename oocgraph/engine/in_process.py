@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.arrays import Device, device_choice
 from oocgraph.config import settings
-from oocgraph.engine.few import SmallRuntime, is_small
+from oocgraph.engine.few import is_small
+from oocgraph.engine.small import SmallRuntime
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore

@@ -28,8 +28,8 @@ from oocgraph.types import Array, Direction, Progress, ignore_progress
 if TYPE_CHECKING:
     from oocgraph.engine.block_runtime import BlockRuntime
     from oocgraph.engine.device import DeviceRuntime
-    from oocgraph.engine.few import SmallRuntime
     from oocgraph.engine.local import LocalRuntime
+    from oocgraph.engine.small import SmallRuntime
 
 logger = logging.getLogger(__name__)
 
