@@ -169,14 +169,14 @@ def find_paths(
     ids = VertexIds(store.stored)
     source = _source_of(ids, task.source)
     targets = target_numbers(ids, task.target, np.array([source]), [task.source])
-    given = {
+    given: dict[str, Any] = {
         "ids": ids, "source": task.source, "isolated": {} if source >= 0 else {task.source: 0}, "target": task.target,
         "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
     }  # fmt: skip
     if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store):
-        found = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
-        if found is not None:
-            return SSSPResult(**found, **given)
+        fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
+        if fields is not None:
+            return SSSPResult(**fields, **given)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)

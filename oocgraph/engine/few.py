@@ -8,7 +8,7 @@ what it cost then is a few percent of those at the most.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,27 @@ FEW_ROOM, FEW_EDGES, SHARE_OF_EDGES = 1 << 15, 1 << 16, 1 / 64
 """Vertices that there is room for in a large graph, edges that are followed at the most, and the share of all that these are at the most."""
 
 _NOBODY = np.empty(0, np.int64)
+
+
+class Reached(NamedTuple):
+    """What a search has found, by level.
+
+    Attributes
+    ----------
+    vertices, parents : (num_reached,) int64
+    begins : (num_levels,) int64
+        Where each level begins, that of the last frontier included, which may be empty.
+    num_edges : int
+        Sum of the degrees.
+    measured : list
+        Nanoseconds and bytes read of each level that was followed.
+    """
+
+    vertices: Array
+    parents: Array
+    begins: Array
+    num_edges: int
+    measured: list[tuple[int, int]]
 
 
 def is_small(store: CSRStore) -> bool:
@@ -67,26 +88,35 @@ def search_few(
     status, begin, edges, vertices, parents, log = kernels.search_few(*called)
     if status == kernels.GIVEN_UP:
         return None
-    bounds = np.append(log[:, 0], (begin, vertices.size))
-    level, parent = levels_and_parents(vertices, parents, bounds, store.num_rows, store.index_dtype, dense=dense)
-    num_edges = int(log[:, 1].sum()) + edges
+    measured = [(nanoseconds, 0) for nanoseconds in log[:, 2].tolist()]
+    reached = Reached(vertices, parents, np.append(log[:, 0], begin), int(log[:, 1].sum()) + edges, measured)
+    return searched(store, sources, reached, began, dense=dense)
+
+
+def searched(
+    store: CSRStore, sources: Array, found: Reached, began: float, *, dense: bool = False, device_bytes: int = 0
+) -> Search:  # fmt: skip
+    """Return what a search has found that began at a time, and read so many bytes from devices."""
+    bounds = np.append(found.begins, found.vertices.size)
+    level, parent = levels_and_parents(found.vertices, found.parents, bounds, store.num_rows, store.index_dtype, dense=dense)
+    num_edges = found.num_edges
     if not store.attributes.directed:
-        num_loops = store.count_self_loops(lambda some: level[some] != level.dtype.type(-1)) if store.attributes.num_self_loops else 0
-        num_edges = (num_edges + num_loops) // 2
+        num_edges = (num_edges + store.count_self_loops(lambda some: np.isin(some, found.vertices))) // 2
     sizes = np.diff(bounds).tolist()
+    num_bytes = sum(one[1] for one in found.measured)
     return Search(
         sources=sources,
         parent=parent,
         level=level,
-        num_reached=vertices.size,
+        num_reached=found.vertices.size,
         num_reached_edges=num_edges,
         depth=len(sizes) - 1 if sizes[-1] else max(0, len(sizes) - 2),
         seconds=time.perf_counter() - began,
-        bytes_requested=0,
-        bytes_read=0,
+        bytes_requested=num_bytes,
+        bytes_read=max(num_bytes, device_bytes),
         iterations=tuple(
-            Iteration(number + 1, "push", "few vertices: all levels in one call", size, 0, nanoseconds / 1e9, 0)
-            for number, (size, nanoseconds) in enumerate(zip(sizes, log[:, 2].tolist(), strict=False))
+            Iteration(number + 1, "push", "few vertices, in a table", size, 0, nanoseconds / 1e9, read)
+            for number, (size, (nanoseconds, read)) in enumerate(zip(sizes, found.measured, strict=False))
         ),
     )
 

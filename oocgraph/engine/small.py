@@ -43,7 +43,8 @@ class SmallRuntime(WholeGraph, Closing):
     def __init__(self, store: CSRStore, *, memory_budget: str | int | None = None, following_bytes: int = 0, **options: Any) -> None:
         self.store, self.lifetime = store, Lifetime(store.url)
         self.budget = Budget(
-            effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget), following_bytes=following_bytes
+            effective_budget_bytes(memory_budget if memory_budget is not None else settings().memory_budget),
+            following_bytes=following_bytes,
         )
         allow_for_result(self.budget, store)
         self.budget.reserve_all({"searches": FOUND_BYTES * max(FIRST_ROOM, store.num_rows)})
@@ -59,7 +60,9 @@ class SmallRuntime(WholeGraph, Closing):
     @property
     def resident(self) -> Mapping[str, Array]:
         """Arrays of the store that are in host memory, by name."""
-        return {"out/indices": self._near}
+        group = self.store.pull_group
+        names = {"out/indices", f"{group}/indices", f"{group}/planes/indices"}
+        return {name: self.store.array(name).held for name in names if self.store.has_array(name)}
 
     def close(self) -> None:
         """End what was begun; closing again does nothing."""

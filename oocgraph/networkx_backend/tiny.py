@@ -71,7 +71,9 @@ class TinySearch:
         return np.array(path[::-1], np.int64)
 
 
-def search_tiny(graph: ConvertedGraph, sources: Sequence[int], targets: Sequence[int], last_level: int | None, *, reverse: bool) -> TinySearch:
+def search_tiny(
+    graph: ConvertedGraph, sources: Sequence[int], targets: Sequence[int], last_level: int | None, *, reverse: bool
+) -> TinySearch:
     """Search breadth-first from some nodes, until all of the targets are found, if there are any."""
     indptr, near, _ = _rows(graph, reverse=reverse)
     num_nodes = len(graph.nodes)
