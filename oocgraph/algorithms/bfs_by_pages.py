@@ -1,7 +1,7 @@
 """Questions about the surroundings of vertices, of a graph on disk that is not opened: answered by a few pages where they suffice.
 
-A search with a depth limit or a target begins so. Once it has followed many edges, the graph is loaded and searched as always; where a memory
-budget does not allow that, the pages are read after all, as long as what is found fits.
+A search with a depth limit or a target begins so. Once it has followed many edges, the graph is loaded and searched as always; where a
+memory budget does not allow that, the pages are read after all, as long as what is found fits.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def answer(
             found = search_by_pages(view, question, limit)
         except BudgetError:
             return None
-        return found and (found, {"load_seconds": perf_counter() - began - found.seconds, "memory_budget": limit})
+        return None if found is None else (found, {"load_seconds": perf_counter() - began - found.seconds, "memory_budget": limit})
 
     if (found := by_pages(question)) is not None:
         return found

@@ -1,7 +1,7 @@
 """Shortest paths in a small graph in memory: in the order of their lengths, in one call of a kernel.
 
-Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959; of paths of equal length the same is chosen as by
-`oocgraph.sssp` otherwise.
+Dijkstra, "A note on two problems in connexion with graphs", Numerische Mathematik 1, 1959. Of paths of equal length the same is chosen as
+in large graphs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Searches that reach few vertices: a queue, and a table of what is in it, both of which grow; nothing is as long as the graph.
 
-`search_few` searches edges in memory, all levels in one call. `add_rows` adds what one level of a search finds in rows that its caller has
-read. `shortest_few` finds shortest paths in a small graph, all of whose vertices it has distances of (Dijkstra, Numer. Math. 1, 1959).
+`search_few` searches edges in memory, all levels in one call. `add_rows` adds what a search finds in rows that its caller has read, of
+which a bit for each vertex tells what was found before. `shortest_few` finds shortest paths in a small graph, all of whose vertices it has
+distances of (Dijkstra, Numer. Math. 1, 1959).
 
-A found vertex is a place in ``vertex``; ``slots`` is a hash table of the places, plus one, that is probed linearly and at most half full
-(0: empty). Of a graph with no more vertices than slots each vertex has its own.
+In `search_few` a found vertex is a place in ``vertex``; ``slots`` is a hash table of the places, plus one, that is probed linearly and at
+most half full (0: empty). Of a graph with no more vertices than slots each vertex has its own.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def with_room(vertex: Any, parent: Any, size: Any, room: Any, num_vertices: Any)
 
 @nb.njit(nogil=True, cache=True)
 def search_few(lookup: Any, near: Any, num_vertices: Any, sources: Any, targets: Any, limits: Any) -> Any:
-    """Search from some vertices, all of whose rows are in memory, level by level.
+    """Search from some vertices, level by level, where all rows are in memory.
 
     Parameters
     ----------
@@ -64,14 +65,13 @@ def search_few(lookup: Any, near: Any, num_vertices: Any, sources: Any, targets:
     sources, targets : int64
         Distinct store numbers; the search ends with the level at which the last of the targets is found, if there are any.
     limits : (3,) int64
-        Last level to find; vertices that there may be room for, and edges that may be followed: beyond these the search is given up, before
-        it does what would be too much.
+        Last level to find; vertices that there may be room for, and edges that may be followed: what needs more is given up.
 
     Returns
     -------
     (status, begin, edges, vertex, parent, log)
-        `DONE` or `GIVEN_UP`; where the last level begins in `vertex`, and its edges; what was found, by level, and which vertex found it; for
-        each level that was followed where it begins, its edges, and nanoseconds.
+        `DONE` or `GIVEN_UP`; where the last level begins in `vertex`, and its edges; what was found, by level, and which vertex found it;
+        for each level that was followed where it begins, its edges, and nanoseconds.
     """
     last_level, most_room, most_edges = limits[0], limits[1], limits[2]
     size, level, begin, followed, num_found = sources.size, 0, 0, 0, 0
@@ -121,25 +121,27 @@ def search_few(lookup: Any, near: Any, num_vertices: Any, sources: Any, targets:
 
 
 @nb.njit(nogil=True, cache=True)
-def add_rows(vertex: Any, parent: Any, slots: Any, size: Any, num_vertices: Any, rows: Any, ends: Any, near: Any) -> Any:
-    """Add the neighbours in some rows that are not among the first `size` vertices yet; there is room for all. Returns how many there are.
+def add_rows(seen: Any, vertex: Any, parent: Any, size: Any, rows: Any, ends: Any, near: Any) -> Any:
+    """Add the neighbours in some rows that were not seen yet to the first `size` vertices, where there is room; returns how many there are.
 
     Parameters
     ----------
+    seen : (num_words,) uint64, changed
+        Bit of each vertex.
     rows, ends : (num_rows,) int64
         Whose rows they are, and where each ends in `near`.
     near : index dtype
         The rows, one after the other.
     """
-    first = 0
+    first, one = 0, np.uint64(1)
     for i in range(rows.size):
         for e in range(first, ends[i]):
             x = np.int64(near[e])
-            at = _slot_of(slots, vertex, x, num_vertices)
-            if not slots[at]:
+            bit = one << np.uint64(x & 63)
+            if not seen[x >> 6] & bit:
+                seen[x >> 6] |= bit
                 vertex[size], parent[size] = x, rows[i]
                 size += 1
-                slots[at] = size
         first = ends[i]
     return size
 

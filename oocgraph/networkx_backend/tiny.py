@@ -1,7 +1,7 @@
 """Searches of tiny graphs of NetworkX, of which no store is built: their rows are made of the converted edges, and a kernel searches them.
 
-In: a `ConvertedGraph` that `is_tiny`, nodes by position. Out: `TinySearch`, which has of a result of `oocgraph.bfs` or `oocgraph.sssp` what functions of
-the backend ask for. A call takes about 0.1 ms; building a store, and searching it, six times as long.
+In: a `ConvertedGraph` that `is_tiny`, nodes by position. Out: `TinySearch`, which has of a result of `oocgraph.bfs` or `oocgraph.sssp` what
+functions of the backend ask for. A call takes about 0.1 ms; building a store, and searching it, six times as long.
 """
 
 from __future__ import annotations

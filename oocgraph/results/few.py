@@ -1,7 +1,7 @@
 """Levels and parents of a search that reached few vertices of a large graph: of the others nothing is held.
 
-In: the vertices, their parents and levels, in any order. Out: array-likes, as `Search` and `Join` use them: NumPy's indexing by an integer, a
-slice or an array of store numbers, and `numpy.asarray` for all of them.
+In: the vertices, their parents and levels, in any order. Out: array-likes, as `Search` and `Join` use them: NumPy's indexing by an integer,
+a slice or an array of store numbers, and `numpy.asarray` for all of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FewReached:
 
     Attributes
     ----------
-    vertices, parents : (num_reached,) int64
+    vertices, parents : (num_reached,) int64 or index dtype
         Store numbers.
     levels : (num_reached,) uint8 or int32
     num_vertices
@@ -51,16 +51,21 @@ class FewValues:
         Of these.
     dtype, otherwise
         As an array has them; the value of all others.
+
+    Attributes
+    ----------
+    of_reached : (num_reached,)
+        `values`.
     """
 
     ndim = 1
 
     def __init__(self, found: FewReached, values: Array, dtype: np.dtype[Any], otherwise: int) -> None:
-        self._found, self._values, self.dtype, self._otherwise = found, values, dtype, otherwise
+        self._found, self.of_reached, self.dtype, self._otherwise = found, values, dtype, otherwise
         self.shape, self.size = (found.num_vertices,), found.num_vertices
 
     def __repr__(self) -> str:
-        return f"<FewValues: {self._values.size:,} of {self.size:,} {self.dtype}>"
+        return f"<FewValues: {self.of_reached.size:,} of {self.size:,} {self.dtype}>"
 
     def __len__(self) -> int:
         return self.size
@@ -77,7 +82,7 @@ class FewValues:
         out = np.full(numbers.shape, self._otherwise, self.dtype)
         if vertices.size:
             at = np.minimum(np.searchsorted(vertices, numbers), vertices.size - 1)
-            out = np.where(vertices[at] == numbers, self._values[places[at]], out).astype(self.dtype, copy=False)
+            out = np.where(vertices[at] == numbers, self.of_reached[places[at]], out).astype(self.dtype, copy=False)
         return out if numbers.ndim else out[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -91,7 +96,7 @@ class FewValues:
         places, vertices = self._found.order
         low, high = np.searchsorted(vertices, [start, stop])
         out = np.full(max(0, stop - start), self._otherwise, self.dtype)
-        out[vertices[low:high] - start] = self._values[places[low:high]]
+        out[vertices[low:high] - start] = self.of_reached[places[low:high]]
         return out
 
 
