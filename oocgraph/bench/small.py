@@ -58,7 +58,9 @@ def bench_small(store: CSRStore, runtime: Runtime, *, num_sources: int, depth_li
     ours, theirs = found.values()
     small = [number for number, one in enumerate(ours) if one["reached"] < MOST_REACHED]
     if not small:
-        raise ArgumentError(f"none of {num_sources} vertices reaches fewer than {MOST_REACHED:,}; give a smaller depth limit, or another seed")
+        raise ArgumentError(
+            f"none of {num_sources} vertices reaches fewer than {MOST_REACHED:,}; give a smaller depth limit, or another seed"
+        )
     metrics = {
         "graph": store.url, "vertices": store.num_vertices, "depth_limit": depth_limit, "num_sources": num_sources, "num_small": len(small),
         **extremes([ours[number] for number in small], "seconds", "reached"),
