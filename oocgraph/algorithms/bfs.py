@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from oocgraph.algorithms.bfs_by_pages import answer, is_for_pages
 from oocgraph.algorithms.runtimes import check_runtime, open_where
 from oocgraph.algorithms.search_options import as_list, on_processor, refuse_elsewhere, target_numbers
 from oocgraph.arguments import known_keywords
@@ -23,6 +24,7 @@ from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
 from oocgraph.results.bfs import BFSResult
+from oocgraph.results.search import Search
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.vertices import VertexIds
 from oocgraph.store.views import view_of
@@ -147,13 +149,22 @@ def bfs(
         name = "result_store" if result_store is not None else "resume"
         raise ArgumentError(f"{name} is given, but the search runs in this process; pass client, or leave it out")
     with watched(progress) as shown, PeakSampler() as sampler:
-        opened: Any = nullcontext(runtime) if runtime is not None else open_where(view, asked, partition=partition, progress=shown)
-        with opened as loaded:
-            ids = VertexIds(store)
-            numbers = ids.vertices_of(sources)
-            stop: dict[str, Any] = {} if target is None else {"targets": target_numbers(ids, target, numbers, sources)}
-            found = loaded.search(np.unique(numbers[numbers >= 0]), direction=direction, depth_limit=depth_limit, progress=shown, **stop)
-            metrics = loaded.metrics  # what is known as long as it is open
+        ids = VertexIds(store)
+        numbers = ids.vertices_of(sources)
+        begin = np.unique(numbers[numbers >= 0])
+        stop: dict[str, Any] = {} if target is None else {"targets": target_numbers(ids, target, numbers, sources)}
+
+        def search() -> tuple[Search, dict[str, Any]]:
+            opened: Any = nullcontext(runtime) if runtime is not None else open_where(view, asked, partition=partition, progress=shown)
+            with opened as loaded:
+                found = loaded.search(begin, direction=direction, depth_limit=depth_limit, progress=shown, **stop)
+                return found, loaded.metrics  # what is known as long as it is open
+
+        is_question = runtime is None and partition is None and (depth_limit is not None or target is not None)
+        if is_question and is_for_pages(view, asked, direction):
+            found, metrics = answer(view, begin, stop.get("targets"), depth_limit, asked, search)
+        else:
+            found, metrics = search()
     return BFSResult(
         search=found,
         ids=ids,

@@ -24,9 +24,11 @@ import numpy as np
 from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checked_schedule, widths
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor, target_numbers
+from oocgraph.algorithms.sssp_in_small import shortest_in_small
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.engine.blocks import EdgeError, forget_beyond, load_loop
+from oocgraph.engine.few import is_small
 from oocgraph.engine.opened import Unopened
 from oocgraph.errors import ArgumentError
 from oocgraph.kernels import relax
@@ -167,6 +169,14 @@ def find_paths(
     ids = VertexIds(store.stored)
     source = _source_of(ids, task.source)
     targets = target_numbers(ids, task.target, np.array([source]), [task.source])
+    given: dict[str, Any] = {
+        "ids": ids, "source": task.source, "isolated": {} if source >= 0 else {task.source: 0}, "target": task.target,
+        "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
+    }  # fmt: skip
+    if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store):
+        fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
+        if fields is not None:
+            return SSSPResult(**fields, **given)
     load_libraries(store)
     with watched(progress) as shown, PeakSampler() as sampler, returned_memory():
         delta, slack = widths(store, column)
@@ -187,10 +197,7 @@ def find_paths(
         except EdgeError as error:
             raise _refusal(store, column, error) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, here)
-    return SSSPResult(
-        **fields, ids=ids, source=task.source, isolated={} if source >= 0 else {task.source: 0}, delta=delta,
-        target=task.target, distance_limit=task.distance_limit, where=store.where, reverse=store.reverse,
-    )  # fmt: skip
+    return SSSPResult(**fields, **given, delta=delta)
 
 
 def _bound(limit: float | None, unreached: Any) -> Any:

@@ -32,6 +32,7 @@ from oocgraph.commands.bench_partition import bench_partition
 from oocgraph.commands.bench_plan import bench_plan
 from oocgraph.commands.bench_results import bench_results
 from oocgraph.commands.bench_schedule import bench_schedule
+from oocgraph.commands.bench_small import bench_small
 from oocgraph.commands.bench_spmv import bench_spmv
 from oocgraph.commands.bench_where import bench_where
 from oocgraph.commands.clusters import Place, place_options
@@ -56,6 +57,7 @@ bench.add_command(bench_imbalance)
 bench.add_command(bench_load)
 bench.add_command(bench_objects)
 bench.add_command(bench_pagerank)
+bench.add_command(bench_small)
 bench.add_command(bench_spmv)
 bench.add_command(bench_where)
 bench.add_command(bench_results)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.arrays import Device, device_choice
 from oocgraph.config import settings
+from oocgraph.engine.few import is_small
+from oocgraph.engine.small import SmallRuntime
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
@@ -21,8 +23,10 @@ logger = logging.getLogger(__name__)
 
 def open_in_process(
     store: CSRStore, resources: Resources, *, device: Device | None = None, **options: Any
-) -> LocalRuntime | BlockRuntime | DeviceRuntime:  # fmt: skip
+) -> LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime:  # fmt: skip
     """Load a graph for many searches, on the device that the resources name; in locality order, and larger than memory, by blocks.
+
+    A small graph in memory is searched where it is.
 
     Parameters
     ----------
@@ -45,6 +49,8 @@ def open_in_process(
     """
     options |= {"memory_budget": resources.memory_budget, "threads": resources.threads}
     kind, requested = resources.device or settings().device, resources.device_memory_budget
+    if device is None and requested is None and kind != "cuda" and is_small(store):
+        return SmallRuntime(store, **options)
     opened, reason = device_choice(kind) if device is None else (device, "it was given")
     if device is None:
         logger.info("device: %s (%s)", "cpu" if opened is None else opened.name, reason)

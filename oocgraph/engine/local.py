@@ -15,6 +15,8 @@ from typing import Any, Self
 from oocgraph.config import Settings, settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.cpu_engine import BUFFER_BYTES, WORD_SECONDS, Engine
+from oocgraph.engine.few import FEW_ROOM, FOUND_BYTES, SMALL_ROWS, few_limits, search_few
+from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
 from oocgraph.engine.whole import WholeGraph
@@ -24,10 +26,10 @@ from oocgraph.memory import Budget, effective_budget_bytes, host_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY
 from oocgraph.progress import watched
-from oocgraph.results.search import Iteration
+from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.types import Array, ProgressOption, ignore_progress
+from oocgraph.types import Array, Direction, Progress, ProgressOption, ignore_progress
 
 SMALL_EDGES, ROOM_BYTES = 1 << 20, 256 << 20
 """Of a graph of so few edges all levels may be tiny; kernels of others are loaded when there is one, if a budget leaves so much room."""
@@ -55,6 +57,8 @@ class LocalRuntime(WholeGraph, Engine):
         knobs: Settings,
     ) -> None:
         began = time.perf_counter()
+        if store.num_rows > SMALL_ROWS:
+            budget.reserve("tables of few vertices", FOUND_BYTES * FEW_ROOM)
         graph = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes)).load_within(budget)
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget = budget
@@ -137,6 +141,19 @@ class LocalRuntime(WholeGraph, Engine):
         except BudgetError:
             return False
         return residency.num_resident == plan.sizes().num_edges
+
+    def search(
+        self, sources: Array, *, direction: Direction = "auto", depth_limit: int | None = None, targets: Array | None = None,
+        progress: Progress = ignore_progress,
+    ) -> Search:  # fmt: skip
+        """Traverse from `sources`; see `WholeGraph.search`. Vertex state is touched only once many vertices are found."""
+        push = self.graph.push
+        if self.store.num_rows > SMALL_ROWS and push.all_resident and self.store.where is None and direction in ("auto", "push"):
+            self.lifetime.check()
+            limits = few_limits(self.store, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit)
+            if (found := search_few(self.store, push.lookup, push.resident, sources, targets, limits, dense=False)) is not None:
+                return found
+        return super().search(sources, direction=direction, depth_limit=depth_limit, targets=targets, progress=progress)
 
     def load_large_levels(self) -> None:
         """Bring into memory the kernels that `open` has left out."""

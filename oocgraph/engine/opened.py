@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oocgraph.engine.block_runtime import BlockRuntime
     from oocgraph.engine.device import DeviceRuntime
     from oocgraph.engine.local import LocalRuntime
+    from oocgraph.engine.small import SmallRuntime
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,9 @@ class OpenedGraph(Closing):
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
-        self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | None = open_in_process(store, resources, progress=progress)
+        self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
+            store, resources, progress=progress
+        )
         self._metrics = self._loaded.metrics
         self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
 

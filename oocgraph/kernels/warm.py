@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oocgraph.kernels import cpu, gather, partition
+from oocgraph.kernels import cpu, few, gather, partition
 from oocgraph.kernels.deques import Member, new_counts, new_deques
 from oocgraph.kernels.load import Call, load_kernels
 from oocgraph.kernels.rows import Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
@@ -69,6 +69,8 @@ def search_calls(index_dtype: str, *, parts: bool = False, device: bool = False,
     calls = [*_calls_of_tiny_levels(x, dtype, owners), *([] if only_tiny else _calls_of_levels(x, dtype, owners))]
     if parts:
         calls += _calls_of_parts(dtype)
+    elif not only_tiny:
+        calls.append((few.search_few, (x.rows, x.resident, 2, x.numbers, x.none, np.zeros(3, np.int64))))
     if device:
         offset, out = np.arange(3), np.empty(2, dtype)
         calls += [

@@ -12,6 +12,7 @@ import numpy as np
 from oocgraph.kernels.grouping import is_forest, tree_order
 from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
+from oocgraph.networkx_backend.tiny import is_tiny
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
@@ -33,6 +34,11 @@ class ConvertedNodes(Nodes):
     def store(self) -> CSRStore:
         """See `Nodes.store`."""
         return self.graph.store
+
+    def charge(self, **vectors: int) -> None:
+        """See `Nodes.charge`; what a tiny graph takes is within what every call is allowed."""
+        if not is_tiny(self.graph):
+            super().charge(**vectors)
 
     def __contains__(self, node: Any) -> bool:
         return node in self.graph

@@ -43,6 +43,11 @@ class ConvertedGraph:
         None: all edges weigh one.
     weight
         Edge attribute that the weights are; None: none was asked for.
+
+    Attributes
+    ----------
+    rows : dict
+        What `oocgraph.networkx_backend.tiny` has made of the edges, by whether it is reversed.
     """
 
     __networkx_backend__ = "oocgraph"
@@ -54,6 +59,7 @@ class ConvertedGraph:
         self.original, self.nodes, self.index = original, nodes, index
         self.source, self.target, self.weights, self.weight = source, target, weights, weight
         self.graph: dict[str, Any] = original.graph
+        self.rows: dict[bool, tuple[Array, Array, Array]] = {}
 
     @cached_property
     def store(self) -> CSRStore:

@@ -11,7 +11,9 @@ import numpy as np
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.algorithms.sssp import sssp
 from oocgraph.kernels.grouping import count_groups, order_by_group
+from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.tiny import is_tiny, search_tiny, shortest_in_tiny
 from oocgraph.types import Array
 
 
@@ -20,9 +22,15 @@ def last_level(cutoff: float | None) -> int | None:
     return None if cutoff is None or cutoff == inf else max(0, ceil(cutoff))
 
 
+def _as_list(given: Any) -> list[int]:
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
 def search(nodes: Nodes, source: Any, *, cutoff: float | None = None, reverse: bool = False, target: Any = None) -> Any:
     """Search breadth-first from what oocgraph calls a node, or several."""
     limit = last_level(cutoff)
+    if isinstance(nodes.graph, ConvertedGraph) and is_tiny(nodes.graph):
+        return search_tiny(nodes.graph, _as_list(source), _as_list(target), limit, reverse=reverse and nodes.is_directed)
     return bfs(nodes.store, source, target=target, depth_limit=limit, reverse=reverse and nodes.is_directed, resources=nodes.resources)
 
 
@@ -41,9 +49,13 @@ def shortest_paths(
         limit = None if cutoff is None else int(max(cutoff, 0)) if cutoff != inf else None
         return search(nodes, source, cutoff=limit, reverse=reverse, target=target)
     nodes.leave_negative_weights()
+    reverse = reverse and nodes.is_directed
+    if isinstance(nodes.graph, ConvertedGraph) and is_tiny(nodes.graph):
+        found = shortest_in_tiny(nodes.graph, source, target, cutoff, reverse=reverse)
+        if found is not None:
+            return found
     return sssp(
-        nodes.store, source, weight=column, distance_limit=cutoff, target=target, reverse=reverse and nodes.is_directed,
-        resources=nodes.resources,
+        nodes.store, source, weight=column, distance_limit=cutoff, target=target, reverse=reverse, resources=nodes.resources,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from oocgraph.errors import ArgumentTypeError, NoPathError
 from oocgraph.results.base import VertexResult
+from oocgraph.results.few import FewValues
 from oocgraph.results.histogram import Histogram, in_parts, make_histogram
 from oocgraph.results.join import Join
 from oocgraph.results.mapping import ColumnMapping
@@ -234,7 +235,8 @@ class BFSResult(VertexResult):
     def _histogram(self, max_bins: int) -> Histogram:
         def parts() -> Iterator[Array]:
             yield np.zeros(len(set(self.isolated_ids.tolist())), np.int64)
-            for part in in_parts(self.search.level):
+            level = self.search.level
+            for part in in_parts(level.of_reached if isinstance(level, FewValues) else level):
                 yield part[part != (LEVEL_UNREACHED if part.dtype == np.uint8 else UNREACHED)]
 
         return make_histogram(parts, name="level", things="vertices", max_bins=max_bins, may_grow=False)

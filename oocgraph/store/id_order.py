@@ -99,6 +99,7 @@ class IdPages:
         array = store.array(name if store.attributes.id_kind == "int64" else string_arrays(name)[1])
         self._size = array.chunk_length if isinstance(array, ZarrArray) else _PAGE_IDS
         self._first, self._values = 0, np.empty(0)
+        self._implied = store.attributes.implied_ids if self.length > self._size else None
 
     @property
     def num_reads(self) -> int:
@@ -114,7 +115,20 @@ class IdPages:
 
     def below(self, value: Any) -> int:
         """Return how many values are below `value`."""
-        return _bisect(0, self.length, lambda i: self[i] >= value)
+        low, high = (0, self.length) if self._implied is None else self._around(value, *self._implied)
+        return _bisect(low, high, lambda i: self[i] >= value)
+
+    def _around(self, value: Any, first: int, stop: int) -> tuple[int, int]:
+        """Return bounds of `below`, of ids in a range: near where the value is if those without edges are evenly spread."""
+        at = min(max(int(value - first) * self.length // max(1, stop - first), 0), self.length - 1)
+        low, high, step = at, at, self._size
+        if self[at] < value:
+            while high < self.length and self[high] < value:
+                low, high, step = high + 1, min(self.length, high + step), 4 * step
+        else:
+            while low and self[low - 1] >= value:
+                low, high, step = max(0, low - step), low - 1, 4 * step
+        return low, high
 
     def before(self, other: IdPages, position: int) -> int:
         """Return how many of the first `position` values of both columns, merged, are from this one; they have none in common."""

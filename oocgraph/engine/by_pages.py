@@ -1,0 +1,161 @@
+"""A search of a graph that is not loaded, by the pages of the rows that it reaches: for questions about the surroundings of vertices.
+
+In: a graph on disk, sources. Out: a `Search`. Levels are found one after the other: rows of the frontier are read together
+(`oocgraph.store.scattered`), and what they have that is new goes into arrays that grow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from oocgraph.engine.few import Reached, searched
+from oocgraph.engine.state import are_marked
+from oocgraph.kernels import few as kernels
+from oocgraph.kernels.cpu import mark_vertices
+from oocgraph.kernels.load import load_kernels
+from oocgraph.memory import SLACK_BYTES, Budget, device_bytes_read
+from oocgraph.results.search import Search
+from oocgraph.results.writer import writing_bytes
+from oocgraph.store.answering import budget_of
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.libraries import load_libraries
+from oocgraph.store.row_places import row_ends, row_lengths
+from oocgraph.store.scattered import RangeReader
+from oocgraph.types import Array
+
+PIECE_ENTRIES, ENTRY_BYTES = 1 << 17, 40
+"""Entries of rows that are read at once, and what each takes, with its row."""
+
+BLOCK_ROWS, ROW_BYTES = 1 << 15, 128
+"""Rows that are looked up at once, and what each takes: where it begins and ends, and while these are found."""
+
+FOUND_BYTES = 28
+"""What a vertex takes that was found: its number and parent, of 4 bytes each, its level, and its place among those found."""
+
+
+class Question(NamedTuple):
+    """What is asked about the surroundings of some vertices.
+
+    Attributes
+    ----------
+    sources, targets : (n,) int64
+        Store numbers; targets at which the search may stop, perhaps none.
+    last_level
+    most_edges
+        Edges that are followed at the most; beyond them the search is given up.
+    """
+
+    sources: Array
+    targets: Array
+    last_level: int
+    most_edges: int
+
+
+def search_by_pages(store: CSRStore, question: Question, limit_bytes: int) -> Search | None:
+    """Answer a question; None where too many edges are to be followed.
+
+    Raises
+    ------
+    BudgetError
+        What is found does not fit.
+    CorruptStoreError
+        What is read is damaged.
+    """
+    _load(store)
+    load_libraries(store)
+    budget = budget_of(store, limit_bytes)
+    budget.alternatively("the result, when it is written,", SLACK_BYTES + writing_bytes(store))
+    entries = min(PIECE_ENTRIES, store.attributes.num_stored_edges)
+    budget.reserve_all({"pieces of rows": ENTRY_BYTES * entries + ROW_BYTES * min(BLOCK_ROWS, store.num_rows)})
+    device, began = device_bytes_read(), time.perf_counter()
+    with RangeReader(store, budget) as reader:
+        found = _Found(store, budget, question.sources)
+        while found.frontier and found.level < question.last_level and not found.has_all(question.targets):
+            if not found.follow(reader, question.most_edges):
+                return None
+    reached = Reached(found.vertex[: found.size], found.parent[: found.size], np.array(found.begins), found.all_edges, found.measured)
+    return searched(store, question.sources, reached, began, device_bytes=device_bytes_read() - device)
+
+
+class _Found:
+    """What a search has found, level by level: vertices and parents in arrays that grow where they are, and a bit for each vertex."""
+
+    def __init__(self, store: CSRStore, budget: Budget, sources: Array) -> None:
+        self.store, self.budget, self.size = store, budget, sources.size
+        self.budget.reserve("a bit for each vertex", store.num_rows // 8 + 8)
+        self.seen = np.zeros(store.num_rows // 64 + 1, np.uint64)
+        self.vertex, self.parent = np.empty(0, store.index_dtype), np.empty(0, store.index_dtype)
+        self._make_room(max(kernels.FIRST_ROOM, sources.size))
+        self.vertex[: self.size] = self.parent[: self.size] = sources
+        mark_vertices(sources, self.size, self.seen)
+        self.begins, self.measured, self.all_edges = [0], list[tuple[int, int]](), 0
+        self._count_edges()
+
+    @property
+    def level(self) -> int:
+        """Level of the frontier."""
+        return len(self.begins) - 1
+
+    @property
+    def frontier(self) -> int:
+        """Vertices in it."""
+        return self.size - self.begins[-1]
+
+    def has_all(self, targets: Array) -> bool:
+        """Whether there are targets, and all of them are found."""
+        return bool(targets.size) and bool(are_marked(self.seen, targets).all())
+
+    def follow(self, reader: RangeReader, most_edges: int) -> bool:
+        """Find the next level, unless that would be too much."""
+        if self.all_edges > most_edges:
+            return False
+        began, before, stop = time.perf_counter_ns(), sum(reader.bytes_read.values()), self.size
+        self._hold("frontier", self.vertex.itemsize * self.frontier)
+        frontier = np.sort(self.vertex[self.begins[-1] : stop])
+        for start in range(0, frontier.size, BLOCK_ROWS):
+            block = frontier[start : start + BLOCK_ROWS].astype(np.int64)
+            for rows, low, high in _pieces(block, *row_ends(self.store, "out", block)):
+                near = reader.read("out/indices", low, high)
+                if (wanted := min(self.store.num_rows, self.size + near.size)) > self.vertex.size:
+                    self._make_room(max(wanted, self.size + self.size // 4))
+                ends = np.cumsum(high - low)
+                self.size = kernels.add_rows(self.seen, self.vertex, self.parent, self.size, rows, ends, near)
+        self.measured.append((time.perf_counter_ns() - began, sum(reader.bytes_read.values()) - before))
+        self.begins.append(stop)
+        self._count_edges()
+        return True
+
+    def _count_edges(self) -> None:
+        """Add the degrees of the frontier to those of all vertices before."""
+        for start in range(self.begins[-1], self.size, BLOCK_ROWS):
+            block = np.sort(self.vertex[start : min(self.size, start + BLOCK_ROWS)]).astype(np.int64)
+            self.all_edges += int(row_lengths(self.store, "out", block).sum())
+
+    def _make_room(self, room: int) -> None:
+        room = min(room, self.store.num_rows)
+        self._hold("vertices found", FOUND_BYTES * room)
+        for array in (self.vertex, self.parent):
+            array.resize(room, refcheck=False)
+
+    def _hold(self, name: str, num_bytes: int) -> None:
+        self.budget.reserve(name, max(0, num_bytes - self.budget.reservations.get(name, 0)))
+
+
+def _pieces(rows: Array, first: Array, end: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """Cut rows into pieces of at most `PIECE_ENTRIES` entries: the rows of each, and which of their entries are in it."""
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(end - first)])
+    for start in range(0, int(offset[-1]), PIECE_ENTRIES):
+        stop = min(int(offset[-1]), start + PIECE_ENTRIES)
+        a, z = int(np.searchsorted(offset, start, side="right")) - 1, int(np.searchsorted(offset, stop))
+        low = first[a:z] + np.maximum(start - offset[a:z], 0)
+        yield rows[a:z], low, first[a:z] + np.minimum(stop, offset[a + 1 : z + 1]) - offset[a:z]
+
+
+def _load(store: CSRStore) -> None:
+    """Bring the kernels into memory, before memory is counted."""
+    numbers, bits, near = np.zeros(1, np.int64), np.zeros(1, np.uint64), np.zeros(1, store.index_dtype)
+    load_kernels([(kernels.add_rows, (bits, near, near, 0, numbers, numbers, near)), (mark_vertices, (numbers, 0, bits))])

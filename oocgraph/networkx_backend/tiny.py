@@ -1,0 +1,141 @@
+"""Searches of tiny graphs of NetworkX, of which no store is built: their rows are made of the converted edges, and a kernel searches them.
+
+In: a `ConvertedGraph` that `is_tiny`, nodes by position. Out: `TinySearch`, which has of a result of `oocgraph.bfs` or `oocgraph.sssp` what
+functions of the backend ask for. A call takes about 0.1 ms; building a store, and searching it, six times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, inf
+from typing import Any
+
+import numpy as np
+
+from oocgraph.engine.levels import MAX_DEPTH_LIMIT
+from oocgraph.kernels import few as kernels
+from oocgraph.kernels.load import load_kernel
+from oocgraph.kernels.relax import MOST_WIDE, SHORTEST
+from oocgraph.kernels.rows import explicit_rows
+from oocgraph.networkx_backend.graph import ConvertedGraph
+from oocgraph.types import UNREACHED, Array, no_parent
+
+TINY = 1 << 13
+"""Nodes and edges of a tiny graph: what is held of one is less than 1 MiB, within what every call is allowed beside its reservations."""
+
+_NOBODY = np.empty(0, np.int64)
+
+
+def is_tiny(graph: ConvertedGraph) -> bool:
+    """Whether a graph is tiny."""
+    return len(graph.nodes) + graph.source.size <= TINY
+
+
+class TinySearch:
+    """What a search of a tiny graph found, by position of the nodes.
+
+    Parameters
+    ----------
+    name
+        Of the column: ``level`` or ``distance``.
+    values : (num_nodes,) int32, int64 or float64
+    no_value
+        That of nodes that were not reached.
+    parent : (num_nodes,) int64
+        -1 where there is none.
+    """
+
+    def __init__(self, name: str, values: Array, no_value: Any, parent: Array) -> None:
+        self.columns, self.no_value, self.parent = (name,), no_value, parent
+        self.level = self.distance = values
+
+    @property
+    def depth(self) -> int:
+        """Largest level."""
+        return int(self.level.max(initial=0))
+
+    def level_of(self, node: int) -> int:
+        """Return the level of a node; -1: it was not reached."""
+        return int(self.level[node])
+
+    def reached(self) -> dict[int, Any]:
+        """Return the values of the nodes that were reached."""
+        found = np.flatnonzero(self.level != self.no_value)
+        return dict(zip(found.tolist(), self.level[found].tolist(), strict=True))
+
+    def path(self, node: int) -> Array:
+        """Return the nodes on the way to one that was reached."""
+        path = [node]
+        while (before := int(self.parent[path[-1]])) != path[-1]:
+            path.append(before)
+        return np.array(path[::-1], np.int64)
+
+
+def search_tiny(
+    graph: ConvertedGraph, sources: Sequence[int], targets: Sequence[int], last_level: int | None, *, reverse: bool
+) -> TinySearch:
+    """Search breadth-first from some nodes, until all of the targets are found, if there are any."""
+    indptr, near, _ = _rows(graph, reverse=reverse)
+    num_nodes = len(graph.nodes)
+    limits = np.array([MAX_DEPTH_LIMIT if last_level is None else min(last_level, MAX_DEPTH_LIMIT), num_nodes, near.size], np.int64)
+    called = explicit_rows(indptr), near, num_nodes, np.unique(sources), np.unique(np.array(targets, np.int64)), limits
+    _load(kernels.search_few, called)
+    _, begin, _, vertices, parents, log = kernels.search_few(*called)
+    level, parent = np.full(num_nodes, UNREACHED, np.int32), np.full(num_nodes, UNREACHED, np.int64)
+    bounds = np.append(log[:, 0], (begin, vertices.size))
+    level[vertices] = np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
+    parent[vertices] = parents
+    return TinySearch("level", level, UNREACHED, parent)
+
+
+def shortest_in_tiny(
+    graph: ConvertedGraph, source: int, target: int | None, limit: float | None, *, reverse: bool
+) -> TinySearch | None:  # fmt: skip
+    """Find shortest paths by the weights of a graph that has some; None where they are too long for 64 bits."""
+    indptr, near, weights = _rows(graph, reverse=reverse)
+    is_integer = weights.dtype.kind == "i"
+    unreached = SHORTEST["wide" if is_integer else "float"][1]
+    distance, parent = np.full(len(graph.nodes), unreached), np.full(len(graph.nodes), no_parent(near.dtype), near.dtype)
+    bound = unreached
+    if limit is not None and limit != inf:
+        bound = type(unreached)(floor(min(limit, 2.0**62)) if is_integer else limit)
+    if target == source:
+        bound = type(unreached)(0)
+    targets = _NOBODY if target is None else np.array([target])
+    called = indptr, near, weights, np.array([source]), targets, bound, MOST_WIDE if is_integer else unreached, distance, parent
+    _load(kernels.shortest_few, called)
+    status, _ = kernels.shortest_few(*called)
+    if status == kernels.GIVEN_UP:
+        return None
+    is_reached, no_value = distance != unreached, UNREACHED if is_integer else inf
+    return TinySearch(
+        "distance", np.where(is_reached, distance, no_value), no_value, np.where(is_reached, parent.astype(np.int64), UNREACHED)
+    )
+
+
+def _rows(graph: ConvertedGraph, *, reverse: bool) -> tuple[Array, Array, Array]:
+    """Return where rows begin, neighbours and weights, which are ones where all edges weigh one."""
+    kept = graph.rows.get(reverse)
+    if kept is None:
+        source, target = (graph.target, graph.source) if reverse else (graph.source, graph.target)
+        weights = np.ones(source.size, np.int64) if graph.weights is None else graph.weights
+        if not graph.is_directed():
+            back = source != target
+            source, target = np.concatenate([source, target[back]]), np.concatenate([target, source[back]])
+            weights = np.concatenate([weights, weights[back]])
+        order = np.argsort(source, kind="stable")
+        indptr = np.zeros(len(graph.nodes) + 1, np.int64)
+        np.cumsum(np.bincount(source, minlength=len(graph.nodes)), out=indptr[1:])
+        kept = graph.rows[reverse] = indptr, target[order].astype(np.uint32), weights[order]
+    return kept
+
+
+def _load(kernel: Any, called: tuple[Any, ...]) -> None:
+    """Bring a kernel into memory for the dtype that the distances of a call have, if any."""
+    key = kernel, called[2].dtype if isinstance(called[2], np.ndarray) else None
+    if key not in _loaded:
+        load_kernel(kernel, called)
+        _loaded.add(key)
+
+
+_loaded: set[tuple[Any, Any]] = set()
