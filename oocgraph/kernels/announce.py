@@ -49,7 +49,7 @@ class _Compilations(Listener):  # type: ignore[misc]
         An entry for callers from C, a tenth of the compilation, only those kernels have that ask for one.
         """
         dispatcher = event.data["dispatcher"]
-        if dispatcher.py_func.__module__.startswith("oocgraph."):
+        if (dispatcher.py_func.__module__ or "").startswith("oocgraph."):
             dispatcher.targetoptions.setdefault("no_cfunc_wrapper", True)
             file = getattr(dispatcher._cache, "_cache_file", None)
             if type(file) is IndexDataCacheFile:

@@ -268,7 +268,9 @@ class CSRStore(GraphAccess):
 
     def expect(self, ranges: Mapping[str, int | None]) -> None:
         """Ask an object store for what will be read soon: so many first elements of arrays by name; None: all, where they are few."""
-        for name, stop in ranges.items() if self._files is not None else ():
+        for name, stop in ranges.items():
+            if self._files is None or name not in self.specs:
+                continue
             array = self.array(name)
             if isinstance(array, RangeArray) and (stop is not None or array.length * array.dtype.itemsize <= KEPT_FILE_BYTES):
                 array.expect(0, array.length if stop is None else stop)

@@ -32,7 +32,6 @@ def load_libraries(store: CSRStore) -> None:
 
 def _expect_search(store: CSRStore) -> None:
     """Ask an object store for the small arrays that almost every computation reads: numbers of ids, ids of numbers, and degrees."""
-    names = [name for name in (ORDER, SORTED_ID) if name in store.specs]
-    store.expect(dict.fromkeys(names))
+    store.expect({ORDER: None, SORTED_ID: None})
     if store.attributes.vertex_order == "degree":
         store.checked().expect(dict.fromkeys(f"{store.pull_group}/degrees/{name}" for name in ("value", "first_vertex")))

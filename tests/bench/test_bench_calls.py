@@ -15,7 +15,7 @@ from oocgraph.types import ignore_progress
 NOT_CALLED = {
     "run", "condensation", "topological_generations", "partition_graph", "open_runtime", "build_csr", "generate_kronecker",
     "generate_uniform", "generate_grid", "export_graph", "check_store", "verify_bfs", "verify_components", "verify_sssp", "verify_cores",
-    "plan_bfs", "estimate",
+    "plan_bfs", "estimate", "append_edges", "merge_graphs",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from oocgraph import append_edges, build_csr, merge_graphs
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, BudgetError, DuplicateEdgeError, InputError, OutputError
 from oocgraph.ingest.build_job import Sizes
-from oocgraph.store.writer import ArrayWriter
+from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from tests.ingest.helpers_build import ArraySource, assert_same_store, files_of
 
 
@@ -248,19 +248,19 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     """In each array that is written: the message, no remains, the graph as it was."""
     build_csr(drawn(1, 2000, 300), tmp_path / "g")
     before = {name: path.read_bytes() for name, path in files_of(tmp_path / "g").items()}
-    real = ArrayWriter.append
 
-    def full(array):
-        def append(self, block):
+    def full(array, real):
+        def write(self, *block):
             if self.name == array and "added" not in str(self._folder):
                 raise OSError(errno.ENOSPC, "No space left on device")
-            real(self, block)
+            real(self, *block)
 
-        return append
+        return write
 
     for array in ("vertices/sorted_id", "vertices/id", "out/indices", "out/planes/indices", "checksums/out/indices"):
         with monkeypatch.context() as patched:
-            patched.setattr(ArrayWriter, "append", full(array))
+            patched.setattr(ArrayWriter, "append", full(array, ArrayWriter.append))
+            patched.setattr(PlacedWriter, "write", full(array, PlacedWriter.write))
             with pytest.raises(OutputError, match="the disk is full"):
                 append_edges(tmp_path / "g", drawn(2, 100, 400))
         assert [path.name for path in tmp_path.iterdir()] == ["g"]

@@ -57,6 +57,7 @@ def say(folder, **attributes):
     path = Path(folder) / "zarr.json"
     group = json.loads(path.read_text())
     group["attributes"]["oocgraph"] |= attributes
+    group.pop("consolidated_metadata")  # it tells of other arrays
     path.write_text(json.dumps(group))
 
 
