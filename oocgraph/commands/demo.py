@@ -59,7 +59,7 @@ def _kernel_calls() -> list[Call]:
     """Return all kernels that are needed, to be compiled together: one after the other, when they are needed, takes three times as long."""
     import numpy as np
 
-    from oocgraph.kernels import build, crc32c, deques, sound, strings, warm
+    from oocgraph.kernels import build, crc32c, deques, entries, join, packed_keys, sound, strings, warm
     from oocgraph.types import LEVEL_UNREACHED
     from oocgraph.verify import verify_calls
 
@@ -69,6 +69,9 @@ def _kernel_calls() -> list[Call]:
         *build.build_calls(),
         (build.scatter, (parent, np.empty(0, np.uint16), np.empty(0, np.int64), parent)),
         *strings.string_calls(),
+        *join.hash_join_calls(),
+        *entries.entry_calls(),
+        *packed_keys.packing_calls(),
         *crc32c.checksum_calls(),
         *sound.sound_calls(),
         *verify_calls("uint32", parent, level, LEVEL_UNREACHED, 0, ascending=False),

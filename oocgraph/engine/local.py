@@ -43,6 +43,11 @@ def _may_load_later(store: CSRStore, limit_bytes: int) -> bool:
     return store.attributes.num_stored_edges <= SMALL_EDGES and limit_bytes - host_bytes() >= ROOM_BYTES
 
 
+def _has_table(store: CSRStore) -> bool:
+    """Whether searches begin with a table of what they find: of fewer edges they gain little, and wait for its kernel to be compiled."""
+    return store.num_rows > SMALL_ROWS and store.attributes.num_stored_edges > SMALL_EDGES
+
+
 class LocalRuntime(WholeGraph, Engine):
     """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
 
@@ -57,7 +62,7 @@ class LocalRuntime(WholeGraph, Engine):
         knobs: Settings,
     ) -> None:
         began = time.perf_counter()
-        if store.num_rows > SMALL_ROWS:
+        if _has_table(store):
             budget.reserve("tables of few vertices", FOUND_BYTES * FEW_ROOM)
         graph = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes)).load_within(budget)
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
@@ -148,7 +153,7 @@ class LocalRuntime(WholeGraph, Engine):
     ) -> Search:  # fmt: skip
         """Traverse from `sources`; see `WholeGraph.search`. Vertex state is touched only once many vertices are found."""
         push = self.graph.push
-        if self.store.num_rows > SMALL_ROWS and push.all_resident and self.store.where is None and direction in ("auto", "push"):
+        if _has_table(self.store) and push.all_resident and self.store.where is None and direction in ("auto", "push"):
             self.lifetime.check()
             limits = few_limits(self.store, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit)
             if (found := search_few(self.store, push.lookup, push.resident, sources, targets, limits, dense=False)) is not None:

@@ -29,8 +29,10 @@ from oocgraph.ingest.sources import is_dask, open_requested
 from oocgraph.kernels.build import build_calls
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.entries import entry_calls
+from oocgraph.kernels.join import hash_join_calls
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.packed_keys import packing_calls
+from oocgraph.kernels.strings import string_calls
 from oocgraph.listing import Listed
 from oocgraph.memory import Budget, PeakSampler, effective_budget_bytes
 from oocgraph.progress import watched
@@ -223,9 +225,10 @@ def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
     return names
 
 
-def load_build(codec: Codec, progress: Progress = ignore_progress) -> None:
+def load_build(codec: Codec, progress: Progress = ignore_progress, *, id_kind: str = "int64") -> None:
     """Bring what a build uses into memory, before memory is counted."""
-    load_kernels([*build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
+    of_ids = [*string_calls(), *hash_join_calls()] if id_kind == "string" else []
+    load_kernels([*of_ids, *build_calls(), *entry_calls(), *packing_calls(), *checksum_calls()], progress)
     load_sorts()
     load_strings()
     load_codecs(codec)
@@ -242,7 +245,7 @@ def build_with_report(
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
     with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
-        load_build(options.codec, shown)
+        load_build(options.codec, shown, id_kind=edges.id_kind)
         budget = Budget(limit)
         threads = options.threads or configured.threads
         num_workers = workers_for(threads, budget.available_bytes)

@@ -86,6 +86,7 @@ def test_a_large_graph_in_memory_is_searched_by_tables_first(both, monkeypatch):
     _, store = both
     for module in (few, local):
         monkeypatch.setattr(module, "SMALL_ROWS", 8)
+    monkeypatch.setattr(local, "SMALL_EDGES", 8)
     for share, kinds in ((1.0, {FewValues}), (0.02, {FewValues, np.ndarray})):
         monkeypatch.setattr(few, "SHARE_OF_EDGES", share)
         seen = set()
