@@ -46,8 +46,10 @@ def answer(
     BudgetError
         The budget is too small for both; the message names one that works for any search.
     """
-    nobody = np.empty(0, np.int64)
-    question = Question(sources, nobody if targets is None else targets, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, FEW_EDGES)
+    no_targets = np.empty(0, np.int64)
+    question = Question(
+        sources, no_targets if targets is None else targets, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, FEW_EDGES
+    )
     began, limit = perf_counter(), resources.limit_bytes
 
     def by_pages(question: Question) -> Found | None:

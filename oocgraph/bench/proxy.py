@@ -161,7 +161,7 @@ class DelayingProxy:
     ) -> bool:
         """Pass a request on, and its answer back; return whether the connection goes on."""
         (reader, writer), (up_reader, up_writer) = near, far
-        if request.fields.pop("expect", ""):  # the body comes once the client is told to go on
+        if request.fields.pop("expect", ""):  # the client sends the body after this answer
             writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         kept = [line for line in request.raw.split(b"\r\n") if not line.lower().startswith(b"expect:")]
         up_writer.write(b"\r\n".join(kept))

@@ -21,7 +21,7 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars, 
 @threads_option
 @json_option
 def bench_append(edges: str | None, *, as_json: bool, memory: str | None, **options: Any) -> None:
-    """Append the last edges of a list to a store of the others, and build all anew, in turn; stores that differ are exit code 1.
+    """Append the last edges of a list to a store of the others, and build all of them again, in turn; stores that differ are exit code 1.
 
     ratio is the median of the time of an append by that of a build; cpu_ratio the same of processor time.
     """

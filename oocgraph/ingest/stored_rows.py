@@ -18,7 +18,7 @@ from oocgraph.store.values import Below
 from oocgraph.types import Array
 
 BUFFER_BYTES = 1 << 20
-"""Pages that a thread reads at once: rows that follow each other are one request, and files are read ahead by nobody else."""
+"""Pages that a thread reads at once: rows that follow each other are one request, and nothing else reads files ahead."""
 
 GAP_PAGES = 4
 """Pages between two rows that are read with them: copying 16 KiB takes as long as a request of a cached page (3 us)."""

@@ -21,7 +21,7 @@ from oocgraph.kernels.load import Call
 HEADER_BYTES = 32
 
 MOST_UPPER_BITS = 9
-"""Of the upper bits whose order is told instead: each of their values takes a byte in a slice."""
+"""Of the upper bits, which are counted instead of stored: each of their values takes a byte in a slice."""
 
 LEAST_BYTES, MOST_BYTES = 4, 6
 """Of the rest of a key; keys that need more are stored whole, and those of a slice with fewer keys than values of the upper bits."""

@@ -1,4 +1,4 @@
-"""Joins a result with ids block by block, on all cores, while whoever asks for the blocks works on the one before.
+"""Joins a result with ids block by block, on all cores, while the caller works on the block before.
 
 In: a result, and what is made of a block in the thread that joins it. Out: that, in the order of the ids. One thread reads ids in order,
 others join. What is held grows with the budget, and what comes out does not depend on it: blocks in flight first, one for each thread,
@@ -55,7 +55,7 @@ Make = Callable[[int, Ids, Mapping[str, Ids]], _T]
 def room_within(free_bytes: int, block_bytes: int, *, most_threads: int) -> Room:
     """Choose what is held within `free_bytes`.
 
-    A thread has a block, one more waits for whoever asks, and that one has another, and the next is read.
+    Each thread has a block, one more waits for the caller, which has another, and the next one is being read.
 
     Examples
     --------

@@ -4,7 +4,7 @@ In: a graph and an `EdgeCondition`. Out: `EdgeMasks`, with a `oocgraph.store.arr
 does not count leads to the vertex that it comes from, in lists and planes alike, and has weight 0. So whatever loads, searches or checks a
 graph finds nothing along it, and need not know of the condition. A bit for each stored edge is held, and where rows begin.
 
-Whoever reads a range of lists evaluates the condition there, if nobody has: threads that load lists do so between their reads. Planes, and
+The first to read a range of lists evaluates the condition there: threads that load lists do so between their reads. Planes, and
 kernels that read pages of any lists, need all of it first.
 """
 
@@ -87,7 +87,7 @@ class EdgeMasks:
         return total + self.condition.table_bytes + 8 * a.num_self_loops
 
     def found(self, group: str, start: int = 0, stop: int | None = None) -> EdgeMask:
-        """Return which edges of a group count: all that do, or those of a range at least. Reads their columns where nobody has.
+        """Return which edges of a group count: all that do, or those of a range at least. Reads their columns where they have not been read yet.
 
         Raises
         ------

@@ -71,7 +71,7 @@ def parents_of(result):
 @pytest.mark.parametrize("num_threads", [0, 3])
 @pytest.mark.parametrize("reads_ahead", [False, True])
 def test_ids_that_are_held_are_those_that_are_read(searched, held_bytes, num_threads, reads_ahead):
-    """Of none, some and all vertices; blocks come in order whoever makes them."""
+    """Of none, some and all vertices; blocks come in order, whichever thread makes them."""
     room = Room(num_threads, held_bytes, reads_ahead)
     blocks = stream_result(searched, ("parent",), AT_ONCE, lambda start, _, values: (start, values["parent"].tolist()), room=room)
     found = list(blocks)

@@ -10,6 +10,7 @@ import pytest
 
 import oocgraph
 from oocgraph.bench.disk import chunk_files, drop_page_cache
+from oocgraph.engine import resident
 from oocgraph.engine.resident import for_loading, read_parallel
 from oocgraph.errors import CorruptStoreError
 from oocgraph.store.files import is_cached
@@ -26,7 +27,7 @@ def load(array):
         return read_parallel(array, 0, array.length // 1024 * 1024, pool)  # whole pages: the last one, cut, comes through the page cache
 
 
-def test_pages_are_cached_once_they_have_been_read_and_not_after_they_were_dropped(array):
+def test_pages_are_cached_once_they_have_been_read_and_not_after_they_were_dropped(array, monkeypatch):
     """To ask does not fetch them."""
     path = array.chunk_path(0)
     expected = path.read_bytes()
@@ -35,6 +36,7 @@ def test_pages_are_cached_once_they_have_been_read_and_not_after_they_were_dropp
     if array.is_cached(0, array.length):
         pytest.skip("this file system keeps its pages")
     assert not array.is_cached(5000, 6000)
+    monkeypatch.setattr(resident, "page_cache_bytes", lambda held: 0)
     assert load(array).tobytes() == expected[: array.length // 1024 * 4096]
     assert not array.is_cached(0, array.length - 4096), "a load past the page cache left pages there"
     fd = os.open(path, os.O_RDONLY)
@@ -56,3 +58,13 @@ def test_a_wrong_page_is_found_whether_it_is_cached_or_not(array):
         with pytest.raises(CorruptStoreError, match="differs from its checksum"):
             load(array)
         drop_page_cache(chunk_files([array]))
+
+
+def test_the_next_load_finds_pages_for_which_there_is_room(array, monkeypatch):
+    """One load leaves them to the next."""
+    drop_page_cache([array.chunk_path(0)])
+    if array.is_cached(0, array.length):
+        pytest.skip("this file system keeps its pages")
+    monkeypatch.setattr(resident, "page_cache_bytes", lambda held: 1 << 30)
+    load(array)
+    assert array.is_cached(0, array.length)
