@@ -46,10 +46,8 @@ def answer(
     BudgetError
         The budget is too small for both; the message names one that works for any search.
     """
-    no_targets = np.empty(0, np.int64)
-    question = Question(
-        sources, no_targets if targets is None else targets, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, FEW_EDGES
-    )
+    none = np.empty(0, np.int64)
+    question = Question(sources, none if targets is None else targets, MAX_DEPTH_LIMIT if depth_limit is None else depth_limit, FEW_EDGES)
     began, limit = perf_counter(), resources.limit_bytes
 
     def by_pages(question: Question) -> Found | None:

@@ -87,7 +87,7 @@ class EdgeMasks:
         return total + self.condition.table_bytes + 8 * a.num_self_loops
 
     def found(self, group: str, start: int = 0, stop: int | None = None) -> EdgeMask:
-        """Return which edges of a group count: all that do, or those of a range at least. Reads their columns where they have not been read yet.
+        """Return which edges of a group count: all that do, or those of a range at least. Reads columns that have not been read.
 
         Raises
         ------
