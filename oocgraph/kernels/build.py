@@ -181,7 +181,17 @@ def assign_ranks(
             rank[i] = NO_RANK
             continue
         d = degree[i]
-        c = class_of_small[d] if d < class_of_small.size else num_small_classes + np.searchsorted(large_degrees, d)
+        if d < class_of_small.size:
+            c = class_of_small[d]
+        else:
+            low, high = np.int64(0), np.int64(large_degrees.size)
+            while low < high:  # bisected here: NumPy's takes as long to compile as all of this
+                middle = (low + high) >> 1
+                if large_degrees[middle] < d:
+                    low = middle + 1
+                else:
+                    high = middle
+            c = num_small_classes + low
         rank[i] = np.uint32(next_rank[c])
         next_rank[c] += 1
 

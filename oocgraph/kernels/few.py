@@ -112,7 +112,8 @@ def search_few(lookup: Any, near: Any, num_vertices: Any, sources: Any, targets:
                     new_edges += x_end - x_first
         if level == log.shape[0]:
             more = np.empty((4 * level, 3), np.int64)
-            more[:level] = log
+            for i in range(level):  # to assign a slice takes the compiler two seconds
+                more[i, 0], more[i, 1], more[i, 2] = log[i, 0], log[i, 1], log[i, 2]
             log = more
         ended = nanoseconds(clock)
         log[level, 0], log[level, 1], log[level, 2] = begin, edges, ended - began
@@ -219,7 +220,8 @@ def shortest_few(
         if size + end - first > keys.size:
             room = 2 * (size + end - first)
             more_keys, more_items = np.empty(room, distance.dtype), np.empty(room, np.int64)
-            more_keys[:size], more_items[:size] = keys[:size], items[:size]
+            for i in range(size):
+                more_keys[i], more_items[i] = keys[i], items[i]
             keys, items = more_keys, more_items
         for e in range(first, end):
             w = weight[e]

@@ -65,7 +65,9 @@ def table_of_hashes(hashes: Any, numbers: Any, shift: Any, starts: Any, keys: An
 
     ``starts : (num_cells + 1,) int64`` is written as by `cut_cells`; hashes are spread evenly over the cells, so that each has few.
     """
-    first = hashes.min() if hashes.size else np.uint64(0)
+    first = hashes[0] if hashes.size else np.uint64(0)
+    for key in hashes:
+        first = min(first, key)
     starts[:] = 0
     for key in hashes:
         starts[((key - first) >> shift) + np.uint64(1)] += 1

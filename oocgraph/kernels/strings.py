@@ -190,7 +190,8 @@ def _put_off(waiting: Any, num_waiting: Any, begin: Any, low: Any, high: Any, en
         start, stop = (begin, low) if part == 0 else (low, high) if part == 1 else (high, end)
         at = num_waiting
         while at > first and waiting[at - 1, 1] - waiting[at - 1, 0] < stop - start:
-            waiting[at] = waiting[at - 1]
+            for k in range(4):  # to assign a row takes the compiler two seconds
+                waiting[at, k] = waiting[at - 1, k]
             at -= 1
         waiting[at, 0], waiting[at, 1] = start, stop
         waiting[at, 2], waiting[at, 3] = (depth + KEY_BYTES, 0) if part == 1 else (depth, 1)
