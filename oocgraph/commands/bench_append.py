@@ -14,9 +14,9 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars, 
 @click.argument("edges", metavar="[EDGES.parquet]", required=False)
 @scale_option
 @click.option("--percent", type=float, default=1.0, show_default=True, help="New edges, of all: the last ones of the list.")
-@count_option("--rounds", "num_rounds", default=3, text="Appends, and builds.")
+@count_option("--num-rounds", default=3, text="Appends, and builds.")
 @click.option("--directed", is_flag=True, help="Build directed graphs.")
-@folder_option("--dir", "Folder for the stores, three at a time.  [default: the temporary directory]")
+@folder_option("--folder", "Folder for the stores, three at a time.  [default: the temporary directory]")
 @memory_option
 @threads_option
 @json_option
@@ -28,5 +28,5 @@ def bench_append(edges: str | None, *, as_json: bool, memory: str | None, **opti
     from oocgraph.bench.append import bench_append as run
 
     with progress_bars() as progress:
-        report = run(edges, folder=options.pop("dir"), memory_budget=memory, progress=progress, **options)
+        report = run(edges, memory_budget=memory, progress=progress, **options)
     finish(report, as_json=as_json)

@@ -12,7 +12,7 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars
 
 @click.command("load")
 @graph_argument
-@count_option("--rounds", "num_rounds", default=5, text="Loads, and reads of either kind.")
+@count_option("--num-rounds", default=5, text="Loads, and reads of either kind.")
 @count_option("--searches", "num_searches", default=8, text="Searches after the first, from one vertex.")
 @memory_option
 @json_option

@@ -12,7 +12,7 @@ from oocgraph.commands.common import json_option, memory_option, progress_bars, 
 
 @click.command("results")
 @graph_argument
-@count_option("--num-rounds", "num_rounds", default=5, text="Times that each file is written.")
+@count_option("--num-rounds", default=5, text="Times that each file is written.")
 @folder_option("--folder", "Where files are written; by default where the system has temporary ones.")
 @seed_option
 @memory_option

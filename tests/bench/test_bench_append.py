@@ -39,7 +39,7 @@ def test_stores_that_differ_are_invalid(monkeypatch):
 
 def test_the_command(tmp_path):
     done = CliRunner().invoke(
-        cli, ["bench", "append", "--scale", "8", "--rounds", "1", "--dir", str(tmp_path), "--json"], catch_exceptions=False
+        cli, ["bench", "append", "--scale", "8", "--num-rounds", "1", "--folder", str(tmp_path), "--json"], catch_exceptions=False
     )
     assert done.exit_code == 0
     assert json.loads(done.stdout)["store_bytes"] > 0
