@@ -17,7 +17,7 @@ from oocgraph.commands.common import emit, output_options, progress_bars
 @click.option("--num-vertices", type=click.IntRange(0, 2**63 - 1), help="Vertices are 0 .. N - 1.  [default: those of both graphs]")
 @output_options
 def merge(graph: str, other: str, out: str, *, as_json: bool, memory: str | None, **options: Any) -> None:
-    """Write the edges of the stores GRAPH and OTHER to the store OUT.zarr, each graph read once.
+    """Write the edges of the stores GRAPH and OTHER to the store OUT.zarr.
 
     Both must be of one kind: directed, ids, edge columns, duplicates. Order and compression are those of GRAPH. The result is the store
     that one build of both edge lists would write. To add an edge list to a store use build --append.

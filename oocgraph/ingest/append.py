@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.errors import ArgumentError, OutputError
-from oocgraph.ingest.build import BuildReport, build_with_report, checked_columns
+from oocgraph.errors import OutputError
+from oocgraph.ingest.build import BuildReport, build_with_report, reading_options
 from oocgraph.ingest.build_job import BuildOptions, Phase
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.merge_job import check_alike, check_order, check_room, check_source, in_store, limit_of, load_merge, merge_and_publish
-from oocgraph.ingest.sources import is_dask, open_requested
+from oocgraph.ingest.sources import open_requested
 from oocgraph.memory import PeakSampler
 from oocgraph.progress import watched
 from oocgraph.resources import Resources, resources_of
@@ -91,8 +91,8 @@ def append_edges(
 
     Notes
     -----
-    The store is read once, and written once beside itself; only new edges are sorted. Peak host bytes: `memory_budget`, of which 16 bytes a
-    vertex are needed. With duplicates, ``first`` is the edge of the graph; ``sum`` of float weights adds up what is stored, which may round
+    The rows that new edges touch are read, then all rows, and the store is written once beside itself; only new edges are
+    sorted. Peak host bytes: `memory_budget`, of which 16 bytes a vertex are needed. With duplicates, ``first`` is the edge of the graph; ``sum`` of float weights adds up what is stored, which may round
     otherwise than one build. Results and partitions of the graph before are refused afterwards, by its fingerprint.
     A graph in locality order is refused: its order depends on all edges.
 
@@ -107,20 +107,8 @@ def append_edges(
     (4, 3)
     """
     asked = resources_of("append_edges", resources, memory_budget=memory_budget, client=client)
-    if (client or (resources is not None and resources.client)) and not is_dask(edges):
-        raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
-    source_column, target_column, *kept = checked_columns(columns)
-    options = BuildOptions(
-        source_column=source_column,
-        target_column=target_column,
-        edge_columns=kept,
-        weight_column=weight,
-        num_vertices=num_vertices,
-        keep_self_loops=keep_self_loops,
-        memory_budget=asked.memory_budget,
-        threads=asked.threads,
-        client=asked.client,
-    )
+    options = reading_options(edges, columns, asked, has_client=bool(client or (resources is not None and resources.client)))
+    options = replace(options, weight_column=weight, num_vertices=num_vertices, keep_self_loops=keep_self_loops)
     return append_with_report(graph, edges, options, progress)[0]
 
 
@@ -173,7 +161,7 @@ def merge_graphs(
 
     Notes
     -----
-    As of `append_edges`: each graph is read once.
+    As of `append_edges`.
 
     Examples
     --------

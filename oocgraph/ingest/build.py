@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oocgraph.allocator import returned_memory
@@ -173,24 +173,16 @@ def build_csr(
     (3, 2)
     """
     asked, knobs = resources_of("build_csr", resources, memory_budget=memory_budget, client=client), settings()
-    if (client or (resources is not None and resources.client)) and not is_dask(edges):
-        raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
-    source_column, target_column, *kept = checked_columns(columns)
-    options = BuildOptions(
+    options = replace(
+        reading_options(edges, columns, asked, has_client=bool(client or (resources is not None and resources.client))),
         directed=directed,
         weight_column=weight,
-        edge_columns=kept,
-        source_column=source_column,
-        target_column=target_column,
         num_vertices=num_vertices,
         duplicates=duplicates,
         keep_self_loops=keep_self_loops,
         vertex_order=knobs.vertex_order,
-        memory_budget=asked.memory_budget,
         codec=knobs.codec,
         overwrite=overwrite,
-        threads=asked.threads,
-        client=asked.client,
     )
     if path is None:
         return _build_in_memory(edges, options, progress)
@@ -208,6 +200,23 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         load_kernels(build_calls(), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
+
+
+def reading_options(edges: Any, columns: Sequence[str | None] | None, asked: Resources, *, has_client: bool) -> BuildOptions:
+    """Return options that say which columns of `edges` are read, and with what.
+
+    Raises
+    ------
+    ArgumentError
+        A client was named for what workers do not compute, or `columns` does not name columns.
+    """
+    if has_client and not is_dask(edges):
+        raise ArgumentError(f"client is given, but workers compute Dask collections only, not {type(edges).__name__}; leave it out")
+    source_column, target_column, *kept = checked_columns(columns)
+    return BuildOptions(
+        edge_columns=kept, source_column=source_column, target_column=target_column, memory_budget=asked.memory_budget,
+        threads=asked.threads, client=asked.client,
+    )  # fmt: skip
 
 
 def checked_columns(columns: Sequence[str | None] | None) -> list[Any]:
