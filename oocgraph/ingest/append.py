@@ -92,7 +92,8 @@ def append_edges(
     Notes
     -----
     The rows that new edges touch are read, then all rows, and the store is written once beside itself; only new edges are
-    sorted. Peak host bytes: `memory_budget`, of which 16 bytes a vertex are needed. With duplicates, ``first`` is the edge of the graph; ``sum`` of float weights adds up what is stored, which may round
+    sorted. Peak host bytes: `memory_budget`, of which 16 bytes a vertex are needed.
+    With duplicates, ``first`` is the edge of the graph; ``sum`` of float weights adds up what is stored, which may round
     otherwise than one build. Results and partitions of the graph before are refused afterwards, by its fingerprint.
     A graph in locality order is refused: its order depends on all edges.
 
