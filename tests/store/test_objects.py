@@ -43,8 +43,15 @@ def proxy(server):
 def options(proxy):
     """Options of the file system, which are those of the settings too."""
     options = options_of(proxy.address)
-    with dask.config.set({"oocgraph.storage-options": options, "oocgraph.storage-timeout": "2s"}):
+    with dask.config.set({"oocgraph.storage-options": options}):
         yield options
+
+
+@pytest.fixture
+def impatient():
+    """Wait for answers that do not come for two seconds: not in other tests, whose server may be slow."""
+    with dask.config.set({"oocgraph.storage-timeout": "2s"}):
+        yield
 
 
 def uploaded(graph, options):
@@ -178,7 +185,7 @@ def test_a_replaced_store_keeps_nothing_of_the_old_one(proxy, options):
     check_store(graph)
 
 
-def test_an_upload_that_breaks_leaves_no_store(proxy, options):
+def test_an_upload_that_breaks_leaves_no_store(proxy, options, impatient):
     url = f"s3://bucket/{uuid.uuid4().hex}.zarr"
     proxy.silent = "/out/indices/c/0"
     with pytest.raises(OutputError, match="cannot be uploaded"):
@@ -190,7 +197,7 @@ def test_an_upload_that_breaks_leaves_no_store(proxy, options):
 
 
 @pytest.mark.parametrize("how", ["silent", "cut"])
-def test_a_server_that_breaks_off_is_one_error(kron, proxy, options, how):
+def test_a_server_that_breaks_off_is_one_error(kron, proxy, options, impatient, how):
     graph = open_graph(uploaded(kron, options))
     setattr(proxy, how, "out/indices/c/0")
     with pytest.raises(StoreError, match="out of reach") as raised:
