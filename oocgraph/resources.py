@@ -123,7 +123,7 @@ CAPABILITIES = {
     "spmv": Capabilities(gpu=True, cluster=True),
     "pagerank": Capabilities(cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
-    "sssp": Capabilities(cluster=True, divides=True),
+    "sssp": Capabilities(gpu=True, cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),
     "shortest_path": Capabilities(),
     "run": Capabilities(),

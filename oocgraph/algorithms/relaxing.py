@@ -149,10 +149,16 @@ def widths(store: CSRStore, column: str | None) -> tuple[float, int]:
     """Choose the width of a bucket and the slack: by the weights, and by whether there are hubs or many edges."""
     if column is None:
         return 1.0, LEVEL_SLACK
-    array = store.stored.array(f"out/{column}")
-    step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
-    places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
-    sample = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])
+    sample = sampled_weights(store, column)
     if has_many_edges(store):
         return (float(sample.mean()) / WIDTHS if sample.any() else 1.0), 8
     return 2 * float(sample.max(initial=0.0)) or 1.0, 2
+
+
+def sampled_weights(store: CSRStore, column: str) -> Array:
+    """Return the finite weights, without their signs, of 16 places of a column, at least one number."""
+    array = store.stored.array(f"out/{column}")
+    step, size = max(1, array.length // 16), SAMPLED_WEIGHTS // 16
+    places = [array.read(at, min(array.length, at + size)) for at in range(0, array.length, step)]
+    sample: Array = np.concatenate([np.abs(place[np.isfinite(place)].astype(np.float64)) for place in places] or [np.ones(1)])
+    return sample

@@ -13,11 +13,12 @@ not a vertex, so that a block that is in memory is used for as long as its prior
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import floor
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,12 +26,14 @@ from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checke
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor, target_numbers
 from oocgraph.algorithms.sssp_in_small import shortest_in_small
+from oocgraph.algorithms.sssp_on_device import device_of, find_on_device, may_fall_back, width_on_device
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.arrays import Device
 from oocgraph.engine.blocks import EdgeError, forget_beyond, load_loop
 from oocgraph.engine.few import is_small
 from oocgraph.engine.opened import Unopened
-from oocgraph.errors import ArgumentError
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels import relax
 from oocgraph.kernels.blocks import OVERFLOW
 from oocgraph.memory import Budget, PeakSampler
@@ -46,6 +49,8 @@ from oocgraph.types import Array, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
+
+Found = TypeVar("Found")
 
 NUM_TABLES = 2
 """Distances and parents of all vertices that this process holds, where workers find them, while they come."""
@@ -82,7 +87,7 @@ def sssp(
     schedule
         ``auto`` and ``async``: by priority, block by block. ``buckets``: in sweeps over the earliest bucket (delta-stepping). ``rounds``:
         in sweeps over all that is pending (Bellman-Ford). The distances and parents are the same. A cluster has ``async`` alone: each
-        worker by priority, all of them in steps of some buckets.
+        worker by priority, all of them in steps of some buckets. A GPU has ``auto`` alone: near and far piles (Davidson et al. 2014).
     delta
         Width of a bucket, as a distance; by default chosen by the weights and the degrees.
     target
@@ -95,9 +100,10 @@ def sssp(
         Follow edges from their targets to their sources. In this process only.
     runtime
         The graph opened before (`oocgraph.open_runtime`); it has its own resources. Of one on a cluster the workers are used, not what they
-        have loaded.
+        have loaded; of one on a GPU (``device="cuda"``) the GPU, whose memory is shared with what was loaded, or given back for this.
     resources
-        Threads, memory and cluster; see `oocgraph.Resources`.
+        Threads, device, memory and cluster; see `oocgraph.Resources`. On a GPU of this process edges that do not fit its memory come from
+        the store; workers of a cluster search on their processors.
     memory_budget
         Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
@@ -117,6 +123,8 @@ def sssp(
         `source` or `target` does not occur in the graph's input.
     BudgetError
         The budget is too small; the message names the smallest that works.
+    DeviceError
+        Device ``cuda``, and no GPU can be used; or it failed.
     ClusterError
         The client is closed, no worker comes in time, workers have another version or do not see the graph, or are lost again and again.
     StoreError, CorruptStoreError
@@ -126,7 +134,8 @@ def sssp(
     -----
     Host memory: about 10.3 bytes a vertex (14.3 where distances are floats or do not fit into 31 bits), and as many blocks of 64 KiB of
     neighbours and their weights as the budget has room for, at least one for each of 8 threads that read and of those that compute. On a
-    worker of a cluster that is about 110 bytes a vertex.
+    worker of a cluster that is about 110 bytes a vertex. Device memory: about 8.4 bytes a vertex (12.4), 28 bytes for each row of a batch,
+    and as many edges with their weights as fit.
 
     Examples
     --------
@@ -146,8 +155,11 @@ def sssp(
     else:
         view = view_of(open_graph(graph), where=where, reverse=reverse)
         asked = on_processor(asked, {"where": view.where, "reverse": view.reverse})
+    if asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None) and runtime is None:
+        name = "device" if asked.device == "cuda" else "device_memory_budget"
+        raise ArgumentError(f"{name} is given, but workers of a cluster find shortest paths on their processors; leave out one of them")
     task = Task(source, weight, schedule, delta, target, distance_limit)
-    return find_paths(view, task, asked, progress=progress, runtime=runtime)
+    return find_paths(view, task, asked, progress=progress, runtime=runtime, may_use_device=runtime is None or asked.device == "cuda")
 
 
 class Task(NamedTuple):
@@ -162,7 +174,8 @@ class Task(NamedTuple):
 
 
 def find_paths(
-    store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0, runtime: Runtime | None = None
+    store: CSRStore, task: Task, resources: Resources, *, progress: ProgressOption, following_bytes: int = 0,
+    runtime: Runtime | None = None, may_use_device: bool = False,
 ) -> SSSPResult:  # fmt: skip
     """Find shortest paths in a graph or a view; what follows needs up to `following_bytes`, for which a refusal names a budget, too."""
     started, column = perf_counter(), checked_task(store, task, is_on_cluster=bool(resources.client))
@@ -173,7 +186,8 @@ def find_paths(
         "ids": ids, "source": task.source, "isolated": {} if source >= 0 else {task.source: 0}, "target": task.target,
         "distance_limit": task.distance_limit, "where": store.where, "reverse": store.reverse,
     }  # fmt: skip
-    if task.schedule == "auto" and task.delta is None and not resources.client and is_small(store):
+    wants_device = may_use_device and resources.device == "cuda"
+    if task.schedule == "auto" and task.delta is None and not resources.client and not wants_device and is_small(store):
         fields = shortest_in_small(store, column, source, targets, task.distance_limit, resources.limit_bytes)
         if fields is not None:
             return SSSPResult(**fields, **given)
@@ -186,18 +200,51 @@ def find_paths(
         opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
         relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
         compute = partial(_on_cluster, resources) if resources.client else _in_process
+        device = device_of(resources, task.schedule) if may_use_device and not resources.client else None
         try:
-            for kind in ("float",) if store.array(f"out/{column}").dtype.kind == "f" else ("narrow", "wide"):
-                try:
-                    unreached, found = compute(relaxing, kind, source, targets, limit)
-                    break
-                except EdgeError as error:
-                    if error.why != OVERFLOW or kind != "narrow":
-                        raise
+            if device is not None:
+                fields = _on_device(device, relaxing, resources, source, targets, limit, task.delta)
+                if fields is not None:
+                    return SSSPResult(**fields, **given)
+            unreached, found = _first_that_fits(store, column, lambda kind: compute(relaxing, kind, source, targets, limit))
         except EdgeError as error:
             raise _refusal(store, column, error) from None
         fields = relaxing.fields_of(found, unreached, started, sampler, here)
     return SSSPResult(**fields, **given, delta=delta)
+
+
+def _first_that_fits(store: CSRStore, column: str, compute: Callable[[str], Found]) -> Found:
+    """Return what is computed with distances of the narrowest kind that they fit."""
+    if store.array(f"out/{column}").dtype.kind == "f":
+        return compute("float")
+    try:
+        return compute("narrow")
+    except EdgeError as error:
+        if error.why != OVERFLOW:
+            raise
+    return compute("wide")
+
+
+def _on_device(
+    device: Device, relaxing: Relaxing, resources: Resources, source: int, targets: Array, limit: float | None, delta: float | None
+) -> dict[str, Any] | None:  # fmt: skip
+    """Find paths on a device; returns arguments of `SSSPResult`, or None where the device is too small and the processor may do."""
+    store, column = relaxing.store, relaxing.column
+    assert column is not None
+    width = delta or width_on_device(store, column)
+
+    def compute(kind: str) -> dict[str, Any]:
+        return find_on_device(
+            device, store, column, relax.SHORTEST[kind][1], resources, relaxing.opened, source=source, delta=width, limit=limit,
+            targets=targets, progress=relaxing.progress,
+        )  # fmt: skip
+
+    try:
+        return _first_that_fits(store, column, compute)
+    except BudgetError as error:
+        if not may_fall_back(resources, device, error):
+            raise
+    return None
 
 
 def _bound(limit: float | None, unreached: Any) -> Any:

@@ -12,11 +12,11 @@ from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
+    device_resources_options,
     emit,
     json_option,
     overwrite_option,
     progress_bars,
-    resources_options,
     where_option,
 )
 from oocgraph.commands.tables import SHOWN_BINS, print_histogram
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="auto, async: blocks of edges by priority; buckets: delta-stepping; rounds: Bellman-Ford.",
 )
 @click.option("--delta", type=float, help="Width of a bucket, as a distance.  [default: by weights and degrees]")
-@resources_options
+@device_resources_options
 @check_pages_option
 @client_options
 @click.option("--out", metavar="FILE", help="Write vertices, distances and parents: .zarr, .parquet or .csv.")
@@ -55,7 +55,8 @@ def sssp(
 ) -> None:  # fmt: skip
     """Find the shortest paths from a vertex of the graph store GRAPH to all others; of a directed graph, along the edges.
 
-    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
+    It runs in this process, on a GPU of it (--device), or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of
+    each worker.
 
     Shown are the vertices at each distance, then metrics; with --quiet, neither.
 

@@ -48,7 +48,11 @@ class PathsResult(VertexResult):
         Blocks of edges read, each as often as it was, and how many the graph has.
     seconds, idle_seconds, bytes_requested, bytes_read
         Time of the search, loading apart; the part of it for which a thread had nothing to do, on average, those included that read; bytes
-        asked of the store's files; the larger of these and the device bytes of the process.
+        asked of the store's files; the larger of these and the bytes that the process has read from disks.
+    device
+        ``cpu``, or the GPU that the search ran on.
+    device_memory_budget, device_bytes, link_bytes
+        Bytes of device memory that the search was allowed, and held; bytes of edges brought to it meanwhile. 0 without a GPU.
     **others
         As of `oocgraph.results.base.VertexResult`.
     """
@@ -74,6 +78,10 @@ class PathsResult(VertexResult):
     idle_seconds: float = 0.0
     bytes_requested: int = 0
     bytes_read: int = 0
+    device: str = "cpu"
+    device_memory_budget: int = 0
+    device_bytes: int = 0
+    link_bytes: int = 0
 
     @property
     def columns(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -144,8 +152,16 @@ class PathsResult(VertexResult):
             numbers.append(before)
         return self.ids.ids_of(numbers[::-1])
 
+    def summary(self) -> dict[str, Any]:
+        """Return the metrics as plain numbers, as the command line prints them; those of a GPU where there was one."""
+        found = super().summary()
+        if self.device_memory_budget:
+            found |= {name: getattr(self, name) for name in ("device", "device_memory_budget", "device_bytes", "link_bytes")}
+        return found
+
     def _run(self) -> str:
-        return f"{super()._run()}, {read_share(self.read_fraction)}"
+        share = f"on {self.device}" if self.device_memory_budget else read_share(self.read_fraction)
+        return f"{super()._run()}, {share}"
 
     def _histogram(self, max_bins: int) -> Histogram:
         def parts() -> Iterator[Array]:

@@ -145,6 +145,19 @@ template <class T> inline void __stcg(T* p, T value) { *p = value; }
 template <class T> inline void __stcs(T* p, T value) { *p = value; }
 template <class T> inline void __stwt(T* p, T value) { *p = value; }
 
+// Bits of doubles
+
+inline long long __double_as_longlong(double x) {
+    long long bits;
+    std::memcpy(&bits, &x, sizeof x);
+    return bits;
+}
+inline double __longlong_as_double(long long bits) {
+    double x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 // Atomics: between host threads too. With a seed, other threads may run before one.
 
 namespace cuda_on_cpu {
