@@ -140,7 +140,6 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
                 target = self.tiny.queues[0][: some.size]
                 self.staged.upload(some, target)
                 self.kernels.begin_search(target, a.frontier, a.visited, a.parent, a.level8, a.level32, wide=state.wide)
-            self.kernels.reset()
             self.measure_frontier(state)
         state.num_queued = sources.size if sources.size <= SOURCES else -1
         state.num_reached = state.frontier_size

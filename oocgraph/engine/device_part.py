@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.config import Settings
-from oocgraph.engine.device_engine import DeviceEngine, sample_of
+from oocgraph.engine.device_engine import DeviceEngine
 from oocgraph.engine.device_part_load import FLUSH_VERTICES, DevicePartPlan, DevicePartResidency
 from oocgraph.engine.device_state import DeviceArrays
 from oocgraph.engine.part import PartRuntime, PartState
@@ -209,12 +209,8 @@ class DevicePartRuntime(PartRuntime):
         n, m = self.store.num_rows, self.store.attributes.num_stored_edges
         if not with_costs:
             return state.facts(n, m)
-        pages, disk_pages = self.gpu.push_pages(self._on_device(state)), self.gpu.graph.pull.disk_pages
-        with self._moving(state) as on_device:
-            self.gpu.kernels.reset()
-            self.gpu.sample_heads(on_device)
-            sample = sample_of(self.gpu.kernels.read().tolist())
-        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
+        pages, sample = self.gpu.costs(self._on_device(state))
+        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=self.gpu.graph.pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
@@ -234,6 +230,7 @@ class DevicePartRuntime(PartRuntime):
         """Pull what the undecided vertices' lists hold outside of device memory; returns bytes read from files."""
         self.on_phase("read")
         num_bytes = self.gpu.pull_tails(self._on_device(state))
+        self.gpu.kernels.fetch()  # it tells what kernels have read of host memory
         self._fetch_visited(state)
         return num_bytes
 

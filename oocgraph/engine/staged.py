@@ -52,10 +52,13 @@ class StagedEdges:
         )
         self._gatherer = Gatherer(io_threads, scratch_bytes)
 
-    def run(
-        self, adjacency: DeviceAdjacency, rows: DependencySubgraph, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]
-    ) -> StagingMetrics:
-        """Gather the edges that the batch asks for, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
+    def fetch(self, rows: DependencySubgraph, most: int) -> None:
+        """Copy the first rows of a batch to the host, at most `most`, in the stream's turn."""
+        self._device.copy(rows.start[:most], self._start[:most], self._kernels.stream)
+        self._device.copy(rows.offset[: most + 1], self._offset[: most + 1], self._kernels.stream)
+
+    def run(self, adjacency: DeviceAdjacency, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]) -> StagingMetrics:
+        """Gather the edges of the rows that were fetched, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
 
         Raises
         ------
@@ -64,11 +67,7 @@ class StagedEdges:
         DeviceError
             The device failed.
         """
-        device, stream = self._device, self._kernels.stream
         start, offset = self._start[:num_rows], self._offset[: num_rows + 1]
-        device.copy(rows.start[:num_rows], start, stream)
-        device.copy(rows.offset[: num_rows + 1], offset, stream)
-        device.synchronize(stream)
         in_memory = adjacency.host.size == adjacency.num_edges
         stored = None if in_memory or adjacency.files is not None else adjacency.stored
         dense = num_edges > DENSE_SHARE * adjacency.num_edges
