@@ -150,7 +150,8 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         """Return parent and level on the host."""
         n, a = state.num_vertices, state.arrays
         with self.naming(state):
-            return self.staged.download(a.parent[:n]), self.staged.download(a.level32[:n] if state.wide else a.level8[:n])
+            parent, level = self.staged.download_all(a.parent[:n], a.level32[:n] if state.wide else a.level8[:n])
+        return parent, level
 
     def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
         """Make the vertices found in this iteration the frontier, and record its metrics."""

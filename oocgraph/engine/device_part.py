@@ -176,7 +176,7 @@ class DevicePartRuntime(PartRuntime):
         """Bring parents and levels that the device has noted to the host."""
         if self._holder is None or self._holder() is not state:
             return
-        a, download = self._arrays, self.gpu.staged.download
+        a = self._arrays
         levels = a.level32 if state.wide else a.level8
         with self.gpu.naming(PartOnDevice(state, a)):
             for first in range(0, self.num_owned, FLUSH_VERTICES):
@@ -184,8 +184,9 @@ class DevicePartRuntime(PartRuntime):
                 words = self._noted[first // 64 : -(-stop // 64)]
                 if words.any():
                     noted = np.unpackbits(words.view(np.uint8), count=stop - first, bitorder="little").view(np.bool_)
-                    np.copyto(state.parent[first:stop], download(a.parent[first:stop]), where=noted)
-                    np.copyto(state.levels[first:stop], download(levels[first:stop]), where=noted)
+                    parent, level = self.gpu.staged.download_all(a.parent[first:stop], levels[first:stop])
+                    np.copyto(state.parent[first:stop], parent, where=noted)
+                    np.copyto(state.levels[first:stop], level, where=noted)
         self._holder = None
 
     # The steps that the device takes.

@@ -13,7 +13,7 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import DENSE_GAP_PAGES, DENSE_SHARE, SPARSE_GAP_PAGES
 from oocgraph.engine.device_graph import DeviceAdjacency
-from oocgraph.engine.device_state import download, upload
+from oocgraph.engine.transfers import Transfers
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.plan.device_residency import DeviceResidency
 from oocgraph.store.gather import Gatherer
@@ -21,9 +21,6 @@ from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import Stager, StagingMetrics
 from oocgraph.types import Array
-
-TRANSFER_BYTES = 1 << 20
-"""Pinned memory through which results and sources pass."""
 
 
 class StagedEdges:
@@ -42,7 +39,7 @@ class StagedEdges:
         rows = residency.row_capacity
         self._start = device.pinned(8 * rows).view(np.int64)
         self._offset = device.pinned(8 * (rows + 1)).view(np.int64)
-        self._transfer = device.pinned(TRANSFER_BYTES)
+        self._transfers = Transfers(device, kernels.stream)
         self._stager = Stager(
             device,
             buffer_bytes=residency.buffer_bytes,
@@ -87,15 +84,20 @@ class StagedEdges:
         return self._gatherer
 
     def upload(self, source: Array, target: Array) -> None:
-        """Bring a host array to the device."""
-        upload(self._device, self._kernels.stream, source, target, self._transfer)
+        """Bring a host array to the device, in the stream's turn."""
+        self._transfers.upload(source, target)
 
     def download(self, source: Array) -> Array:
         """Return a device array on the host."""
-        return download(self._device, self._kernels.stream, source, self._transfer)
+        return self._transfers.download(source)[0]
+
+    def download_all(self, *sources: Array) -> list[Array]:
+        """Return device arrays on the host, their pieces one behind the other on the link."""
+        return self._transfers.download(*sources)
 
     def close(self) -> None:
         """End the threads."""
+        self._transfers.close()
         self._stager.close()
         self._gatherer.close()
         self.__dict__.clear()

@@ -40,9 +40,11 @@ MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 20, 64 << 20
 NUM_BUFFERS = 3
 """One is filled by host threads, one copied, one processed."""
 
-FIXED_BYTES = HOST_FIXED_BYTES = 2 << 20
-"""On the device counters, queues and log of tiny levels (0.4 MiB) and what the allocator rounds up (512 bytes an array); of pinned memory
-what counters, sources and results pass through (1.1 MiB)."""
+FIXED_BYTES = 2 << 20
+"""On the device counters, queues and log of tiny levels (0.4 MiB) and what the allocator rounds up (512 bytes an array)."""
+
+HOST_FIXED_BYTES = 5 << 20
+"""Pinned memory through which counters, sources, bitmaps and results pass (4.1 MiB; `oocgraph.engine.transfers`)."""
 
 HOST_SHARE = 1 / 4
 """The same share of host memory, for each of the two; the rest holds edges."""

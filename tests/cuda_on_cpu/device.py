@@ -137,9 +137,9 @@ class CpuDevice:
         return CpuStream()
 
     @_operation
-    def event(self) -> CpuEvent:
+    def event(self, *, blocking: bool = False) -> CpuEvent:
         """Make an event, which is done until it is recorded."""
-        return CpuEvent()
+        return CpuEvent(blocking)
 
     @_operation
     def record(self, event: CpuEvent, stream: CpuStream) -> None:
