@@ -59,8 +59,8 @@ class Device(Protocol):
         """Make a stream whose work is ordered with that of no other stream."""
         ...
 
-    def event(self) -> Any:
-        """Make an event that notes when it was reached."""
+    def event(self, *, blocking: bool = False) -> Any:
+        """Make an event that notes when it was reached; a thread that waits for a `blocking` one sleeps, and is woken some time later."""
         ...
 
     def record(self, event: Any, stream: Any) -> None:

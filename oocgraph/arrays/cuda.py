@@ -159,9 +159,9 @@ class CudaDevice:
         return self._cupy.cuda.Stream(non_blocking=True)
 
     @_on_device
-    def event(self) -> Any:
-        """Make an event with timing, for which the host waits without sleeping."""
-        return self._cupy.cuda.Event()
+    def event(self, *, blocking: bool = False) -> Any:
+        """Make an event with timing; the host waits for it without sleeping, unless it is `blocking` (``cudaEventBlockingSync``)."""
+        return self._cupy.cuda.Event(block=blocking)
 
     @_on_device
     def record(self, event: Any, stream: Any) -> None:

@@ -103,8 +103,7 @@ def _push(runtime: DeviceRuntime, state: DeviceState, visited: Array, method: in
     rows.activate(a.frontier)
     seconds = 0.0
     for row0 in range(0, state.frontier_size, rows.capacity):
-        rows.list_rows(row0)
-        rows.ask(min(rows.capacity, state.frontier_size - row0), push.lookup)
+        rows.ask(push.lookup, row0=row0)
         launch = partial(
             kernels.push_rows, rows.vertex, rows.start, rows.offset, 0, EVERY_EDGE, push.resident, 0, a.closed, a.pushed, runtime.owners,
             state.marks, queue, num_edges=state.frontier_edges, method=method,
@@ -175,8 +174,7 @@ def measure_preparation(device: Device, kernels: GpuKernels, num_vertices: int, 
         began = time.perf_counter()
         device.record(start, kernels.stream)
         rows.activate(active)
-        rows.list_rows(0)
-        rows.ask(count, of_rows)
+        rows.ask(of_rows)
         device.record(stop, kernels.stream)
         counts = kernels.read()
         seconds.append(time.perf_counter() - began)

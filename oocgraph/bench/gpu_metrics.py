@@ -30,6 +30,7 @@ def search_metrics(result: BFSResult, rates: DeviceRates, disk: DiskRate) -> dic
     ``overlap_seconds``: a copy and a kernel ran at the same time. ``each_edge_once_ratio``: the time by that of copying all edges once
     from pinned memory. ``slowest_tier_ratio``: the time by that of the slowest of the disk (bytes read), the link (bytes over it) and the
     kernels that consumed staged edges; None where no edge came from outside of the device, or the disk's rate is not known.
+    ``seconds`` ends when parent and level are in host memory, ``device_seconds`` and ``device_teps`` when they are on the device.
     """
     on_device = [one.device for one in result.iterations if one.device is not None]
     sums: dict[str, Any] = {name: sum(getattr(one, name) for one in on_device) for name in SUMMED}
@@ -39,8 +40,12 @@ def search_metrics(result: BFSResult, rates: DeviceRates, disk: DiskRate) -> dic
     if result.bytes_read:
         tiers.append(result.bytes_read / disk.bytes_per_second if disk.bytes_per_second else 0.0)
     known = result.link_bytes and (not result.bytes_read or disk.bytes_per_second)
+    device_seconds = result.seconds - result.search.results_seconds
     return {
         **{name: getattr(result, name) for name in names},
+        "device_seconds": device_seconds,
+        "device_teps": result.num_reached_edges / device_seconds if device_seconds > 0 else 0.0,
+        "results_ratio": result.seconds / device_seconds if device_seconds > 0 else None,
         "link_fraction": result.link_bytes / result.edge_bytes if result.edge_bytes else 0.0,
         **sums,
         "overlap_seconds": max(0.0, sums["copy_seconds"] + sums["kernel_seconds"] - working),
@@ -69,9 +74,11 @@ def case_metrics(run: CaseRun, rates: DeviceRates, disk: DiskRate) -> dict[str, 
         "num_sources": len(searches),
         "num_invalid": sum(rule is not None for rule in run.invalid),
         **extremes(searches, "seconds", "link_fraction"),
-        **medians(searches, "teps", "link_bytes", "bytes_read", "read_fraction", *SUMMED, "overlap_seconds"),
+        **medians(
+            searches, "teps", "device_seconds", "device_teps", "link_bytes", "bytes_read", "read_fraction", *SUMMED, "overlap_seconds"
+        ),
     }
-    for name in ("each_edge_once_ratio", "slowest_tier_ratio"):
+    for name in ("each_edge_once_ratio", "slowest_tier_ratio", "results_ratio"):
         values = [one[name] for one in searches if one[name] is not None]
         metrics[f"median_{name}"] = statistics.median(values) if values else None
     if run.cpu is not None:

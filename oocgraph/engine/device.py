@@ -140,7 +140,6 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
                 target = self.tiny.queues[0][: some.size]
                 self.staged.upload(some, target)
                 self.kernels.begin_search(target, a.frontier, a.visited, a.parent, a.level8, a.level32, wide=state.wide)
-            self.kernels.reset()
             self.measure_frontier(state)
         state.num_queued = sources.size if sources.size <= SOURCES else -1
         state.num_reached = state.frontier_size
@@ -151,7 +150,8 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
         """Return parent and level on the host."""
         n, a = state.num_vertices, state.arrays
         with self.naming(state):
-            return self.staged.download(a.parent[:n]), self.staged.download(a.level32[:n] if state.wide else a.level8[:n])
+            parent, level = self.staged.download_all(a.parent[:n], a.level32[:n] if state.wide else a.level8[:n])
+        return parent, level
 
     def advance(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> None:
         """Make the vertices found in this iteration the frontier, and record its metrics."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from oocgraph.engine.staged import StagedEdges
 from oocgraph.engine.state import are_marked
 from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
-from oocgraph.plan.access import Access, AccessFacts, choose_access
+from oocgraph.plan.access import Access, AccessFacts, choose_access, pull_access
 from oocgraph.plan.direction import Choice, Facts
 from oocgraph.results.search import DeviceMetrics, Iteration
 from oocgraph.store.graph import CSRStore
@@ -62,6 +62,15 @@ class OnDevice(Protocol):
     def marks(self) -> tuple[Any, ...]:
         """Where kernels note what this iteration finds."""
         ...
+
+
+class Batch(NamedTuple):
+    """Counts of a batch of rows: rows, edges of the parts asked for, rows that ask for more than that, lines that the parts lie in."""
+
+    num_rows: int
+    num_edges: int
+    num_beyond: int
+    num_lines: int
 
 
 class DeviceEngine(Closing):
@@ -100,6 +109,8 @@ class DeviceEngine(Closing):
         self._metrics = StagingMetrics()
         self._link_bytes = 0
         self._stale: dict[int, Array] = {}
+        self._frontier_pages: int | None = None
+        self._undecided = self._undecided_pages = 0
         self._failed: DeviceError | None = None
         self.owners: tuple[Any, Any] = (None, None)
 
@@ -123,14 +134,18 @@ class DeviceEngine(Closing):
         """Make room for the next level."""
         with self.naming(state):
             state.widen_if_needed()
-        self.begin(state)
+        self.begin(state, state.frontier_pages)
 
-    def begin(self, state: OnDevice) -> None:
-        """Reset counters and metrics; what the last iteration found is cleared later: a pull overwrites it, a push adds to it."""
+    def begin(self, state: OnDevice, frontier_pages: int | None = None) -> None:
+        """Reset counters and metrics; what the last iteration found is cleared later: a pull overwrites it, a push adds to it.
+
+        `frontier_pages` is what `push_pages` would count, where that is known.
+        """
         with self.naming(state):
             self.kernels.reset()
             self._stale = {id(one): one for one in (state.arrays.found, state.arrays.pushed)}
             self._accesses, self._metrics, self._link_bytes = [], StagingMetrics(), 0
+            self._frontier_pages, self._undecided, self._undecided_pages = frontier_pages, 0, 0
 
     def facts(self, state: DeviceState, *, with_costs: bool) -> Facts:
         """Return what the direction rules compare: measured when the last iteration ended."""
@@ -149,74 +164,121 @@ class DeviceEngine(Closing):
                 0, a.visited.size, state.num_vertices, pull.lookup, *pull.heads, pull.resident, 0,
                 a.frontier, a.visited, a.undecided, a.found, state.marks,
             )  # fmt: skip
-            return 0 if pull.all_resident else int(self.kernels.read()[Counter.UNDECIDED])
+            if pull.all_resident:
+                return 0
+            self._count_pages(pull, a.undecided, Counter.NUM_PAGES, first_pages_only=True)
+            if self._frontier_pages is None and not self.graph.push.all_resident:
+                self._count_pages(self.graph.push, a.frontier, Counter.FRONTIER_PAGES)
+            counts = self.kernels.read()
+            if self._frontier_pages is None:
+                self._frontier_pages = int(counts[Counter.FRONTIER_PAGES])
+            self._undecided, self._undecided_pages = int(counts[Counter.UNDECIDED]), int(counts[Counter.NUM_PAGES])
+            return self._undecided
 
     def undecided_pages(self, state: OnDevice) -> int:
-        """Count the first pages (or lines) that the undecided vertices need."""
-        with self.naming(state):
-            count = int(self.kernels.read()[Counter.UNDECIDED])
-            return self._count_pages(self.graph.pull, state.arrays.undecided, count, first_pages_only=True)
+        """Return how many first pages (or lines) the undecided vertices need: counted with them."""
+        return self._undecided_pages
 
     def push_pages(self, state: OnDevice) -> int:
         """Return what a push would take from outside of device memory, in pages (or lines): counted unless the frontier is large."""
         push = self.graph.push
         if push.all_resident:
             return 0
-        many = state.frontier_size > COUNT_SHARE * self.store.num_rows
-        return push.disk_pages if many else self.frontier_pages(state)
+        return push.disk_pages if self._is_large(state) else self.frontier_pages(state)
+
+    def costs(self, state: OnDevice) -> tuple[int, tuple[int, int, int, int]]:
+        """Return `push_pages` and a sample of what a pull would do, after one wait."""
+        push = self.graph.push
+        with self.naming(state):
+            self.sample_heads(state)
+            is_counted = not push.all_resident and not self._is_large(state)
+            if is_counted:
+                self._count_pages(push, state.arrays.frontier, Counter.FRONTIER_PAGES)
+            counts = self.kernels.read().tolist()
+            if is_counted:
+                self._frontier_pages = counts[Counter.FRONTIER_PAGES]
+        return self.push_pages(state), sample_of(counts)
 
     def frontier_pages(self, state: OnDevice) -> int:
         """Count the pages (or lines) that the frontier's rows need."""
-        with self.naming(state):
-            return self._count_pages(self.graph.push, state.arrays.frontier, state.frontier_size, first_pages_only=False)
+        if self._frontier_pages is None:
+            with self.naming(state):
+                self._count_pages(self.graph.push, state.arrays.frontier, Counter.FRONTIER_PAGES)
+                self._frontier_pages = int(self.kernels.read()[Counter.FRONTIER_PAGES])
+        return self._frontier_pages
+
+    def _is_large(self, state: OnDevice) -> bool:
+        return state.frontier_size > self._large_frontier
+
+    @property
+    def _large_frontier(self) -> int:
+        """Vertices of a frontier above which its pages are not counted before the direction is chosen."""
+        return int(COUNT_SHARE * self.store.num_rows)
 
     def pull_tails(self, state: OnDevice) -> int:
-        """Pull what the undecided vertices' lists hold outside of device memory, page by page; returns bytes read from files."""
+        """Pull the undecided vertices' tails; returns bytes read from files.
+
+        Where host memory has all edges, one launch reads each list there, line by line, up to a neighbour in the frontier.
+        """
         a, pull, kernels = state.arrays, self.graph.pull, self.kernels
         with self.naming(state):
-            left, behind, window, num_bytes = int(kernels.read()[Counter.UNDECIDED]), 0, 1, 0
-            part = {"skip": pull.num_planes, "low": pull.resident.size, "page_shift": pull.page_shift}
-            while left:
-                kernels.copy(a.undecided, a.active)
-                kernels.clear(Counter.UNDECIDED)
-                for most in self._batches(a.active, left):
-                    self.subgraph.ask(most, pull.lookup, **part, behind=behind, window=window)
+            if not pull.in_host_memory:
+                return self._pull_windows(state)
+            self._accesses.append(pull_access(self._undecided))
+            base = int(pull.resident.size)
+            kernels.pull_mapped(
+                pull.lookup, pull.num_planes, pull.mapped[base:], base, a.frontier, a.visited, a.undecided, a.found, state.marks
+            )
+            return 0
 
-                    def look(begin: Array, e0: int, e1: int, edges: Array, base: int, num_rows: int) -> None:
-                        kernels.pull_tails(
-                            self.subgraph.vertex, num_rows, begin, self.subgraph.offset, e0, e1, edges, base,
-                            a.frontier, a.visited, a.undecided, a.found, state.marks,
-                        )  # fmt: skip
+    def _pull_windows(self, state: OnDevice) -> int:
+        """Gather the undecided vertices' tails window by window, first a page of each: those that it decides need no more."""
+        a, pull, kernels, rows = state.arrays, self.graph.pull, self.kernels, self.subgraph
+        left, behind, window, num_bytes = self._undecided, 0, 1, 0
+        part = {"skip": pull.num_planes, "low": pull.resident.size, "page_shift": pull.page_shift}
 
-                    num_bytes += self._take(pull, most, look)
-                    kernels.close_rows(self.subgraph.vertex, most, self.subgraph.start, self.subgraph.degree, pull.lookup, a.undecided)
-                left = int(kernels.read()[Counter.UNDECIDED])
-                behind, window = behind + window, WINDOW_PAGES * window
-            return num_bytes
+        def look(begin: Array, e0: int, e1: int, edges: Array, base: int, num_rows: int) -> None:
+            kernels.pull_tails(
+                rows.vertex, num_rows, begin, rows.offset, e0, e1, edges, base, a.frontier, a.visited, a.undecided, a.found, state.marks
+            )
+
+        while left:
+            kernels.copy(a.undecided, a.active)
+            most, left = left, 0  # at most so many, since some may have been found
+            for row0 in self._batches(a.active, most):
+                rows.ask(pull.lookup, row0=row0, count_shift=self._line_shift, **part, behind=behind, window=window)
+                counts, num_read = self._take(pull, most - row0, look)
+                kernels.close_rows(rows.vertex, min(rows.capacity, most - row0), rows.start, rows.offset, pull.lookup, a.undecided)
+                left += counts.num_beyond
+                num_bytes += num_read
+            behind, window = behind + window, WINDOW_PAGES * window
+        return num_bytes
 
     def push(self, state: OnDevice) -> int:
         """Push the frontier's rows; returns bytes read from files."""
         a, push, kernels, rows = state.arrays, self.graph.push, self.kernels, self.subgraph
         found = a.closed, a.pushed, self.owners, state.marks
+
+        def look(begin: Array, e0: int, e1: int, edges: Array, base: int, _: int) -> None:
+            self._push(begin, e0, e1, edges, base, e1 - e0, found)
+
         with self.naming(state):
             num_bytes = 0
-            while self._stale:
-                kernels.fill(self._stale.popitem()[1], 0)
-            for most in self._batches(a.frontier, state.frontier_size):
-                if push.resident.size:
-                    rows.ask(most, push.lookup, high=push.resident.size)
+            if self._stale:
+                kernels.clear_all(*self._stale.values())
+                self._stale = {}
+            for row0 in self._batches(a.frontier, state.frontier_size):
+                if push.resident.size or push.all_resident:
+                    rows.ask(push.lookup, row0=row0, high=push.resident.size)
                     self._push(rows.start, 0, EVERY_EDGE, push.resident, 0, state.frontier_edges, found)
                 if push.all_resident:
                     continue
+                rows.ask(push.lookup, row0=row0, count_shift=self._line_shift, skip=push.num_planes, low=push.resident.size)
+                most = min(rows.capacity, state.frontier_size - row0)
                 kernels.push_heads(
                     rows.vertex, most, push.lookup, push.resident.size, *push.heads, a.closed, a.pushed, self.owners, state.marks
                 )
-                rows.ask(most, push.lookup, skip=push.num_planes, low=push.resident.size)
-
-                def look(begin: Array, e0: int, e1: int, edges: Array, base: int, _: int) -> None:
-                    self._push(begin, e0, e1, edges, base, e1 - e0, found)
-
-                num_bytes += self._take(push, most, look)
+                num_bytes += self._take(push, most, look)[1]
             return num_bytes
 
     def _push(self, begin: Array, e0: int, e1: int, edges: Array, base: int, num_edges: int, found: tuple[Any, ...]) -> None:
@@ -237,51 +299,60 @@ class DeviceEngine(Closing):
 
     # Rows, batch by batch.
 
-    def _batches(self, active: Array, count: int) -> Iterator[int]:
-        """List the active vertices, of which there are `count`, batch by batch; yields how many rows each has at most."""
+    def _batches(self, active: Array, count: int) -> range:
+        """Begin with the active vertices, of which there are `count`; return the number of each batch's first row."""
         self.subgraph.activate(active)
-        for row0 in range(0, count, self.subgraph.capacity):
-            self.subgraph.list_rows(row0)
-            yield min(self.subgraph.capacity, count - row0)
+        return range(0, count, self.subgraph.capacity)
 
-    def _count_pages(self, adjacency: DeviceAdjacency, active: Array, count: int, *, first_pages_only: bool) -> int:
-        part = {"skip": adjacency.num_planes, "low": adjacency.resident.size}
-        kernels, rows = self.kernels, self.subgraph
-        kernels.clear(Counter.NUM_PAGES)
-        for most in self._batches(active, count):
-            kernels.mask_degrees(rows.vertex, most, adjacency.lookup, rows.start, rows.degree, **part)
-            kernels.count_pages(most, rows.start, rows.degree, adjacency.page_shift, first_pages_only=first_pages_only)
-        return int(kernels.read()[Counter.NUM_PAGES])
+    def _count_pages(
+        self, adjacency: DeviceAdjacency, active: Array, slot: Counter, *, first_pages_only: bool = False, most: int = -1
+    ) -> None:
+        """Let the device count what the active vertices' rows need from outside, unless the frontier has more than `most` vertices."""
+        self.subgraph.count_pages(
+            active, adjacency.lookup, count_shift=adjacency.page_shift, first_pages_only=first_pages_only, slot=slot, most=most,
+            skip=adjacency.num_planes, low=adjacency.resident.size,
+        )  # fmt: skip
 
-    def _take(self, adjacency: DeviceAdjacency, most: int, look: Callable[[Array, int, int, Array, int, int], None]) -> int:
-        """Take the edges that the batch asks for in the way that costs least; `look` launches kernels on them. Returns bytes read."""
+    @property
+    def _line_shift(self) -> int:
+        """Binary logarithm of the edges in a line of memory."""
+        return (LINE_BYTES // self.kernels.dtype.itemsize).bit_length() - 1
+
+    def _take(self, adjacency: DeviceAdjacency, most: int, look: Callable[[Array, int, int, Array, int, int], None]) -> tuple[Batch, int]:
+        """Take the edges that the batch (of at most `most` rows) asks for in the way that costs least; `look` launches kernels on them.
+
+        Returns what the batch is, and bytes read.
+        """
         kernels, rows = self.kernels, self.subgraph
-        itemsize = kernels.dtype.itemsize
-        kernels.clear(Counter.NUM_PAGES)
-        kernels.count_pages(most, rows.start, rows.degree, (LINE_BYTES // itemsize).bit_length() - 1, first_pages_only=False)
+        itemsize, most = kernels.dtype.itemsize, min(most, rows.capacity)
+        if not adjacency.in_host_memory:  # then they are gathered: the rows come to the host together with the counts
+            self.staged.fetch(rows, most)
         counts = kernels.read()
-        num_rows, num_edges, lines = (int(counts[slot]) for slot in (Counter.NUM_ROWS, Counter.NUM_EDGES, Counter.NUM_PAGES))
-        if not num_edges:
-            return 0
+        batch = Batch(*(int(counts[slot]) for slot in (Counter.NUM_ROWS, Counter.NUM_EDGES, Counter.NUM_BEYOND, Counter.NUM_PAGES)))
+        if not batch.num_edges:
+            return batch, 0
         access = choose_access(
             AccessFacts(
-                num_rows=num_rows,
-                wanted_bytes=num_edges * itemsize,
-                line_bytes=lines * LINE_BYTES,
+                num_rows=batch.num_rows,
+                wanted_bytes=batch.num_edges * itemsize,
+                line_bytes=batch.num_lines * LINE_BYTES,
                 in_host_memory=adjacency.in_host_memory,
             )
         )
         self._accesses.append(access)
         if access.kind == "zero-copy":
-            self._link_bytes += lines * LINE_BYTES
-            look(rows.start, 0, num_edges, adjacency.mapped, 0, num_rows)
-            return 0
-        self._link_bytes += num_edges * itemsize
+            self._link_bytes += batch.num_lines * LINE_BYTES
+            look(rows.start, 0, batch.num_edges, adjacency.mapped, 0, batch.num_rows)
+            return batch, 0
+        if adjacency.in_host_memory:
+            self.staged.fetch(rows, batch.num_rows)
+            self.device.synchronize(kernels.stream)
+        self._link_bytes += batch.num_edges * itemsize
         metrics = self.staged.run(
-            adjacency, rows, num_rows, num_edges, lambda buffer, e0, e1: look(rows.offset, e0, e1, buffer, e0, num_rows)
+            adjacency, batch.num_rows, batch.num_edges, lambda buffer, e0, e1: look(rows.offset, e0, e1, buffer, e0, batch.num_rows)
         )
         self._metrics = self._metrics + metrics
-        return metrics.bytes_read
+        return batch, metrics.bytes_read
 
     # Many tiny levels in one launch.
 
@@ -290,13 +361,13 @@ class DeviceEngine(Closing):
 
     def push_levels(self, state: DeviceState, last_level: int) -> bool:
         """Push tiny frontiers; returns whether a larger frontier is left."""
-        push, kernels, a = self.graph.push, self.kernels, state.arrays
+        push, a = self.graph.push, state.arrays
         if not push.in_host_memory or state.frontier_size > TINY.vertices or state.frontier_edges > TINY.edges:
             return True
         with self.naming(state):
             if state.num_queued != state.frontier_size:
                 self.subgraph.activate(a.frontier)
-                kernels.list_rows(a.frontier, self.subgraph.positions, 0, TINY.edges, self.tiny.queues[0])
+                self.subgraph.list_rows(0, self.tiny.queues[0])
             state.tiny_from_host = not push.all_resident
             has_grown = self.tiny.push(state, push, push.resident if push.all_resident else push.mapped, last_level)
             self.measure(state)
@@ -312,15 +383,19 @@ class DeviceEngine(Closing):
         state.num_reached, state.unvisited_edges = counts[Counter.FOUND], self.graph.pull.num_edges - counts[Counter.NUM_EDGES]
 
     def measure_frontier(self, state: DeviceState) -> list[int]:
-        """Count the frontier, and try what a pull would do for a sample; returns all counters."""
-        kernels, a, pull = self.kernels, state.arrays, self.graph.pull
-        kernels.count_edges(self.graph.push.lookup, a.frontier, Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES)
-        if pull is not self.graph.push:
-            kernels.count_edges(pull.lookup, a.frontier, Counter.SCRATCH, Counter.FRONTIER_PULL_EDGES)
-        self.sample_heads(state)
-        counts: list[int] = kernels.read().tolist()
+        """Count the frontier and the pages that its rows need, and try what a pull would do for a sample; returns all counters."""
+        a, push, pull = state.arrays, self.graph.push, self.graph.pull
+        self.kernels.measure_frontier(
+            push.lookup, pull.lookup, self._sample_step(state), state.num_vertices, *pull.heads, pull.resident, a.frontier, a.visited,
+            most=SAMPLE_EDGES,
+        )  # fmt: skip
+        if not push.all_resident:
+            self._count_pages(push, a.frontier, Counter.FRONTIER_PAGES, most=self._large_frontier)
+        counts: list[int] = self.kernels.read().tolist()
         state.frontier_size, state.frontier_edges = counts[Counter.FRONTIER_VERTICES], counts[Counter.FRONTIER_EDGES]
-        state.frontier_pull_edges = state.frontier_edges if pull is self.graph.push else counts[Counter.FRONTIER_PULL_EDGES]
+        state.frontier_pull_edges = state.frontier_edges if pull is push else counts[Counter.FRONTIER_PULL_EDGES]
+        is_counted = not push.all_resident and not self._is_large(state)
+        state.frontier_pages = counts[Counter.FRONTIER_PAGES] if is_counted else None
         state.sample = sample_of(counts)
         state.num_queued = counts[Counter.QUEUE_SIZE]
         return counts
@@ -328,10 +403,13 @@ class DeviceEngine(Closing):
     def sample_heads(self, state: OnDevice) -> None:
         """Try what a pull would do for a sample of the unvisited vertices; `sample_of` reads it from the counters."""
         a, pull = state.arrays, self.graph.pull
-        step = max(1, a.visited.size // SAMPLE_WORDS)
+        step = self._sample_step(state)
         self.kernels.sample_heads(
             step, state.num_vertices, pull.lookup, *pull.heads, pull.resident, a.frontier, a.visited, most=SAMPLE_EDGES
         )
+
+    def _sample_step(self, state: OnDevice) -> int:
+        return max(1, int(state.arrays.visited.size) // SAMPLE_WORDS)
 
     def iteration(self, state: DeviceState, choice: Choice, *, frontier: int, undecided: int, began: float, num_bytes: int) -> Iteration:
         """Return the metrics of the iteration that ends."""
@@ -339,12 +417,12 @@ class DeviceEngine(Closing):
         return Iteration(state.level, choice.direction, choice.reason, frontier, undecided, seconds, num_bytes, device=self.moved())
 
     def moved(self) -> DeviceMetrics:
-        """Return what this iteration has moved to the device, and when."""
+        """Return what this iteration has moved to the device, and when; the counters have been fetched since."""
         staged = self._metrics
         kinds = {access.kind for access in self._accesses}
         return DeviceMetrics(
             access=" and ".join(sorted(kinds)) + ": " + self._accesses[-1].reason if kinds else "resident",
-            link_bytes=self._link_bytes,
+            link_bytes=self._link_bytes + int(self.kernels.fetched[Counter.NUM_LINES]) * LINE_BYTES,
             num_batches=len(self._accesses),
             num_pieces=staged.num_pieces,
             read_seconds=staged.read_seconds,

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from oocgraph.config import Settings
-from oocgraph.engine.device_engine import DeviceEngine, sample_of
+from oocgraph.engine.device_engine import DeviceEngine
 from oocgraph.engine.device_part_load import FLUSH_VERTICES, DevicePartPlan, DevicePartResidency
 from oocgraph.engine.device_state import DeviceArrays
 from oocgraph.engine.part import PartRuntime, PartState
@@ -176,7 +176,7 @@ class DevicePartRuntime(PartRuntime):
         """Bring parents and levels that the device has noted to the host."""
         if self._holder is None or self._holder() is not state:
             return
-        a, download = self._arrays, self.gpu.staged.download
+        a = self._arrays
         levels = a.level32 if state.wide else a.level8
         with self.gpu.naming(PartOnDevice(state, a)):
             for first in range(0, self.num_owned, FLUSH_VERTICES):
@@ -184,8 +184,9 @@ class DevicePartRuntime(PartRuntime):
                 words = self._noted[first // 64 : -(-stop // 64)]
                 if words.any():
                     noted = np.unpackbits(words.view(np.uint8), count=stop - first, bitorder="little").view(np.bool_)
-                    np.copyto(state.parent[first:stop], download(a.parent[first:stop]), where=noted)
-                    np.copyto(state.levels[first:stop], download(levels[first:stop]), where=noted)
+                    parent, level = self.gpu.staged.download_all(a.parent[first:stop], levels[first:stop])
+                    np.copyto(state.parent[first:stop], parent, where=noted)
+                    np.copyto(state.levels[first:stop], level, where=noted)
         self._holder = None
 
     # The steps that the device takes.
@@ -209,12 +210,8 @@ class DevicePartRuntime(PartRuntime):
         n, m = self.store.num_rows, self.store.attributes.num_stored_edges
         if not with_costs:
             return state.facts(n, m)
-        pages, disk_pages = self.gpu.push_pages(self._on_device(state)), self.gpu.graph.pull.disk_pages
-        with self._moving(state) as on_device:
-            self.gpu.kernels.reset()
-            self.gpu.sample_heads(on_device)
-            sample = sample_of(self.gpu.kernels.read().tolist())
-        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=disk_pages)
+        pages, sample = self.gpu.costs(self._on_device(state))
+        return state.facts(n, m, frontier_pages=pages, sample=sample, disk_pages=self.gpu.graph.pull.disk_pages)
 
     def pull_heads(self, state: SearchState) -> int:
         """Pull over what is in device memory; returns how many vertices that leaves undecided."""
@@ -234,6 +231,7 @@ class DevicePartRuntime(PartRuntime):
         """Pull what the undecided vertices' lists hold outside of device memory; returns bytes read from files."""
         self.on_phase("read")
         num_bytes = self.gpu.pull_tails(self._on_device(state))
+        self.gpu.kernels.fetch()  # it tells what kernels have read of host memory
         self._fetch_visited(state)
         return num_bytes
 

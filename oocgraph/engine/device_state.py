@@ -75,6 +75,8 @@ class DeviceState(SearchProgress):
         Vertices that the last push has listed in its queue; -1 or less than the frontier when that does not hold it.
     frontier_pull_edges : int
         Sum of the frontier's in-degrees.
+    frontier_pages : int
+        Pages (or lines) that a push of the frontier reads outside of device memory; None where they are not counted.
     tiny_from_host : bool
         Whether levels of few edges read them in host memory.
     """
@@ -85,13 +87,13 @@ class DeviceState(SearchProgress):
         self.sample = (0, 0, 0, 0)
         self.num_queued = -1
         self.frontier_pull_edges = 0
+        self.frontier_pages: int | None = None
         self.tiny_from_host = False
 
     def clear(self) -> None:
-        """Begin with nothing visited."""
+        """Begin with nothing visited, and all counters 0; of a whole graph."""
         a = self.arrays
-        for words in {id(one): one for one in (a.frontier, a.visited, a.found, a.closed, a.pushed)}.values():
-            self._kernels.fill(words, 0)
+        self._kernels.clear_all(a.frontier, a.visited, a.found, self._kernels.counters)
 
     @property
     def marks(self) -> tuple[Any, ...]:

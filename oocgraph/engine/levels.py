@@ -64,9 +64,10 @@ def _search(
             progress(LEVEL, state.level, 0)
             progress(REACHED, state.num_reached, state.num_vertices)
     runtime.finish(state)
-    seconds = time.perf_counter() - began
-    device = device_bytes_read() - device_began
+    finished = time.perf_counter()
     parent, level = runtime.results(state)
+    ended = time.perf_counter()
+    device = device_bytes_read() - device_began
     return Search(
         sources=sources,
         parent=parent,
@@ -74,7 +75,8 @@ def _search(
         num_reached=state.num_reached,
         num_reached_edges=runtime.reached_edges(state),
         depth=state.depth,
-        seconds=seconds,
+        seconds=ended - began,
+        results_seconds=ended - finished,
         bytes_requested=state.bytes_requested,
         bytes_read=max(state.bytes_requested, device),
         iterations=state.iterations(),

@@ -13,7 +13,7 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import DENSE_GAP_PAGES, DENSE_SHARE, SPARSE_GAP_PAGES
 from oocgraph.engine.device_graph import DeviceAdjacency
-from oocgraph.engine.device_state import download, upload
+from oocgraph.engine.transfers import Transfers
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.plan.device_residency import DeviceResidency
 from oocgraph.store.gather import Gatherer
@@ -21,9 +21,6 @@ from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import Stager, StagingMetrics
 from oocgraph.types import Array
-
-TRANSFER_BYTES = 1 << 20
-"""Pinned memory through which results and sources pass."""
 
 
 class StagedEdges:
@@ -42,7 +39,7 @@ class StagedEdges:
         rows = residency.row_capacity
         self._start = device.pinned(8 * rows).view(np.int64)
         self._offset = device.pinned(8 * (rows + 1)).view(np.int64)
-        self._transfer = device.pinned(TRANSFER_BYTES)
+        self._transfers = Transfers(device, kernels.stream)
         self._stager = Stager(
             device,
             buffer_bytes=residency.buffer_bytes,
@@ -52,10 +49,13 @@ class StagedEdges:
         )
         self._gatherer = Gatherer(io_threads, scratch_bytes)
 
-    def run(
-        self, adjacency: DeviceAdjacency, rows: DependencySubgraph, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]
-    ) -> StagingMetrics:
-        """Gather the edges that the batch asks for, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
+    def fetch(self, rows: DependencySubgraph, most: int) -> None:
+        """Copy the first rows of a batch to the host, at most `most`, in the stream's turn."""
+        self._device.copy(rows.start[:most], self._start[:most], self._kernels.stream)
+        self._device.copy(rows.offset[: most + 1], self._offset[: most + 1], self._kernels.stream)
+
+    def run(self, adjacency: DeviceAdjacency, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]) -> StagingMetrics:
+        """Gather the edges of the rows that were fetched, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
 
         Raises
         ------
@@ -64,11 +64,7 @@ class StagedEdges:
         DeviceError
             The device failed.
         """
-        device, stream = self._device, self._kernels.stream
         start, offset = self._start[:num_rows], self._offset[: num_rows + 1]
-        device.copy(rows.start[:num_rows], start, stream)
-        device.copy(rows.offset[: num_rows + 1], offset, stream)
-        device.synchronize(stream)
         in_memory = adjacency.host.size == adjacency.num_edges
         stored = None if in_memory or adjacency.files is not None else adjacency.stored
         dense = num_edges > DENSE_SHARE * adjacency.num_edges
@@ -88,15 +84,20 @@ class StagedEdges:
         return self._gatherer
 
     def upload(self, source: Array, target: Array) -> None:
-        """Bring a host array to the device."""
-        upload(self._device, self._kernels.stream, source, target, self._transfer)
+        """Bring a host array to the device, in the stream's turn."""
+        self._transfers.upload(source, target)
 
     def download(self, source: Array) -> Array:
         """Return a device array on the host."""
-        return download(self._device, self._kernels.stream, source, self._transfer)
+        return self._transfers.download(source)[0]
+
+    def download_all(self, *sources: Array) -> list[Array]:
+        """Return device arrays on the host, their pieces one behind the other on the link."""
+        return self._transfers.download(*sources)
 
     def close(self) -> None:
         """End the threads."""
+        self._transfers.close()
         self._stager.close()
         self._gatherer.close()
         self.__dict__.clear()

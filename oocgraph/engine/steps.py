@@ -116,7 +116,7 @@ class InProcess(Steps, Protocol):
         ...
 
     def finish(self, state: Any) -> None:
-        """Set parent and level of what was not reached; both exist in store order when it returns."""
+        """Set parent and level of what was not reached; both exist in store order where the search ran, when it returns."""
         ...
 
     def results(self, state: Any) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,14 @@ EXPAND_BLOCKS = {4: 5, 8: 4}
 EDGES_PER_THREAD = 4
 """Of a push: a block takes at least 1,024 edges at once."""
 
-SCAN_TILE = 2048
-"""Entries that a block sums at once, as in ``scan.cu``."""
+TILE_WORDS = 256
+"""Words of 32 bits of a bitmap that a block lists at once, as in ``subgraph.cu``."""
+
+LAUNCH_BITS = 14
+"""Of an entry of a prefix sum: which launch has published it, as in ``scan.cu``."""
+
+CLEARED_AT_ONCE = 4
+"""Arrays that `GpuKernels.clear_all` takes."""
 
 PLANE_ALIGNMENT = 32
 """Planes begin at multiples of this many entries."""
@@ -77,28 +83,39 @@ class Counter(IntEnum):
     NUM_EDGES = 10
     NUM_PAGES = 11
     QUEUE_SIZE = 12
-    STATUS = 13
+    NUM_BEYOND = 13
     SCRATCH = 14
+    NUM_LINES = 15
+    FRONTIER_PAGES = 16
 
 
-NUM_COUNTERS = 16
+NUM_COUNTERS = 20
 
-_PLAIN = (
-    "sum_marked",
-    "scan_marked",
-    "sum_values",
-    "scan_values",
-    "scan_sums",
-    "count_pages",
-    "count_edges",
-    "fill_words",
-    "copy_words",
-    "widen_levels",
-)
+_PLAIN = ("count_edges", "fill_words", "clear_words", "copy_words", "widen_levels")
 _OF_INDEX = (
-    "list_rows", "mask_degrees", "pull_planes", "pull_resident", "pull_tails", "close_rows", "sample_heads", "add_vertices", "begin_search",
-    "finish_search", "push_heads", "push_levels", "take",
+    "list_subgraph", "pull_planes", "pull_resident", "pull_mapped", "pull_tails", "close_rows", "sample_heads", "measure_frontier",
+    "add_vertices", "begin_search", "finish_search", "push_heads", "push_levels", "take",
 )  # fmt: skip
+
+
+class Part(NamedTuple):
+    """What is asked of each row: edges behind its first `skip` and within ``low .. high - 1``; of that, a window of its pages.
+
+    Pages of ``1 << page_shift`` edges: those behind the first `behind`, `window` of them (0: all).
+    """
+
+    skip: int = 0
+    low: int = 0
+    high: int = EVERY_EDGE
+    page_shift: int = 0
+    behind: int = 0
+    window: int = 0
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """As kernels take it."""
+        bounds = np.int64(self.skip), np.int64(self.low), np.int64(self.high)
+        return *bounds, np.int32(self.page_shift), np.int64(self.behind), np.int64(self.window)
 
 
 @cache
@@ -143,8 +160,10 @@ class GpuKernels:
     ----------
     stream
         Where kernels are launched.
-    counters : (16,) int64
+    counters : (20,) int64
         On the device; see `Counter`.
+    fetched : (20,) int64
+        On the host: what the counters were at the last `fetch`, once the stream has been waited for.
     """
 
     def __init__(self, device: Device, dtype: np.dtype[Any]) -> None:
@@ -157,24 +176,28 @@ class GpuKernels:
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         self.stream = device.stream()
         self.counters = device.empty(NUM_COUNTERS, np.int64)
-        self._host_counters = device.pinned(8 * NUM_COUNTERS).view(np.int64)
-        self._slots = [self.counters[slot : slot + 1] for slot in range(NUM_COUNTERS)]
-        self._num_rows, self._num_edges = self._slots[Counter.NUM_ROWS], self._slots[Counter.NUM_EDGES]
+        self.fetched: Array = device.pinned(8 * NUM_COUNTERS).view(np.int64)
+        self.fetched[:] = 0
         self.reset()
 
+    def fetch(self) -> None:
+        """Copy the counters to the host, in the stream's turn: they are `fetched` after whatever the host next waits for there."""
+        self.device.copy(self.counters, self.fetched, self.stream)
+
     def read(self) -> Array:
-        """Wait for the kernels launched so far; return the counters on the host: (16,) int64, valid until the next call."""
-        self.device.copy(self.counters, self._host_counters, self.stream)
+        """Wait for the kernels launched so far; return the counters on the host: (20,) int64, valid until the next call."""
+        self.fetch()
         self.device.synchronize(self.stream)
-        return self._host_counters
+        return self.fetched
 
     def reset(self) -> None:
-        """Set all counters to zero."""
+        """Set all counters to zero, and those that were fetched."""
         self.fill(self.counters, 0)
+        self.fetched[:] = 0
 
     def clear(self, slot: Counter) -> None:
         """Set one counter to zero."""
-        self.fill(self._slots[slot], 0)
+        self.fill(self.counters[slot : slot + 1], 0)
 
     def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
         grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
@@ -187,6 +210,14 @@ class GpuKernels:
         count = words.nbytes // 4
         if count:
             self._launch("fill_words", count, words, np.int64(count), np.uint32(value))
+
+    def clear_all(self, *arrays: Array) -> None:
+        """Set at most four arrays of 32-bit words to 0, in one launch."""
+        parts: list[Any] = []
+        for words in arrays:
+            parts += [words, np.int64(words.nbytes // 4)]
+        parts += [_NULL, np.int64(0)] * (CLEARED_AT_ONCE - len(arrays))
+        self._launch("clear_words", max(words.nbytes // 4 for words in arrays), *parts)
 
     def copy(self, source: Array, target: Array) -> None:
         """Copy a bitmap."""
@@ -238,40 +269,46 @@ class GpuKernels:
 
     # The dependency subgraph.
 
-    def exclusive_sum_marked(self, rows: Array, tile_sum: Array, positions: Array) -> None:
-        """Write how many vertices are marked before each 32-bit word of `rows`, and behind the last one, to `positions`."""
-        words = np.int64(2 * rows.size)
-        threads = -(-int(words) // SCAN_TILE) * BLOCK
-        self._launch("sum_marked", threads, rows, words, tile_sum)
-        self._launch("scan_sums", BLOCK, tile_sum, words, _NULL, positions[int(words) :])
-        self._launch("scan_marked", threads, rows, words, tile_sum, positions)
-
-    def exclusive_sum(self, values: Array, most: int, tile_sum: Array, out: Array) -> None:
-        """Write the exclusive prefix sums of ``values[:NUM_ROWS]`` (at most `most`) to `out`, their total behind them and to NUM_EDGES."""
-        threads = -(-max(1, most) // SCAN_TILE) * BLOCK
-        self._launch("sum_values", threads, values, self._num_rows, tile_sum)
-        self._launch("scan_sums", BLOCK, tile_sum, np.int64(0), self._num_rows, self._num_edges)
-        self._launch("scan_values", threads, values, self._num_rows, tile_sum, out)
-
-    def list_rows(self, rows: Array, positions: Array, row0: int, capacity: int, vertex: Array) -> None:
-        """List the marked vertices from the `row0`-th on, at most `capacity`; NUM_ROWS says how many."""
-        words = 2 * rows.size
-        self._launch("list_rows", words, rows, positions, np.int64(words), np.int64(row0), np.int64(capacity), vertex, self.counters)
-
-    def mask_degrees(
-        self, vertex: Array, most: int, lookup: Lookup, start: Array, degree: Array, *, skip: int = 0, low: int = 0, high: int = EVERY_EDGE,
-        page_shift: int = 0, behind: int = 0, window: int = 0,
+    def list_subgraph(
+        self, active: Array, tiles: Array, launch: int, *, row0: int = 0, capacity: int = EVERY_EDGE, vertex: Array | None = None,
+        rows: tuple[Array, Array] | None = None, lookup: Lookup | None = None, part: Part | None = None, count_shift: int = 0,
+        first_pages_only: bool = False, most: int = -1, page_slot: Counter = Counter.NUM_PAGES,
     ) -> None:  # fmt: skip
-        """Find the part of each row behind its first `skip` edges and within ``low .. high - 1``; of that, a window of its pages.
+        """List active vertices from the `row0`-th on, at most `capacity`, and the part of each row that is asked for.
 
-        Pages of ``1 << page_shift`` edges: those behind the first `behind`, `window` of them (0: all).
+        Sets NUM_ROWS, NUM_EDGES (edges of the parts), NUM_BEYOND (rows that ask for more than their part) and `page_slot`.
+
+        Parameters
+        ----------
+        active
+            A bitmap.
+        tiles : (1 + 3 * num_tiles,) uint64
+            Entries of the prefix sums; 0 before the first launch, and left to this.
+        launch
+            Its number, from 1 on: one that no entry of `tiles` has.
+        vertex
+            Gets the vertices; None to list none.
+        rows
+            ``start, offset``: where in ``indices`` each part begins, and where its edges go; None to ask for nothing, or to count alone.
+        lookup
+            None with `rows` None: vertices are listed, nothing is asked.
+        part
+            What is asked of each row; by default all of it.
+        count_shift, first_pages_only, page_slot
+            Pages of ``1 << count_shift`` edges that the parts lie in are counted, or the first of each.
+        most
+            Nothing is done where FRONTIER_VERTICES is above it; -1: never.
         """
-        bounds = np.int64(skip), np.int64(low), np.int64(high), np.int32(page_shift), np.int64(behind), np.int64(window)
-        self._launch("mask_degrees", most, vertex, *lookup.arguments, *bounds, start, degree, self.counters)
-
-    def count_pages(self, most: int, start: Array, degree: Array, page_shift: int, *, first_pages_only: bool) -> None:
-        """Add the distinct pages of the rows' parts to NUM_PAGES."""
-        self._launch("count_pages", most, start, degree, np.int32(page_shift), np.int32(first_pages_only), self.counters)
+        words = 2 * active.size
+        pages = np.int32(count_shift), np.int32(first_pages_only), np.int64(most)
+        null: Any = _NULL
+        of_rows = lookup.arguments if lookup is not None else (null, np.int64(0), null, null, null, np.int64(0))
+        of_rows += (part or Part()).arguments
+        self._launch(
+            "list_subgraph", words, active, np.int64(words), np.int64(row0), np.int64(capacity), *of_rows, *pages,
+            null if vertex is None else vertex, *(rows or (null, null)), tiles, np.int64((tiles.size - 1) // 3), np.uint64(launch),
+            np.int32(page_slot), self.counters,
+        )  # fmt: skip
 
     # Pull.
 
@@ -279,7 +316,7 @@ class GpuKernels:
         self, w0: int, w1: int, num_vertices: int, lookup: Lookup, planes: Array, plane_offset: Array, plane_length: Array, resident: Array,
         base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array, marks: tuple[Any, ...],
     ) -> None:  # fmt: skip
-        """Pull over what is in device memory: planes first, then the resident part of each list; adds to FOUND, sets UNDECIDED.
+        """Pull over what is in device memory: planes first, then the resident part of each list; adds to FOUND and UNDECIDED.
 
         See `oocgraph.kernels.cpu.pull_heads`; words are those of 64 bits, and `w0` and `w1` are even or the number of words.
         ``next_frontier`` is overwritten as ``undecided`` is. `marks` are ``parent, level8, level32, wide, level``.
@@ -287,12 +324,11 @@ class GpuKernels:
         words, num_planes = 2 * visited.size, plane_length.size - 1
         groups = np.int64(w0 // 2), np.int64(-(-w1 // 2))
         bitmaps = (visited, undecided, next_frontier)
-        if not resident.size:  # else what the planes leave is not what is left
-            self.clear(Counter.UNDECIDED)
+        left = Counter.SCRATCH if resident.size else Counter.UNDECIDED  # what the planes leave is not what is left
         self._launch(
             "pull_planes", int(groups[1] - groups[0]) * 32, *groups, np.int64(words), np.int64(num_vertices), planes,
-            plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks, self.counters,
-            block=PULL_BLOCK, max_blocks=PULL_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
+            plane_offset, plane_length, np.int32(num_planes), frontier, np.int64(2 * frontier.size), *bitmaps, *marks,
+            np.int32(left), self.counters, block=PULL_BLOCK, max_blocks=PULL_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
         if resident.size:
             self.pull_resident(lookup, num_planes, resident, base, frontier, *bitmaps, marks)
@@ -301,11 +337,23 @@ class GpuKernels:
         self, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array,
         marks: tuple[Any, ...],
     ) -> None:  # fmt: skip
-        """Pull the undecided over ``edges``, which are ``indices`` from `base` on; sets UNDECIDED to those whose lists go on elsewhere."""
+        """Pull the undecided over ``edges``, ``indices`` from `base` on; UNDECIDED gets those whose lists go on elsewhere."""
+        self._pull_lists("pull_resident", lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks)
+
+    def pull_mapped(
+        self, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array,
+        marks: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        """Pull the undecided over ``edges`` in host memory, ``indices`` from `base` on; NUM_LINES gets the lines of it that are read."""
+        self._pull_lists("pull_mapped", lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks)
+
+    def _pull_lists(
+        self, name: str, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array,
+        next_frontier: Array, marks: tuple[Any, ...],
+    ) -> None:  # fmt: skip
         words = 2 * visited.size
-        self.clear(Counter.UNDECIDED)
         self._launch(
-            "pull_resident", 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
+            name, 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
             np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
             max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
@@ -322,9 +370,9 @@ class GpuKernels:
             max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
         )  # fmt: skip
 
-    def close_rows(self, vertex: Array, most: int, start: Array, degree: Array, lookup: Lookup, undecided: Array) -> None:
-        """After a batch: rows that end in it are not undecided any more; UNDECIDED gets those that go on."""
-        self._launch("close_rows", most, vertex, start, degree, *lookup.arguments, undecided, self.counters)
+    def close_rows(self, vertex: Array, most: int, start: Array, offset: Array, lookup: Lookup, undecided: Array) -> None:
+        """After a batch: rows that end in it are not undecided any more."""
+        self._launch("close_rows", most, vertex, start, offset, *lookup.arguments, undecided, self.counters)
 
     def sample_heads(
         self, step: int, num_vertices: int, lookup: Lookup, planes: Array, plane_offset: Array, plane_length: Array, resident: Array,
@@ -335,6 +383,19 @@ class GpuKernels:
         self._launch(
             "sample_heads", 32 * (-(-visited.size // step) * 2), np.int64(step), np.int64(words), np.int64(num_vertices),
             *lookup.arguments, planes, plane_offset, plane_length, np.int32(plane_length.size - 1), resident, np.int64(resident.size),
+            np.int64(most), frontier, visited, self.counters,
+        )  # fmt: skip
+
+    def measure_frontier(
+        self, push: Lookup, pull: Lookup, step: int, num_vertices: int, planes: Array, plane_offset: Array, plane_length: Array,
+        resident: Array, frontier: Array, visited: Array, *, most: int = EVERY_EDGE,
+    ) -> None:  # fmt: skip
+        """Count the frontier's vertices and edges (out, and in where `pull` is not `push`), and do what `sample_heads` does."""
+        words = 2 * visited.size
+        threads = max(words, 32 * (-(-visited.size // step) * 2))
+        self._launch(
+            "measure_frontier", threads, *push.arguments, np.int32(push is pull), np.int64(step), np.int64(words), np.int64(num_vertices),
+            *pull.arguments, planes, plane_offset, plane_length, np.int32(plane_length.size - 1), resident, np.int64(resident.size),
             np.int64(most), frontier, visited, self.counters,
         )  # fmt: skip
 

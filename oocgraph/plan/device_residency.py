@@ -24,8 +24,8 @@ from oocgraph.types import PAGE_BYTES
 PLANE_ALIGNMENT = 32
 """Entries at whose multiples planes begin on the device, so that a warp's reads are whole lines (as in `oocgraph.kernels.gpu`)."""
 
-SCAN_TILE = 2048
-"""Entries of which a prefix sum keeps one sum (as in ``kernels/cuda/scan.cu``)."""
+TILE_WORDS = 256
+"""Words of 32 bits of a bitmap of which each prefix sum keeps one entry (as in ``kernels/cuda/subgraph.cu``)."""
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 24
 """Rows in a batch: 65,536 fill a large GPU (132 multiprocessors with 2,048 threads) a quarter with a thread each; above 16 M nothing is
@@ -40,9 +40,11 @@ MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 20, 64 << 20
 NUM_BUFFERS = 3
 """One is filled by host threads, one copied, one processed."""
 
-FIXED_BYTES = HOST_FIXED_BYTES = 2 << 20
-"""On the device counters, queues and log of tiny levels (0.4 MiB) and what the allocator rounds up (512 bytes an array); of pinned memory
-what counters, sources and results pass through (1.1 MiB)."""
+FIXED_BYTES = 2 << 20
+"""On the device counters, queues and log of tiny levels (0.4 MiB) and what the allocator rounds up (512 bytes an array)."""
+
+HOST_FIXED_BYTES = 5 << 20
+"""Pinned memory through which counters, sources, bitmaps and results pass (4.1 MiB; `oocgraph.engine.transfers`)."""
 
 HOST_SHARE = 1 / 4
 """The same share of host memory, for each of the two; the rest holds edges."""
@@ -226,10 +228,9 @@ def state_bytes(sizes: DeviceSizes) -> int:
 
 
 def subgraph_bytes(sizes: DeviceSizes, row_capacity: int) -> int:
-    """Device bytes of a batch of rows: vertex, start, degree, offset; and of the positions and sums of its prefix sums."""
+    """Device bytes of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""
     num_words = _bitmap_bytes(sizes.num_vertices) // 4
-    tiles = -(-num_words // SCAN_TILE) + -(-row_capacity // SCAN_TILE)
-    return 8 * (num_words + 1) + 8 * tiles + row_capacity * (sizes.itemsize + 24) + 8
+    return 8 * (1 + 3 * -(-num_words // TILE_WORDS)) + row_capacity * (sizes.itemsize + 16) + 8
 
 
 def aligned_plane_edges(plane_edges: tuple[int, ...]) -> tuple[int, ...]:
@@ -295,7 +296,7 @@ def _buffer_within(num_bytes: float) -> int:
 
 def _rows_within(sizes: DeviceSizes, num_bytes: float, host_bytes: float) -> int:
     """Return the rows of a batch that takes at most so many bytes more than the smallest one, on the device and on the host."""
-    more = min((num_bytes - 8) / (sizes.itemsize + 24 + 8 / SCAN_TILE), host_bytes / HOST_ROW_BYTES)
+    more = min((num_bytes - 8) / (sizes.itemsize + 16), host_bytes / HOST_ROW_BYTES)
     return min(fewest_rows(sizes) + max(0, int(more)), max(1, min(MAX_ROWS, sizes.num_vertices)))
 
 

@@ -196,7 +196,9 @@ class Search:
     depth
         Largest level.
     seconds
-        From the sources to parent and level in store order.
+        From the sources to parent and level in store order, in host memory.
+    results_seconds
+        Part of it in which they came there from a device; about 0 of a search on the processor.
     bytes_requested, bytes_read
         Bytes asked of the store's files; the larger of that and the device's bytes.
     iterations : tuple of Iteration
@@ -215,6 +217,7 @@ class Search:
     bytes_read: int
     iterations: tuple[Iteration, ...]
     threads: tuple[ThreadMetrics, ...] = ()
+    results_seconds: float = 0.0
 
 
 def by_worker(iterations: Iterable[Iteration]) -> dict[str, WorkerMetrics]:

@@ -72,7 +72,7 @@ class StagingMetrics:
 
 
 class _Events(NamedTuple):
-    """When a piece's copy and kernels began and ended."""
+    """When a piece's copy and kernels began and ended. Gathering threads sleep for the end of a copy: others gather meanwhile."""
 
     copy_start: Any
     copy_stop: Any
@@ -119,7 +119,9 @@ class Stager:
         self._copies, self._began = device.stream(), device.event()
         # A piece's times are read when its events are needed again. After so many pieces that waits for nothing: piece i has been gathered,
         # hence copy i - n is done, which waited for kernels i - 2n.
-        self._events = [_Events(*(device.event() for _ in range(4))) for _ in range(2 * num_buffers)]
+        self._events = [
+            _Events(device.event(), device.event(blocking=True), device.event(), device.event()) for _ in range(2 * num_buffers)
+        ]
         self._pool = ThreadPoolExecutor(num_buffers, thread_name_prefix="oocgraph-stage")
 
     def close(self) -> None:

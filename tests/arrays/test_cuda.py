@@ -38,7 +38,9 @@ def test_every_call_makes_the_device_current_in_its_thread(cupy):
     device = CudaDevice(cupy, 3)
     cupy.calls.clear()
     device.event()
-    assert cupy.calls == [("setDevice", (3,)), ("Event", ())]
+    device.event(blocking=True)
+    events = [("Event", ({"block": blocking},)) for blocking in (False, True)]
+    assert cupy.calls == [("setDevice", (3,)), events[0], ("setDevice", (3,)), events[1]]
 
 
 def test_pinned_memory_bypasses_the_pool_and_can_be_mapped(cupy, device):

@@ -256,8 +256,8 @@ def test_targets_are_verdicts():
     graph = {
         "graph": "kron26.zarr",
         "cases": [
-            {"edges": "device", "budget_share": None, "refused": None, "median_teps": 120e9},
-            {"edges": "host", "budget_share": 0.1, "refused": None, "median_each_edge_once_ratio": 0.3, "median_link_fraction": 0.02},
+            {"edges": "device", "budget_share": None, "refused": None, "median_device_teps": 120e9, "median_results_ratio": 2.5},
+            {"edges": "host", "budget_share": 0.1, "refused": None, "median_each_edge_once_ratio": 0.3, "median_link_fraction": 0.016},
             {"edges": "disk", "budget_share": 0.1, "refused": "too small", "case": "10 %, rest on disk"},
         ],
         "methods": [{"serial_to_hybrid": 5.0, "best_other_to_hybrid": 1.2}, {"serial_to_hybrid": 2.0, "best_other_to_hybrid": 1.1}],
@@ -266,8 +266,8 @@ def test_targets_are_verdicts():
     }
     rows = verdicts([graph], {"seconds": 0.0003}, emulated=False)
     told = [row["verdict"] for row in rows]
-    assert told == ["met", "missed", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
-    assert [row["must_reach"] for row in rows][:3] == [">= 100", "<= 0.25", "<= 0.06"]
+    assert told == ["met", "met", "missed", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
+    assert [row["must_reach"] for row in rows][:4] == [">= 100", "<= 3", "<= 0.25", "<= 0.02"]
     emulated = [row["verdict"] for row in verdicts([graph], None, emulated=True)]
     assert emulated == [NO_DEVICE if target.needs_device else "met" for target in TARGETS] + [NO_DEVICE]
 

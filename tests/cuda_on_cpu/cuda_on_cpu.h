@@ -61,7 +61,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) { cuda_on_cpu::meet(cuda_on_
 inline void __threadfence() { cuda_on_cpu::give_way(); }
 inline void __threadfence_block() { cuda_on_cpu::give_way(); }
 inline void __threadfence_system() { cuda_on_cpu::give_way(); }
-inline void __nanosleep(unsigned) { cuda_on_cpu::give_way(); }
+inline void __nanosleep(unsigned) { cuda_on_cpu::sleep(); }
 [[noreturn]] inline void __trap() { cuda_on_cpu::fail("__trap() was called"); }
 
 // Votes and shuffles

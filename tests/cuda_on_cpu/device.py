@@ -63,6 +63,8 @@ class CpuDevice:
         The same for page-locked memory.
     calls, launched
         How often each method was called, and each kernel launched, by the name that its module was given.
+    waits
+        How often the host waited, by ``stream`` and ``event``.
     copied_bytes
         By ``to_device``, ``to_host`` and ``on_device``.
     """
@@ -83,6 +85,7 @@ class CpuDevice:
         self.calls: Counter[str] = Counter()
         self.launched: Counter[str] = Counter()
         self.copied_bytes: Counter[str] = Counter()
+        self.waits: Counter[str] = Counter()
         self._queues = Deferred(seed) if deferred else Immediate()
         self._failure = ""
         self._lock = threading.RLock()
@@ -134,9 +137,9 @@ class CpuDevice:
         return CpuStream()
 
     @_operation
-    def event(self) -> CpuEvent:
+    def event(self, *, blocking: bool = False) -> CpuEvent:
         """Make an event, which is done until it is recorded."""
-        return CpuEvent()
+        return CpuEvent(blocking)
 
     @_operation
     def record(self, event: CpuEvent, stream: CpuStream) -> None:
@@ -153,6 +156,8 @@ class CpuDevice:
     @_operation
     def synchronize(self, what: CpuStream | CpuEvent) -> None:
         """Do all that is left of a stream, or before an event."""
+        with self._lock:
+            self.waits["event" if isinstance(what, CpuEvent) else "stream"] += 1
         place = what.mark if isinstance(what, CpuEvent) else what
         if place is not None:
             self._queues.finish(place)

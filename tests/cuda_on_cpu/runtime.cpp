@@ -56,6 +56,7 @@ class Scheduler : public Launch {
     std::uint64_t meet(Thread& self, Primitive primitive, unsigned mask, std::uint64_t value, unsigned source);
     int wait_for_block(Thread& self, int predicate);
     void give_way(Thread& self);
+    void sleep(Thread& self);
     [[noreturn]] void fail(const char* message);
     void take_threads(Fiber& fiber);
     void note_failure(const char* message);
@@ -208,6 +209,11 @@ void Scheduler::finish(Thread& self) {
 void Scheduler::give_way(Thread& self) {
     draw_switch();
     if (!request.seed) return;
+    make_ready(self);
+    suspend(self);
+}
+
+void Scheduler::sleep(Thread& self) {
     make_ready(self);
     suspend(self);
 }
@@ -414,6 +420,8 @@ std::uint64_t meet(Primitive primitive, unsigned mask, std::uint64_t value, unsi
 int wait_for_block(int predicate) { return scheduler_of(*current).wait_for_block(*current, predicate); }
 
 void give_way() { scheduler_of(*current).give_way(*current); }
+
+void sleep() { scheduler_of(*current).sleep(*current); }
 
 void fail(const char* message) { scheduler_of(*current).fail(message); }
 

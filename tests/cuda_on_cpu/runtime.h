@@ -46,6 +46,9 @@ CUDA_ON_CPU_API int wait_for_block(int predicate);
 // Let another thread that can run go first.
 CUDA_ON_CPU_API void give_way();
 
+// The same in every order of threads: of one that waits for what another one writes, none would ever come.
+CUDA_ON_CPU_API void sleep();
+
 // End the launch with an error.
 [[noreturn]] CUDA_ON_CPU_API void fail(const char* message);
 

@@ -45,7 +45,9 @@ class Mark:
 class CpuEvent:
     """The place where it was recorded last."""
 
-    mark: Mark | None = None
+    def __init__(self, blocking: bool = False) -> None:
+        self.mark: Mark | None = None
+        self.blocking = blocking
 
 
 class Operation(NamedTuple):

@@ -130,9 +130,9 @@ def test_nothing_is_allocated_while_searching(kron, monkeypatch):
 
 
 LAUNCHED = {
-    "tiny levels, a pull and its tails": "fill_words copy_words begin_search finish_search push_levels mark_vertices list_rows "
-    "sum_marked scan_sums scan_marked sum_values scan_values mask_degrees count_edges count_pages sample_heads pull_planes pull_resident "
-    "pull_tails close_rows",
+    "tiny levels, a pull and its tails in host memory": "fill_words clear_words begin_search finish_search push_levels mark_vertices "
+    "list_subgraph count_edges measure_frontier pull_planes pull_resident pull_mapped",
+    "a pull and its tails on disk": "copy_words pull_tails close_rows",
     "pushes": "expand push_heads",
     "a path longer than a byte counts": "widen_levels",
 }
@@ -140,6 +140,7 @@ LAUNCHED = {
 
 ELSEWHERE = {
     "take": "tests/engine/test_device_part.py: a partition's log lists parents",
+    "sample_heads": "tests/engine/test_device_part.py: a partition counts its frontier on the host",
 }
 
 
@@ -149,9 +150,13 @@ def test_every_kernel_is_launched_by_a_search(kron, tmp_path, monkeypatch):
     small_plans(monkeypatch)
     launched = {}
     budget = least_budget(kron) + kron.edge_bytes // 4
-    for name, directions in (("tiny levels, a pull and its tails", ["auto", "pull"]), ("pushes", ["alpha-beta", "push"])):
+    for name, most, directions in (
+        ("tiny levels, a pull and its tails in host memory", None, ["auto", "pull"]),
+        ("a pull and its tails on disk", 0, ["pull"]),
+        ("pushes", None, ["alpha-beta", "push"]),
+    ):
         device = CpuDevice()
-        with DeviceRuntime.open(kron, device=device, device_memory_budget=budget) as runtime:
+        with DeviceRuntime.open(kron, device=device, device_memory_budget=budget, max_host_edges=most) as runtime:
             for direction in directions:
                 oocgraph.bfs(kron, SOURCES[0], runtime=runtime, direction=direction)
         launched[name] = kernels_of(device)
@@ -168,6 +173,61 @@ def test_every_kernel_is_launched_by_a_search(kron, tmp_path, monkeypatch):
         seen |= kernels
     everything = {name.partition("<")[0] for name in kernel_names(np.dtype(np.uint32))}
     assert seen | set(ELSEWHERE) == everything
+
+
+class CountedRuntime(DeviceRuntime):
+    """A search that notes launches and waits of each of its levels that are not tiny."""
+
+    def begin_iteration(self, state):
+        self.began = self.device.launched.total(), self.device.waits["stream"]
+        super().begin_iteration(state)
+
+    def advance(self, state, choice, **figures):
+        super().advance(state, choice, **figures)
+        launches, waits = (now - before for now, before in zip(self.counted(), self.began, strict=True))
+        moved = self.moved()
+        self.levels.append((choice.direction, moved.access.partition(":")[0], launches, waits, max(1, moved.num_batches), moved.num_pieces))
+
+    def counted(self):
+        return self.device.launched.total(), self.device.waits["stream"]
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("place", ["device", "host", "disk"])
+def test_launches_and_waits_of_a_level(place, directed, tmp_path, monkeypatch):
+    """All resident: at most 5 launches and one wait; with edges outside, at most 15 and 3.
+
+    Of edges that come from disk, a page of each list first, each further window takes 4 launches and a wait, and each further piece of its
+    edges a launch.
+    """
+    small_plans(monkeypatch)
+    monkeypatch.setattr(device_residency, "MIN_ROWS", 4096)
+    rng = np.random.default_rng(4)
+    src, dst = (np.minimum(rng.zipf(1.6, 40000) * rng.integers(1, 30, 40000), 3999) for _ in range(2))
+    reference_build(src, dst, tmp_path / "g", directed=directed)
+    store = open_graph(tmp_path / "g")
+    groups = ["out", "in"] if directed else ["out"]
+    lookups = {store.pull_group: sorted_lookup(store)}
+    sizes = device_sizes(store, [store.array(f"{group}/indices") for group in groups], lookups)
+    budget = None if place == "device" else device_residency.least_bytes(sizes) + store.edge_bytes // 10 + (1 << 16)
+    with CountedRuntime.open(
+        store, device=CpuDevice(), device_memory_budget=budget, max_host_edges=0 if place == "disk" else None, io_threads=2
+    ) as runtime:
+        assert (runtime.graph.push.all_resident, runtime.graph.push.in_host_memory) == (place == "device", place != "disk")
+        seen = set()
+        for direction in DIRECTIONS:
+            runtime.levels = []
+            result = oocgraph.bfs(store, int(src[0]), runtime=runtime, direction=direction)
+            verify_bfs(store, result)
+            for taken, access, launches, waits, batches, pieces in runtime.levels:
+                seen.add((taken, access))
+                most = (5, 1) if place == "device" else (15, 3)
+                if access == "gather":
+                    most = (most[0] + 3 * (batches - 1) + pieces - 1, most[1] + batches - 1)
+                assert all(np.less_equal((launches, waits), most)), (direction, taken, access, launches, waits)
+        reads = {"device": "resident", "host": "zero-copy", "disk": "gather"}[place]
+        assert {("pull", reads), ("push", reads)} <= seen
 
 
 def kernels_of(device):

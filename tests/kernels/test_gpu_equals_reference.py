@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from oocgraph.engine.device_graph import aligned_offsets
 from oocgraph.errors import OocGraphError
-from oocgraph.kernels.gpu import EVERY_EDGE, SCAN_TILE, Counter, Lookup, kernel_names, marks
+from oocgraph.kernels.gpu import EVERY_EDGE, LAUNCH_BITS, TILE_WORDS, Counter, Lookup, kernel_names, marks
 from oocgraph.kernels.rows import no_planes
-from oocgraph.subgraph.dependency import DependencySubgraph, num_tiles
+from oocgraph.subgraph.dependency import DependencySubgraph
 from tests.kernels.cases import make_case
 from tests.oracles import search as reference
 
@@ -155,101 +155,145 @@ def test_a_sample_gives_long_lists_up(gpu):
         assert left >= whole[3]
 
 
-# The dependency subgraph: its five arrays, each step for itself.
+# The dependency subgraph: its three arrays, and what is counted of it.
+
+PARTS = st.builds(
+    dict, skip=st.integers(0, 6), low=st.integers(0, 3000), high=st.integers(0, 6000), page_shift=st.integers(0, 6),
+    behind=st.integers(0, 3), window=st.integers(0, 2),
+)  # fmt: skip
 
 
-@given(st.integers(0, 3 * SCAN_TILE // 2), st.floats(0, 1), SEEDS)
+def parts_asked(case, vertices, *, skip=0, low=0, high=EVERY_EDGE, page_shift=0, behind=0, window=0):
+    """Edges that are asked for of each row, and whether it asks for more behind them."""
+    wanted = []
+    for v in vertices.tolist():
+        begin, end = reference.row_of(case.lookup, v)
+        edges = np.arange(max(begin + skip, low), min(end, high))
+        pages = (edges >> page_shift) - (max(begin + skip, low) >> page_shift)
+        inside = (pages >= behind) & ((pages < behind + window) | (window == 0))
+        wanted.append((edges[inside], bool(window and (pages >= behind + window).any())))
+    return wanted
+
+
+@given(SEEDS, PARTS, st.integers(0, 300), st.integers(1, 300), st.integers(0, 8))
 @QUICK
-def test_positions_are_the_exclusive_sum_of_active_flags(gpu, num_words, share, seed):
-    rng = np.random.default_rng(seed)
-    rows = np.packbits(rng.random(64 * num_words) < share, bitorder="little").view(np.uint64)
-    kernels = gpu.kernels(np.uint32)
-    positions = gpu.up(np.full(2 * num_words + 1, -1, np.int64))
-    kernels.exclusive_sum_marked(gpu.up(rows), gpu.up(np.full(num_tiles(num_words, 1), -1, np.int64)), positions)
-    counts = np.bitwise_count(rows.view(np.uint32)).astype(np.int64)
-    np.testing.assert_array_equal(gpu.down(positions), np.concatenate([[0], np.cumsum(counts)]))
+def test_a_batch_of_rows_in_one_launch(gpu, seed, part, row0, capacity, count_shift):
+    """The active vertices from the row0-th on, as many as fit; start, length and offset of the part of each row that is asked for."""
+    case = make_case(seed)
+    on = OnDevice(gpu, case)
+    rows = DependencySubgraph(gpu.device, on.kernels, case.visited.size, capacity)
+    rows.activate(on.visited)
+    rows.ask(on.lookup, row0=row0, count_shift=count_shift, **part)
+    vertices = reference.vertices_of(case.visited)[row0 : row0 + capacity]
+    wanted = parts_asked(case, vertices, **part)
+    sizes = np.array([edges.size for edges, _ in wanted], np.int64)
+    num_rows, num_edges, num_beyond, num_pages = on.counts(Counter.NUM_ROWS, Counter.NUM_EDGES, Counter.NUM_BEYOND, Counter.NUM_PAGES)
+    assert (num_rows, num_edges) == (vertices.size, sizes.sum())
+    assert num_beyond == sum(goes_on for _, goes_on in wanted)
+    assert num_pages == len({e >> count_shift for edges, _ in wanted for e in edges.tolist()})
+    np.testing.assert_array_equal(gpu.down(rows.vertex)[:num_rows], vertices)
+    np.testing.assert_array_equal(gpu.down(rows.offset)[: num_rows + 1], np.concatenate([[0], np.cumsum(sizes)]))
+    starts = gpu.down(rows.start)[:num_rows].tolist()
+    assert [s for s, size in zip(starts, sizes, strict=True) if size] == [int(edges[0]) for edges, _ in wanted if edges.size]
 
 
 @given(SEEDS, st.integers(0, 300), st.integers(1, 300))
 @QUICK
 def test_vertices_of_a_batch(gpu, seed, row0, capacity):
-    """The active vertices from the row0-th on, as many as fit."""
+    """Vertices alone, in the batch or in another array."""
     case = make_case(seed)
     on = OnDevice(gpu, case)
     subgraph = DependencySubgraph(gpu.device, on.kernels, case.visited.size, capacity)
+    other = gpu.device.empty(capacity // 2 + 1, on.kernels.dtype)
     subgraph.activate(on.visited)
-    subgraph.list_rows(row0)
-    wanted = reference.vertices_of(case.visited)[row0 : row0 + capacity]
-    assert on.counts(Counter.NUM_ROWS) == (wanted.size,)
-    np.testing.assert_array_equal(gpu.down(subgraph.vertex)[: wanted.size], wanted)
+    for into, array in ((None, subgraph.vertex), (other, other)):
+        subgraph.list_rows(row0, into)
+        wanted = reference.vertices_of(case.visited)[row0 : row0 + array.size]
+        assert on.counts(Counter.NUM_ROWS) == (wanted.size,)
+        np.testing.assert_array_equal(gpu.down(array)[: wanted.size], wanted)
 
 
-@given(SEEDS, st.integers(0, 6), st.integers(0, 3000), st.integers(0, 6000), st.integers(0, 6), st.integers(0, 3), st.integers(0, 2))
+@given(st.integers(1, 3 * TILE_WORDS), st.floats(0, 1), SEEDS)
 @QUICK
-def test_masked_degrees(gpu, seed, skip, low, high, page_shift, behind, window):
-    """Start and length of the part of each row that is asked for."""
-    case = make_case(seed)
-    on = OnDevice(gpu, case)
-    on.list_rows(on.visited)
-    part = {"skip": skip, "low": low, "high": high, "page_shift": page_shift, "behind": behind, "window": window}
-    on.kernels.mask_degrees(on.subgraph.vertex, case.n, on.lookup, on.subgraph.start, on.subgraph.degree, **part)
-    vertices = reference.vertices_of(case.visited)
-    wanted = []
-    for v in vertices.tolist():
-        begin, end = reference.row_of(case.lookup, v)
-        edges = np.arange(max(begin + skip, low), min(end, high))
-        first = max(begin + skip, low) >> page_shift
-        pages = (edges >> page_shift) - first
-        wanted.append(edges[(pages >= behind) & ((pages < behind + window) | (window == 0))])
-    degree = gpu.down(on.subgraph.degree)[: vertices.size]
-    np.testing.assert_array_equal(degree, [edges.size for edges in wanted])
-    starts = gpu.down(on.subgraph.start)[: vertices.size]
-    assert [(s, d) for s, d in zip(starts, degree, strict=True) if d] == [(edges[0], edges.size) for edges in wanted if edges.size]
+def test_tiles_one_after_the_other(gpu, num_words, share, seed):
+    """Bitmaps of many tiles, some of them empty: every launch begins with what the one before has left."""
+    rng = np.random.default_rng(seed)
+    kernels, n = gpu.kernels(np.uint32), 64 * num_words
+    flags = (rng.random(n) < share) & (rng.random(num_words) < 0.5).repeat(64)
+    active = gpu.up(np.packbits(flags, bitorder="little").view(np.uint64))
+    degree = rng.integers(0, 4, n)
+    indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+    zero = gpu.up(np.zeros(1, np.int64))
+    lookup = Lookup(gpu.up(indptr), zero, zero, zero)
+    rows = DependencySubgraph(gpu.device, kernels, num_words, n)
+    vertices = np.flatnonzero(flags)
+    for row0 in (0, int(vertices.size // 2), int(vertices.size)):
+        rows.activate(active)
+        rows.ask(lookup, row0=row0)
+        wanted = np.concatenate([[0], np.cumsum(degree[vertices[row0:]])])
+        np.testing.assert_array_equal(gpu.down(rows.vertex)[: vertices.size - row0], vertices[row0:])
+        np.testing.assert_array_equal(gpu.down(rows.offset)[: wanted.size], wanted)
 
 
-@pytest.mark.parametrize("count", [0, 1, 255, 2048, 2049, 5000])
-def test_offsets_are_the_exclusive_sum_of_masked_degrees(gpu, count):
-    degree = np.random.default_rng(count).integers(0, 2**40, 5000)
+def test_numbers_of_launches_are_used_again(gpu):
+    """An entry of long ago is not taken for one of this launch."""
     kernels = gpu.kernels(np.uint32)
-    kernels.reset()
-    counters = gpu.down(kernels.counters)
-    counters[Counter.NUM_ROWS] = count
-    gpu.device.copy(gpu.pin(counters), kernels.counters, kernels.stream)
-    offset = gpu.up(np.full(5001, -1, np.int64))
-    kernels.exclusive_sum(gpu.up(degree), 5000, gpu.up(np.full(num_tiles(1, 5000), -1, np.int64)), offset)
-    wanted = np.concatenate([[0], np.cumsum(degree[:count])])
-    np.testing.assert_array_equal(gpu.down(offset)[: count + 1], wanted)
-    assert int(kernels.read()[Counter.NUM_EDGES]) == wanted[-1]
+    rows = DependencySubgraph(gpu.device, kernels, 2 * TILE_WORDS, 10)
+    flags = np.zeros(128 * TILE_WORDS, np.bool_)
+    flags[[3, 8000, 9000, 30000]] = True
+    rows.activate(gpu.up(np.packbits(flags, bitorder="little").view(np.uint64)))
+    for launches in (0, (1 << LAUNCH_BITS) - 3):
+        rows._launches = launches
+        for _ in range(5):
+            rows.list_rows(1)
+            assert gpu.down(rows.vertex)[:3].tolist() == [8000, 9000, 30000]
 
 
 @given(SEEDS, st.booleans(), st.integers(0, 8))
 @QUICK
-def test_pages_of_a_batch(gpu, seed, first_only, page_shift):
+def test_pages_of_all_active_rows(gpu, seed, first_only, page_shift):
     case = make_case(seed)
     on = OnDevice(gpu, case)
     num_planes, num_resident = case.heads.length.size - 1, case.resident.size
     out = np.empty((1, 4), np.int64)
     cuts = np.array([0, case.visited.size])
     reference.count_rows(cuts, case.n, case.lookup, num_planes, num_resident, page_shift, case.visited, first_only, out)
-    on.list_rows(on.visited)
-    on.subgraph.ask(case.n, on.lookup, skip=num_planes, low=num_resident)
-    on.kernels.count_pages(case.n, on.subgraph.start, on.subgraph.degree, page_shift, first_pages_only=first_only)
-    assert on.counts(Counter.NUM_PAGES)[0] == out[0, 2]
+    on.subgraph.count_pages(
+        on.visited, on.lookup, count_shift=page_shift, first_pages_only=first_only, slot=Counter.FRONTIER_PAGES, skip=num_planes,
+        low=num_resident,
+    )  # fmt: skip
+    assert on.counts(Counter.FRONTIER_PAGES)[0] == out[0, 2]
+
+
+@pytest.mark.parametrize("most", [4, 5])
+def test_pages_of_a_frontier_that_is_too_large_are_not_counted(gpu, most):
+    """Decided on the device, by what it has counted of the frontier."""
+    case = make_case(5)
+    on = OnDevice(gpu, case)
+    on.kernels.fill(on.kernels.counters.view(np.uint32)[2 * Counter.FRONTIER_VERTICES :][:1], 5)
+    on.subgraph.count_pages(on.visited, on.lookup, count_shift=0, slot=Counter.FRONTIER_PAGES, most=most)
+    counted = on.counts(Counter.FRONTIER_PAGES)[0]
+    edges = reference.count_edges(0, case.visited.size, case.lookup, case.visited)[1]
+    assert counted == (edges if most == 5 else 0)
+    assert edges > 0
 
 
 @given(SEEDS, st.booleans(), st.floats(0.001, 0.5))
 @QUICK
 def test_pages_of_rows_with_many_between_that_ask_for_nothing(gpu, seed, first_only, share):
-    """The row before that shares a page may lie thousands of rows back."""
-    rng, count, kernels = np.random.default_rng(seed), 3000, gpu.kernels(np.uint32)
-    degree = np.where(rng.random(count) < share, rng.integers(1, 40, count), 0)
-    start = np.cumsum(degree + rng.integers(0, 3, count)) - degree
+    """The row before that shares a page may lie thousands of rows and several tiles back."""
+    rng, count, kernels = np.random.default_rng(seed), 30000, gpu.kernels(np.uint32)
+    degree = np.where(rng.random(count) < share / 10, rng.integers(1, 40, count), 0)
+    indptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
     asking = np.flatnonzero(degree)
-    first, last = start[asking] >> 4, (start[asking] + degree[asking] - 1) >> 4
+    first, last = indptr[asking] >> 4, (indptr[asking + 1] - 1) >> 4
     wanted = {page for a, z in zip(first, first if first_only else last, strict=True) for page in range(a, z + 1)}
-    kernels.reset()
-    kernels.fill(kernels.counters.view(np.uint32)[2 * Counter.NUM_ROWS : 2 * Counter.NUM_ROWS + 1], count)
-    kernels.count_pages(count, gpu.up(start), gpu.up(degree), 4, first_pages_only=first_only)
+    flags = np.ones(-(-count // 64) * 64, np.bool_)
+    flags[count:] = False
+    zero = gpu.up(np.zeros(1, np.int64))
+    active = gpu.up(np.packbits(flags, bitorder="little").view(np.uint64))
+    rows = DependencySubgraph(gpu.device, kernels, flags.size // 64, 1)
+    rows.count_pages(active, Lookup(gpu.up(indptr), zero, zero, zero), count_shift=4, first_pages_only=first_only, slot=Counter.NUM_PAGES)
     assert int(kernels.read()[Counter.NUM_PAGES]) == len(wanted)
 
 
@@ -264,8 +308,8 @@ def test_pull_tails_in_pieces(gpu, seed, gathered, cuts):
     on = OnDevice(gpu, case)
     num_planes = case.heads.length.size - 1
     on.kernels.fill(on.found, 0)
-    on.list_rows(on.undecided)
-    on.subgraph.ask(case.n, on.lookup, skip=num_planes, low=case.resident.size)
+    on.subgraph.activate(on.undecided)
+    on.subgraph.ask(on.lookup, skip=num_planes, low=case.resident.size)
     (total,) = on.counts(Counter.NUM_EDGES)
     rows = on.subgraph
     vertices = reference.vertices_of(case.undecided)
@@ -277,9 +321,7 @@ def test_pull_tails_in_pieces(gpu, seed, gathered, cuts):
         on.kernels.pull_tails(
             rows.vertex, case.n, source[0], rows.offset, e0, e1, *source[1:], on.frontier, on.visited, on.undecided, on.found, on.marks
         )
-    on.kernels.clear(Counter.UNDECIDED)
-    on.kernels.close_rows(rows.vertex, case.n, rows.start, rows.degree, on.lookup, on.undecided)
-    assert on.counts(Counter.UNDECIDED)[0] == 0
+    on.kernels.close_rows(rows.vertex, case.n, rows.start, rows.offset, on.lookup, on.undecided)
     assert not gpu.down(on.undecided).any()
     found = {}
     for v, s, d in zip(vertices.tolist(), starts, np.diff(offsets), strict=True):
@@ -299,14 +341,68 @@ def test_pull_tails_in_pieces(gpu, seed, gathered, cuts):
 def test_rows_that_go_on_stay_undecided(gpu, seed, page_shift):
     case = make_case(seed)
     on = OnDevice(gpu, case)
-    on.list_rows(on.undecided)
-    on.subgraph.ask(case.n, on.lookup, page_shift=page_shift, window=1)
-    on.kernels.clear(Counter.UNDECIDED)
-    on.kernels.close_rows(on.subgraph.vertex, case.n, on.subgraph.start, on.subgraph.degree, on.lookup, on.undecided)
+    on.subgraph.activate(on.undecided)
+    on.subgraph.ask(on.lookup, page_shift=page_shift, window=1)
+    on.kernels.close_rows(on.subgraph.vertex, case.n, on.subgraph.start, on.subgraph.offset, on.lookup, on.undecided)
     spans = {v: reference.row_of(case.lookup, v) for v in reference.vertices_of(case.undecided).tolist()}
     goes_on = [v for v, (begin, end) in spans.items() if begin < end and (end - 1) >> page_shift != begin >> page_shift]
     assert reference.vertices_of(gpu.down(on.undecided)).tolist() == goes_on
-    assert on.counts(Counter.UNDECIDED)[0] == len(goes_on)
+    assert on.counts(Counter.NUM_BEYOND)[0] == len(goes_on)
+
+
+@given(SEEDS, st.integers(0, 5000))
+@QUICK
+def test_pull_mapped(gpu, seed, base):
+    """As over resident edges, and each line of a list is counted up to the one with its first hit, and those under way with it."""
+    case = make_case(seed)
+    base, itemsize = min(base, case.indices.size), case.indices.dtype.itemsize
+    pinned = gpu.pin(case.indices)
+    first, second = OnDevice(gpu, case), OnDevice(gpu, case)
+    for on, name, edges in ((first, "pull_resident", first.indices), (second, "pull_mapped", gpu.device.mapped(pinned))):
+        on.kernels.reset()
+        on.kernels.fill(on.found, 0)
+        getattr(on.kernels, name)(on.lookup, 0, edges[base:], base, on.frontier, on.visited, on.undecided, on.found, on.marks)
+    found, lines = second.counts(Counter.FOUND, Counter.NUM_LINES)
+    for array in ("visited", "undecided", "found"):
+        np.testing.assert_array_equal(gpu.down(getattr(second, array)), gpu.down(getattr(first, array)))
+    new = reference.vertices_of(gpu.down(second.found))
+    assert new.size == found
+    np.testing.assert_array_equal(second.noted(new), first.noted(new))
+    per_line, lead, most, least = 128 // itemsize, pinned.ctypes.data // itemsize % 32, 0, 0
+    for v in reference.vertices_of(case.undecided).tolist():
+        begin, end = reference.row_of(case.lookup, v)
+        begin = max(begin, base)
+        hits = np.flatnonzero(reference.is_marked(case.frontier, case.indices[begin:end])) if begin < end else []
+        if begin < end:
+            last = (begin + int(hits[0]) if len(hits) else end - 1) + lead
+            begin += lead
+            least += last // per_line - begin // per_line + 1
+            most += min((end - 1 + lead) // per_line, (last + 128 + 31) // per_line) - begin // per_line + 1
+    assert least <= lines <= most
+
+
+@given(SEEDS, st.integers(1, 3))
+@QUICK
+def test_measure_frontier(gpu, seed, step):
+    """What counting and sampling find, in one launch; by one lookup or by two."""
+    case = make_case(seed)
+    on = OnDevice(gpu, case)
+    size = case.visited.size
+    vertices, edges = reference.count_edges(0, size, case.lookup, case.frontier)
+    sample = reference.sample_heads(step, case.n, case.lookup, case.heads, case.resident, case.frontier, case.visited)
+    for push, pull_edges in ((on.lookup, 0), (Lookup(*map(gpu.up, case.lookup)), edges)):
+        on.kernels.reset()
+        on.kernels.measure_frontier(push, on.lookup, step, case.n, *on.heads, on.resident, on.frontier, on.visited)
+        counted = on.counts(Counter.FRONTIER_VERTICES, Counter.FRONTIER_EDGES, Counter.FRONTIER_PULL_EDGES)
+        assert counted == (vertices, edges, pull_edges)
+        assert on.counts(Counter.SAMPLED, Counter.PROBES, Counter.SAMPLE_FOUND, Counter.SAMPLE_UNDECIDED) == sample
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3, 700), (0, 5, 64), (2000, 1, 1, 9)])
+def test_several_arrays_are_cleared_at_once(gpu, sizes):
+    arrays = [gpu.up(np.full(size, 7, np.uint64)) for size in sizes]
+    gpu.kernels(np.uint32).clear_all(*arrays)
+    assert not any(gpu.down(array).any() for array in arrays)
 
 
 # Push of what the planes hold, and the forms of frontiers and results.

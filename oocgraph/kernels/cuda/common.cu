@@ -27,9 +27,11 @@ enum Counter {
   NUM_EDGES,  // sum of their masked degrees
   NUM_PAGES,
   QUEUE_SIZE,
-  STATUS,
-  SCRATCH,  // what nobody reads
-  NUM_COUNTERS = 16
+  NUM_BEYOND,      // rows of the batch that ask for more than it takes
+  SCRATCH,         // what nobody reads
+  NUM_LINES,       // lines of host memory that kernels have read
+  FRONTIER_PAGES,  // that a push would read
+  NUM_COUNTERS = 20
 };
 
 // A row lookup (oocgraph/kernels/rows.py): explicit row starts, or one class for each distinct degree.

@@ -1,9 +1,7 @@
 // What the plan wants to know of a frontier, and the forms that it and the results take.
 
-// Marked vertices and the sum of their degrees, added to counters[slot] and counters[slot_edges].
-extern "C" __global__ void count_edges(const u32* __restrict__ words, i64 num_words, LOOKUP_PARAMETERS, int slot, int slot_edges, i64* counters) {
-  Lookup rows = LOOKUP_ARGUMENTS;
-  i64 num_rows = 0, num_edges = 0;
+// Marked vertices and the sum of their degrees, as this thread sees them.
+__device__ __forceinline__ void count_rows(const u32* __restrict__ words, i64 num_words, const Lookup& rows, i64& num_rows, i64& num_edges) {
   for (i64 base = global_warp() * 32; base < num_words; base += num_warps() * 32) {
     i64 w = base + lane_id();
     u32 bits = w < num_words ? words[w] : 0u;
@@ -20,35 +18,54 @@ extern "C" __global__ void count_edges(const u32* __restrict__ words, i64 num_wo
       num_edges += end - begin;
     }
   }
+}
+
+// Both are added to counters[slot] and counters[slot_edges].
+extern "C" __global__ void count_edges(const u32* __restrict__ words, i64 num_words, LOOKUP_PARAMETERS, int slot, int slot_edges, i64* counters) {
+  i64 num_rows = 0, num_edges = 0;
+  count_rows(words, num_words, LOOKUP_ARGUMENTS, num_rows, num_edges);
   add_of_block(counters, {slot, slot_edges}, {num_rows, num_edges});
 }
 
 #define LOOKED_AT 16  // edges that a thread asks for before it looks at the first
 
+// What a sample looks at, and what this thread has seen.
+template <class I>
+struct Sample {
+  i64 step, num_words, num_vertices;
+  const I* planes;
+  const i64 *plane_offset, *plane_length;
+  int num_planes;
+  const I* resident;
+  i64 num_resident, most;
+  i64 sampled, probes, found, left;
+};
+
+#define SAMPLE_PARAMETERS \
+  const I* __restrict__ planes, const i64* __restrict__ plane_offset, const i64* __restrict__ plane_length, int num_planes, \
+      const I* __restrict__ resident, i64 num_resident, i64 most
+#define SAMPLE_ARGUMENTS planes, plane_offset, plane_length, num_planes, resident, num_resident, most, 0, 0, 0, 0
+
 // Try what a pull would do for the unvisited vertices of every `step`-th 64-bit word, changing nothing: a thread for each vertex. A list is
 // looked at up to `most` resident edges; of a longer one all are counted as looked at, in vain.
 template <class I>
-__global__ void sample_heads(
-    i64 step, i64 num_words, i64 num_vertices, LOOKUP_PARAMETERS, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
-    const i64* __restrict__ plane_length, int num_planes, const I* __restrict__ resident, i64 num_resident, i64 most,
-    const u32* __restrict__ frontier, const u32* __restrict__ visited, i64* counters) {
-  Lookup rows = LOOKUP_ARGUMENTS;
-  i64 sampled = 0, probes = 0, found = 0, left = 0;
-  i64 num_sampled_words = (num_words / 2 + step - 1) / step * 2;
+__device__ __forceinline__ void try_pull(
+    Sample<I>& s, const Lookup& rows, const u32* __restrict__ frontier, const u32* __restrict__ visited) {
+  i64 num_sampled_words = (s.num_words / 2 + s.step - 1) / s.step * 2;
   for (i64 i = global_warp(); i < num_sampled_words; i += num_warps()) {
-    i64 w = i / 2 * step * 2 + (i & 1);
+    i64 w = i / 2 * s.step * 2 + (i & 1);
     i64 v = w * 32 + lane_id(), begin = 0, end = 0;
-    bool is_open = v < num_vertices && !(visited[w] >> lane_id() & 1u), hit = false;
-    sampled += is_open;
-    for (int k = 0; k < num_planes && is_open && !hit && v < plane_length[k]; k++) {
-      probes++;
-      hit = is_marked(frontier, planes[plane_offset[k] + v]);
+    bool is_open = v < s.num_vertices && !(visited[w] >> lane_id() & 1u), hit = false;
+    s.sampled += is_open;
+    for (int k = 0; k < s.num_planes && is_open && !hit && v < s.plane_length[k]; k++) {
+      s.probes++;
+      hit = is_marked(frontier, s.planes[s.plane_offset[k] + v]);
     }
-    if (is_open && !hit && v < plane_length[num_planes]) {
+    if (is_open && !hit && v < s.plane_length[s.num_planes]) {
       row_of(rows, v, begin, end);
-      begin += num_planes;
+      begin += s.num_planes;
     }
-    i64 stop = end < num_resident ? end : num_resident, last = stop - begin < most ? stop : begin + most, e = begin;
+    i64 stop = end < s.num_resident ? end : s.num_resident, last = stop - begin < s.most ? stop : begin + s.most, e = begin;
     while (__any_sync(FULL, e < last && !hit)) {
       I y[LOOKED_AT];
       u32 marked = 0u;
@@ -56,7 +73,7 @@ __global__ void sample_heads(
 #pragma unroll
       for (int j = 0; j < LOOKED_AT; j++) {
         y[j] = 0;
-        if (j < count) y[j] = resident[e + j];
+        if (j < count) y[j] = s.resident[e + j];
       }
       __syncwarp();  // so that the compiler asks for all of them before it waits for one
 #pragma unroll
@@ -67,16 +84,52 @@ __global__ void sample_heads(
         e += hit ? __ffs((int)marked) : count;
       }
     }
-    probes += e - begin;
-    if (!hit && e < stop) probes += stop - e;
-    if (!hit && begin < end && stop < end) left++;
-    found += hit;
+    s.probes += e - begin;
+    if (!hit && e < stop) s.probes += stop - e;
+    if (!hit && begin < end && stop < end) s.left++;
+    s.found += hit;
   }
-  add_of_block(counters, {SAMPLED, PROBES, SAMPLE_FOUND, SAMPLE_UNDECIDED}, {sampled, probes, found, left});
+}
+
+template <class I>
+__global__ void sample_heads(
+    i64 step, i64 num_words, i64 num_vertices, LOOKUP_PARAMETERS, SAMPLE_PARAMETERS, const u32* __restrict__ frontier,
+    const u32* __restrict__ visited, i64* counters) {
+  Sample<I> s{step, num_words, num_vertices, SAMPLE_ARGUMENTS};
+  try_pull(s, LOOKUP_ARGUMENTS, frontier, visited);
+  add_of_block(counters, {SAMPLED, PROBES, SAMPLE_FOUND, SAMPLE_UNDECIDED}, {s.sampled, s.probes, s.found, s.left});
+}
+
+// All that the plan wants to know of a frontier of a whole graph, in one launch: count_edges by the lookup of a push and, unless it is the same
+// (`push_is_pull`), by that of a pull; and what sample_heads finds.
+template <class I>
+__global__ void measure_frontier(
+    const i64* __restrict__ push_indptr, i64 push_num_indptr, const i64* __restrict__ push_first, const i64* __restrict__ push_edge,
+    const i64* __restrict__ push_value, i64 push_num_classes, int push_is_pull, i64 step, i64 num_words, i64 num_vertices, LOOKUP_PARAMETERS,
+    SAMPLE_PARAMETERS, const u32* __restrict__ frontier, const u32* __restrict__ visited, i64* counters) {
+  i64 num_rows = 0, num_edges = 0, same_rows = 0, pull_edges = 0;
+  count_rows(
+      frontier, num_words, Lookup{push_indptr, push_num_indptr, push_first, push_edge, push_value, push_num_classes}, num_rows, num_edges);
+  if (!push_is_pull) count_rows(frontier, num_words, LOOKUP_ARGUMENTS, same_rows, pull_edges);
+  Sample<I> s{step, num_words, num_vertices, SAMPLE_ARGUMENTS};
+  try_pull(s, LOOKUP_ARGUMENTS, frontier, visited);
+  add_of_block(
+      counters, {FRONTIER_VERTICES, FRONTIER_EDGES, FRONTIER_PULL_EDGES, SAMPLED, PROBES, SAMPLE_FOUND, SAMPLE_UNDECIDED},
+      {num_rows, num_edges, pull_edges, s.sampled, s.probes, s.found, s.left});
 }
 
 extern "C" __global__ void fill_words(u32* words, i64 num_words, u32 value) {
   for (i64 w = global_thread(); w < num_words; w += num_threads()) words[w] = value;
+}
+
+// Clear some arrays of words at once; one that has 0 words may be null.
+extern "C" __global__ void clear_words(u32* a, i64 num_a, u32* b, i64 num_b, u32* c, i64 num_c, u32* d, i64 num_d) {
+  for (i64 w = global_thread(); w < num_a || w < num_b || w < num_c || w < num_d; w += num_threads()) {
+    if (w < num_a) a[w] = 0u;
+    if (w < num_b) b[w] = 0u;
+    if (w < num_c) c[w] = 0u;
+    if (w < num_d) d[w] = 0u;
+  }
 }
 
 extern "C" __global__ void copy_words(const u32* __restrict__ source, u32* target, i64 num_words) {

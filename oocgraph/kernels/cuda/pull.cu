@@ -53,11 +53,12 @@ __device__ __forceinline__ u32 covered_by(const i64* __restrict__ plane_length, 
 // take a few cycles there and up to 32 in the first-level cache. What the first plane has left open is mostly left open by the next: while one is
 // looked up, the one behind it is on its way.
 // `visited`, `next` and `undecided` have num_words words; those of groups group0 .. group1 - 1 of `next` and `undecided` are overwritten.
+// counters[left_slot] gets how many are left.
 template <class I>
 __global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
     i64 group0, i64 group1, i64 num_words, i64 num_vertices, const I* __restrict__ planes, const i64* __restrict__ plane_offset,
     const i64* __restrict__ plane_length, int num_planes, const u32* __restrict__ frontier, i64 num_frontier_words, u32* visited, u32* undecided,
-    u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
+    u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, int left_slot, i64* counters) {
   __shared__ u32 hubs[HUB_WORDS];
   int num_hub_words = num_frontier_words < HUB_WORDS ? (int)num_frontier_words : HUB_WORDS;
   for (int first = threadIdx.x; first - (int)threadIdx.x < num_hub_words; first += 8 * PULL_BLOCK) {
@@ -134,29 +135,40 @@ __global__ void __launch_bounds__(PULL_BLOCK, PULL_BLOCKS(I)) pull_planes(
       undecided[w] = miss_word;
     }
   }
-  add_of_block(counters, {FOUND, UNDECIDED}, {found, left});
+  add_of_block(counters, {FOUND, left_slot}, {found, left});
 }
 
 #define LINES_AHEAD 4
 
 // The first of edges[0 .. length - 1] that is in the frontier, looked for by a warp; whether there is one. Of a list that does not end with
-// its first 32 entries four times as many are on their way at once.
-template <class I>
-__device__ __forceinline__ bool first_hit(const I* __restrict__ edges, i64 length, const u32* __restrict__ frontier, I& hit) {
-  int lane = lane_id(), lines = 1;
-  for (i64 e = 0; e < length; e += 32 * lines, lines = LINES_AHEAD) {
+// its first 32 entries four times as many are on their way at once. BY_LINES: lanes begin at a multiple of 32 entries, so that a warp asks for
+// whole lines, and `num_lines` counts those of 128 bytes that were asked for.
+template <bool BY_LINES, class I>
+__device__ __forceinline__ bool first_hit(const I* __restrict__ edges, i64 length, const u32* __restrict__ frontier, I& hit, int& num_lines) {
+  const int per_line = 128 / (int)sizeof(I);
+  int lane = lane_id(), lines = 1, lead = BY_LINES ? (int)((u64)edges / sizeof(I) & 31) : 0;
+  for (i64 e = -(i64)lead; e < length; e += 32 * lines, lines = LINES_AHEAD) {
     I y[LINES_AHEAD];
-    u32 marked[LINES_AHEAD];
+    u32 marked[LINES_AHEAD], asked = 0u;
 #pragma unroll
     for (int u = 0; u < LINES_AHEAD; u++) {
+      i64 at = e + 32 * u + lane;
       y[u] = 0;
-      if (u < lines && e + 32 * u + lane < length) y[u] = __ldcs(edges + (e + 32 * u + lane));
+      if (u < lines && at < length && (!BY_LINES || at >= 0)) {
+        y[u] = __ldcs(edges + at);
+        asked |= 1u << u;
+      }
     }
     __syncwarp();  // so that the compiler asks for all of them before it waits for one
+    if (BY_LINES) {
+      i64 last = e + 32 * lines < length ? e + 32 * lines : length;  // from the first entry of a line on but for the first of all
+      i64 begin = e < 0 ? 0 : e;
+      num_lines += (int)((last + lead + per_line - 1) / per_line - (begin + lead) / per_line);
+    }
 #pragma unroll
     for (int u = 0; u < LINES_AHEAD; u++) {
       marked[u] = 0u;
-      if (u < lines && e + 32 * u + lane < length) marked[u] = is_marked(frontier, y[u]);
+      if (asked >> u & 1u) marked[u] = is_marked(frontier, y[u]);
     }
 #pragma unroll
     for (int u = 0; u < LINES_AHEAD; u++) {
@@ -172,13 +184,13 @@ __device__ __forceinline__ bool first_hit(const I* __restrict__ edges, i64 lengt
 
 // Pull the undecided over edges base .. base + num_edges - 1 of `indices`, without a list of rows. A warp reads 32 words at once, far apart so that
 // all warps get some of the long lists; of each that has a bit its lanes look up the rows, which it then takes one after the other.
-// Those whose list does not go on outside of these edges are not undecided any more. counters[UNDECIDED] is what is left.
-template <class I>
-__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
-    i64 num_words, LOOKUP_PARAMETERS, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
-    u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
-  Lookup rows = LOOKUP_ARGUMENTS;
-  int lane = lane_id(), found = 0, left = 0;
+// Those whose list does not go on outside of these edges are not undecided any more.
+template <bool BY_LINES, class I>
+__device__ __forceinline__ void pull_lists(
+    i64 num_words, const Lookup& rows, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
+    u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, int& found, int& left,
+    int& num_lines) {
+  int lane = lane_id();
   for (i64 w0 = global_warp(); w0 < num_words; w0 += 32 * num_warps()) {
     i64 mine = w0 + lane * num_warps();
     u32 word = mine < num_words ? undecided[mine] : 0u;
@@ -197,7 +209,7 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
         int b = __ffs((int)rest) - 1;
         i64 v = w * 32 + b, a = __shfl_sync(FULL, begin, b), z = __shfl_sync(FULL, stop, b);
         I x;
-        if (!first_hit(edges + (a - base), z - a, frontier, x)) continue;
+        if (!first_hit<BY_LINES>(edges + (a - base), z - a, frontier, x, num_lines)) continue;
         hits |= 1u << b;
         if (lane == 0) {
           parent[v] = x;
@@ -216,20 +228,51 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
       }
     }
   }
+}
+
+// Over edges in device memory. counters[UNDECIDED] is what is left.
+template <class I>
+__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
+    i64 num_words, LOOKUP_PARAMETERS, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
+    u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
+  int found = 0, left = 0, num_lines = 0;
+  pull_lists<false>(
+      num_words, LOOKUP_ARGUMENTS, skip, edges, base, num_edges, frontier, visited, undecided, next, parent, level8, level32, wide, level, found,
+      left, num_lines);
   add_of_block(counters, {FOUND, UNDECIDED}, {found, left});
 }
 
-// Pull the rows of a batch over the piece e0 .. e1 - 1 of their edges (see expand.cu): a warp for each row.
+// Over edges in host memory, where they are (Min et al., "EMOGI", VLDB 2020: whole lines): a list is read no further than to its first
+// neighbour in the frontier and the lines that are under way then. counters[NUM_LINES] gets the lines read.
+template <class I>
+__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_mapped(
+    i64 num_words, LOOKUP_PARAMETERS, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
+    u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
+  int found = 0, left = 0, num_lines = 0;
+  pull_lists<true>(
+      num_words, LOOKUP_ARGUMENTS, skip, edges, base, num_edges, frontier, visited, undecided, next, parent, level8, level32, wide, level, found,
+      left, num_lines);
+  add_of_block(counters, {FOUND, SCRATCH, NUM_LINES}, {found, left, lane_id() ? 0 : num_lines});
+}
+
+// Pull the rows of a batch over the piece e0 .. e1 - 1 of their edges (see expand.cu): a warp for each row. Which rows these are is found by one
+// warp of each block, in a few rounds of loads.
 template <class I>
 __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_tails(
     const I* __restrict__ vertex, const i64* __restrict__ begin, const i64* __restrict__ offset, i64 e0, i64 e1, const I* __restrict__ edges,
     i64 base, const u32* __restrict__ frontier, u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32,
     int wide, int level, i64* counters) {
-  i64 num_rows = counters[NUM_ROWS];
-  if (!num_rows) return;
-  i64 first_row = find_class(offset, num_rows, e0), last_row = find_class(offset, num_rows, e1 - 1);
-  int lane = lane_id(), found = 0;
-  for (i64 r = first_row + global_warp(); r <= last_row; r += num_warps()) {
+  __shared__ i64 tails_rows[2];
+  if (warp_id() == 0) {  // the first row that ends behind e0, and the first that begins at or behind e1
+    i64 num_rows = counters[NUM_ROWS], first = warp_upper_bound(offset + 1, num_rows, e0), stop = warp_upper_bound(offset, num_rows, e1 - 1);
+    if (lane_id() == 0) {
+      tails_rows[0] = first;
+      tails_rows[1] = stop;
+    }
+  }
+  __syncthreads();
+  int lane = lane_id(), found = 0, num_lines = 0;
+  for (i64 r = tails_rows[0] + global_warp(), stop = tails_rows[1]; r < stop; r += num_warps()) {
     i64 a = offset[r], z = offset[r + 1];
     i64 at = begin[r] - a - base;
     if (a < e0) a = e0;
@@ -237,7 +280,7 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_tails(
     I v = vertex[r];
     I x;
     if (a >= z || is_marked(visited, v)) continue;  // found in an earlier piece; only this warp could find it in this one
-    if (first_hit(edges + (at + a), z - a, frontier, x)) {
+    if (first_hit<false>(edges + (at + a), z - a, frontier, x, num_lines)) {
       if (lane == 0) {
         found++;
         u32 bit = 1u << (v & 31);
@@ -252,20 +295,17 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_tails(
   add_of_block(counters, {FOUND}, {found});
 }
 
-// After a batch: rows whose lists end in it are decided, found or not; counters[UNDECIDED] gets those that go on.
+// After a batch: rows whose lists end in it are decided, found or not.
 template <class I>
 __global__ void close_rows(
-    const I* __restrict__ vertex, const i64* __restrict__ start, const i64* __restrict__ degree, LOOKUP_PARAMETERS, u32* undecided, i64* counters) {
+    const I* __restrict__ vertex, const i64* __restrict__ start, const i64* __restrict__ offset, LOOKUP_PARAMETERS, u32* undecided,
+    const i64* __restrict__ counters) {
   Lookup rows = LOOKUP_ARGUMENTS;
   i64 num_rows = counters[NUM_ROWS];
-  int left = 0;
-  for (i64 base = global_warp() * 32; base < num_rows; base += num_warps() * 32) {
-    i64 r = base + lane_id(), begin, end;
-    if (r >= num_rows) continue;
+  for (i64 r = global_thread(); r < num_rows; r += num_threads()) {
+    i64 begin, end;
     I v = vertex[r];
     row_of(rows, (i64)v, begin, end);
-    if (start[r] + degree[r] >= end) atomicAnd(&undecided[v >> 5], ~(1u << (v & 31)));
-    else if (is_marked(undecided, v)) left++;
+    if (start[r] + (offset[r + 1] - offset[r]) >= end) atomicAnd(&undecided[v >> 5], ~(1u << (v & 31)));
   }
-  add_of_block(counters, {UNDECIDED}, {left});
 }

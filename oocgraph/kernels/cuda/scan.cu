@@ -1,81 +1,69 @@
-// Exclusive prefix sums in two passes: sums of tiles; their own prefix sum by one block; each tile from its start.
+// Exclusive prefix sums in one pass over the input: decoupled look-back.
 //
-// `count` says how many entries there are: a number, or where the host does not know it, a counter on the device (`on_device` not null).
-// Merrill and Garland's decoupled look-back would read the input once instead of twice; the inputs here (a word of a bitmap, a row of a batch) are
-// a small part of what an iteration moves.
+// Merrill, Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", NVIDIA NVR-2016-002, section 4. A tile publishes the sum of its
+// own entries, looks back over the tiles before it until one has published the sum of all up to itself, and publishes that of its own.
+//
+// Tiles are numbered by an atomic counter as blocks begin them, so that a tile waits only for tiles that have begun: no block has to be resident
+// for another to end. An entry is one 64-bit word, written and read at once, so that no fence is needed: value, state, and the launch that wrote
+// it, by which entries of earlier launches count as not yet published, and nothing is cleared in between.
 
-#define SCAN_ITEMS 8
-#define SCAN_TILE (BLOCK * SCAN_ITEMS)
+#define ENTRY_VALUE_BITS 48
+#define ENTRY_STATE_BITS 2  // the other 14 bits number the launch
 
-// What is summed. Entry i of a bitmap is the number of its marked bits.
-struct MarkedBits {
-  const u32* words;
-  __device__ __forceinline__ i64 operator()(i64 i) const { return __popc(words[i]); }
+enum EntryState { OWN_SUM = 1, WHOLE_SUM = 2 };
+
+struct PlusI64 {
+  __device__ __forceinline__ i64 operator()(i64 a, i64 b) const { return a + b; }
 };
-struct Values {
-  const i64* values;
-  __device__ __forceinline__ i64 operator()(i64 i) const { return values[i]; }
+struct MaxI64 {
+  __device__ __forceinline__ i64 operator()(i64 a, i64 b) const { return a > b ? a : b; }
 };
 
-template <class Input>
-__device__ __forceinline__ void sum_tiles(Input input, i64 count, i64* tile_sum) {
-  __shared__ i64 sum_tiles_shared[WARPS + 1];
-  for (i64 tile = blockIdx.x; tile * SCAN_TILE < count; tile += gridDim.x) {
-    i64 sum = 0, total;
-    for (int k = 0; k < SCAN_ITEMS; k++) {
-      i64 i = tile * SCAN_TILE + (i64)k * BLOCK + threadIdx.x;
-      if (i < count) sum += input(i);
+// Numbers of the tiles of one launch. `tickets` is 0 when a launch begins and when it has ended.
+__device__ __forceinline__ i64 take_tile(u64* tickets, i64 num_tiles) {
+  u64 ticket = atomicAdd(tickets, (u64)1);
+  if (ticket == (u64)num_tiles + gridDim.x - 1) atomicExch(tickets, (u64)0);  // each block takes one ticket too many, this is the last
+  return (i64)ticket;
+}
+
+__device__ __forceinline__ void publish(u64* entry, u64 launch, EntryState state, i64 value) {
+  *(volatile u64*)entry = launch << (ENTRY_VALUE_BITS + ENTRY_STATE_BITS) | (u64)state << ENTRY_VALUE_BITS | (u64)value;
+}
+
+// What the tiles before `tile` amount to; by a warp, all of whose lanes come here with the same numbers. Values are not negative.
+template <class Combine>
+__device__ __forceinline__ i64 look_back(const u64* entries, i64 tile, u64 launch, Combine combine) {
+  i64 before = 0;
+  for (i64 last = tile - 1; last >= 0; last -= 32) {
+    i64 mine = last - lane_id();
+    u64 entry = 0;
+    u32 whole, needed, published;
+    for (;;) {
+      if (mine >= 0) entry = *(const volatile u64*)(entries + mine);
+      bool is_published = mine < 0 || entry >> (ENTRY_VALUE_BITS + ENTRY_STATE_BITS) == launch;
+      bool is_whole = is_published && mine >= 0 && (entry >> ENTRY_VALUE_BITS & 3) == WHOLE_SUM;
+      published = __ballot_sync(FULL, is_published);
+      whole = __ballot_sync(FULL, is_whole);
+      needed = whole ? (whole ^ (whole - 1)) : FULL;  // up to the nearest that is whole
+      if ((published & needed) == needed) break;
+#if __CUDA_ARCH__ >= 700
+      __nanosleep(40);
+#endif
     }
-    block_exclusive_sum(sum, sum_tiles_shared, total);
-    if (threadIdx.x == 0) tile_sum[tile] = total;
+    bool counts = mine >= 0 && (needed >> lane_id() & 1u);
+    i64 value = counts ? (i64)(entry & (((u64)1 << ENTRY_VALUE_BITS) - 1)) : 0;
+    for (int distance = 16; distance; distance >>= 1) value = combine(value, __shfl_xor_sync(FULL, value, distance));
+    before = combine(before, value);
+    if (whole) break;
   }
+  return before;
 }
 
-// Entry `count` of `out` gets the total.
-template <class Input>
-__device__ __forceinline__ void scan_tiles(Input input, i64 count, const i64* tile_start, i64* out) {
-  __shared__ i64 scan_tiles_shared[WARPS + 1];
-  for (i64 tile = blockIdx.x; tile * SCAN_TILE < count; tile += gridDim.x) {
-    i64 start = tile_start[tile];
-    for (int k = 0; k < SCAN_ITEMS; k++) {
-      i64 i = tile * SCAN_TILE + (i64)k * BLOCK + threadIdx.x, total;
-      i64 x = i < count ? input(i) : 0;
-      i64 before = start + block_exclusive_sum(x, scan_tiles_shared, total);
-      if (i < count) out[i] = before;
-      if (i == count - 1) out[count] = before + x;
-      start += total;
-    }
-  }
-}
-
-extern "C" __global__ void sum_marked(const u32* __restrict__ words, i64 num_words, i64* tile_sum) {
-  sum_tiles(MarkedBits{words}, num_words, tile_sum);
-}
-
-extern "C" __global__ void scan_marked(const u32* __restrict__ words, i64 num_words, const i64* __restrict__ tile_start, i64* out) {
-  scan_tiles(MarkedBits{words}, num_words, tile_start, out);
-}
-
-extern "C" __global__ void sum_values(const i64* __restrict__ values, const i64* __restrict__ count, i64* tile_sum) {
-  sum_tiles(Values{values}, *count, tile_sum);
-}
-
-extern "C" __global__ void scan_values(const i64* __restrict__ values, const i64* __restrict__ count, const i64* __restrict__ tile_start, i64* out) {
-  if (*count == 0 && global_thread() == 0) out[0] = 0;
-  scan_tiles(Values{values}, *count, tile_start, out);
-}
-
-// The second pass, in place, by one block. `on_device` (may be null) overrides `count`, the number of entries summed in the first pass.
-extern "C" __global__ void scan_sums(i64* tile_sum, i64 count, const i64* __restrict__ on_device, i64* total_out) {
-  __shared__ i64 scan_sums_shared[WARPS + 1];
-  if (on_device) count = *on_device;
-  i64 num_tiles = (count + SCAN_TILE - 1) / SCAN_TILE, start = 0;
-  for (i64 base = 0; base < num_tiles; base += BLOCK) {
-    i64 i = base + threadIdx.x, total;
-    i64 x = i < num_tiles ? tile_sum[i] : 0;
-    i64 before = start + block_exclusive_sum(x, scan_sums_shared, total);
-    if (i < num_tiles) tile_sum[i] = before;
-    start += total;
-  }
-  if (threadIdx.x == 0) *total_out = start;
+// Publish a tile's own value, find what is before it, publish both together; by a warp. Returns what is before.
+template <class Combine>
+__device__ __forceinline__ i64 value_before(u64* entries, i64 tile, u64 launch, i64 own, Combine combine) {
+  if (lane_id() == 0) publish(entries + tile, launch, tile ? OWN_SUM : WHOLE_SUM, own);
+  i64 before = look_back(entries, tile, launch, combine);
+  if (tile && lane_id() == 0) publish(entries + tile, launch, WHOLE_SUM, combine(before, own));
+  return before;
 }
