@@ -143,21 +143,26 @@ def spmv(
 
         lease = None if runtime is None else runtime.lease
         return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget, lease=lease)
-    if runtime is not None:
-        assert isinstance(operand, GraphOperand)
-        opened = opened_of(runtime, graph, asked)
-        return _of_graph(operand, opened, threads=runtime.resources.num_threads)
     limit_bytes = asked.limit_bytes
-    y = _on_devices(operand, asked.device or settings().device, limit_bytes, asked.device_memory_budget)
+    opened: OpenedGraph | Unopened = Unopened(limit_bytes)
+    if runtime is not None:
+        opened, asked = opened_of(runtime, graph, asked), runtime.resources
+    kind = kind_of(opened, asked.device or settings().device)
+    y = _on_devices(operand, opened, kind, asked.device_memory_budget)
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
-        return _of_graph(operand, Unopened(limit_bytes), threads=asked.num_threads)
+        return _of_graph(operand, opened, threads=asked.num_threads)
     return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
 
 
+def kind_of(opened: OpenedGraph | Unopened, kind: DeviceKind) -> DeviceKind:
+    """Return which device computes: for a graph that is open the one that it is open on."""
+    return kind if not isinstance(opened, OpenedGraph) or opened.device is not None else "cpu"
+
+
 def _on_devices(
-    operand: GraphOperand | MatrixOperand, kind: DeviceKind, limit_bytes: int, device_memory_budget: str | int | None
+    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | Unopened, kind: DeviceKind, device_memory_budget: str | int | None
 ) -> Array | None:  # fmt: skip
     """Multiply on GPUs where they are to be used; None: on the processor."""
     devices, reason = devices_choice(kind)
@@ -167,7 +172,8 @@ def _on_devices(
         from oocgraph.algorithms.spmv_on_device import multiply_on
 
         try:
-            return multiply_on(devices, operand, limit_bytes=limit_bytes, device_memory_budget=requested)
+            with returned_memory():
+                return multiply_on(devices, operand, opened, device_memory_budget=requested)
         except BudgetError as error:
             if kind != "auto" or device_memory_budget is not None:
                 raise
