@@ -9,7 +9,7 @@ asked for. On a GPU products keep matrices in its memory, beside what searches h
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -62,6 +62,10 @@ class OnDevices(Protocol):
 Kept = TypeVar("Kept", bound=OnDevices)
 
 
+def _held(kept: Iterable[OnDevices], number: int) -> int:
+    return sum(one.device_bytes.get(number, 0) for one in kept)
+
+
 class Unopened:
     """A graph that one computation opens for itself.
 
@@ -80,6 +84,7 @@ class Unopened:
 
     def __init__(self, limit_bytes: int, following_bytes: int = 0, baseline_bytes: int | None = None) -> None:
         self._limit_bytes, self._following_bytes, self.baseline_bytes = limit_bytes, following_bytes, baseline_bytes
+        self._on_devices: list[OnDevices] = []
 
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
@@ -104,14 +109,16 @@ class Unopened:
     def on_devices(self, _key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
         """Yield what `make` makes, for this call."""
         made = make()
+        self._on_devices.append(made)
         try:
             yield made
         finally:
+            self._on_devices.remove(made)
             made.close()
 
-    def held_on_device(self, _number: int) -> int:
+    def held_on_device(self, number: int) -> int:
         """Bytes of a device's memory that are held for the graph."""
-        return 0
+        return _held(self._on_devices, number)
 
     def first_indices(self, _group: str) -> Array | None:
         """Neighbours of the first edges that are in the memory of the first device."""
@@ -259,7 +266,7 @@ class OpenedGraph(Closing):
     def held_on_device(self, number: int) -> int:
         """Bytes of a device's memory that are held for the graph: 0 is the one that searches."""
         searching = getattr(self._loaded, "device_bytes", 0) if number == 0 else 0
-        return int(searching) + sum(kept.device_bytes.get(number, 0) for kept in self._on_devices.values())
+        return int(searching) + _held(self._on_devices.values(), number)
 
     def first_indices(self, group: str) -> Array | None:
         """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""

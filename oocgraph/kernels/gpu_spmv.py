@@ -49,7 +49,7 @@ PLUS, MIN = 0, 1
 _NULL = np.uint64(0)
 """A pointer to nothing."""
 
-_RANKS = ("finish_ranks", "sum_partials", "divide_ranks")
+_RANKS = ("finish_ranks", "sum_partials")
 
 
 def product_names(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> tuple[str, ...]:
@@ -170,11 +170,6 @@ class GpuProductKernels:
     def num_rank_blocks(self, num_vertices: int) -> int:
         """Blocks of `finish_ranks`, each of which sums `RANK_SUMS` numbers."""
         return max(1, min(-(-num_vertices // BLOCK), self._max_blocks))
-
-    def divide_ranks(self, rank: Array, strength: Array, share: Array) -> None:
-        """Set the shares that the first iteration begins with; see `oocgraph.kernels.pagerank.divide`."""
-        if rank.size:
-            self._launch("divide_ranks", -(-rank.size // BLOCK), rank, strength, np.int64(rank.size), share)
 
     def finish_ranks(
         self, sums: Array, damping: float, jump: float, teleport: Array | None, rank: Array, strength: Array, share: Array, partial: Array,

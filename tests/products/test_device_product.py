@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oocgraph import BudgetError, CorruptStoreError, DeviceError, OocGraphError, Resources, build_csr, open_graph, spmv
-from oocgraph.algorithms import spmv as module
+from oocgraph.algorithms import devices as module
 from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import Budget, host_bytes

@@ -47,10 +47,3 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sum_partials(const double* _
   }
   rank_sums_of_block(change, dangling, out);
 }
-
-// The shares that the first iteration begins with.
-extern "C" __global__ void __launch_bounds__(BLOCK) divide_ranks(
-    const double* __restrict__ rank, const double* __restrict__ strength, i64 size, double* share) {
-  for (i64 v = (i64)blockIdx.x * BLOCK + threadIdx.x; v < size; v += (i64)gridDim.x * BLOCK)
-    share[v] = strength[v] > 0 ? rank[v] / strength[v] : 0;
-}
