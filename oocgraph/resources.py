@@ -121,7 +121,7 @@ class Capabilities(NamedTuple):
 CAPABILITIES = {
     "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True),
     "spmv": Capabilities(gpu=True, cluster=True),
-    "pagerank": Capabilities(cluster=True, resumes=True),
+    "pagerank": Capabilities(gpu=True, cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(gpu=True, cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),

@@ -21,6 +21,15 @@ from oocgraph.store.scipy import weight_column
 from oocgraph.types import Array
 
 
+def _width(x: Array) -> int:
+    return 1 if x.ndim == 1 else int(x.shape[1])
+
+
+def _as_given(y: Array, x: Array, semiring: Semiring) -> Array:
+    shaped = y.reshape(-1) if x.ndim == 1 else y
+    return shaped.view(np.bool_) if semiring.is_boolean else shaped
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphOperand:
     """The adjacency matrix of a graph, and a vector.
@@ -35,7 +44,7 @@ class GraphOperand:
         Whether the transpose is multiplied.
     semiring
         How products are made and added.
-    x : (num_input_vertices,)
+    x : (num_input_vertices,) or (num_input_vertices, width)
         By input id, as given.
     dtype
         In which kernels compute.
@@ -49,6 +58,16 @@ class GraphOperand:
     dtype: np.dtype[Any]
 
     @property
+    def width(self) -> int:
+        """Vectors that are multiplied."""
+        return _width(self.x)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the result by input id."""
+        return self.store.attributes.num_input_vertices * self.width * self.dtype.itemsize
+
+    @property
     def values_name(self) -> str:
         """What the values are, for messages."""
         return f"{self.column} of {self.store.url}"
@@ -56,19 +75,27 @@ class GraphOperand:
     @property
     def vector_bytes(self) -> int:
         """Bytes of the vector and the result in store order, and of the result by input id."""
-        return (2 * self.store.num_rows + self.store.attributes.num_input_vertices) * self.dtype.itemsize
+        return 2 * self.store.num_rows * self.width * self.dtype.itemsize + self.result_bytes
+
+    def identities(self) -> Array:
+        """Return what a result begins with, by input id: (num_input_vertices, width) `dtype`."""
+        return self.semiring.zeros((self.store.attributes.num_input_vertices, self.width), self.dtype)
+
+    def as_given(self, y: Array) -> Array:
+        """Return a result as the user gets it: of as many dimensions as `x`."""
+        return _as_given(y, self.x, self.semiring)
 
     def in_store_order(self) -> Array:
-        """Return the vector in store order: (num_vertices,) `dtype`."""
-        inner = np.empty(self.store.num_rows, self.dtype)
+        """Return `x` in store order: (num_vertices,) or (num_vertices, width) `dtype`."""
+        inner = np.empty((self.store.num_rows, *self.x.shape[1:]), self.dtype)
         to_store_order(self.store, self.x, inner)
         return inner
 
     def in_input_order(self, sums: Array) -> Array:
         """Return a result in store order by input id, as the user gets it."""
-        y = self.semiring.zeros(self.store.attributes.num_input_vertices, self.dtype)
+        y = self.semiring.zeros((self.store.attributes.num_input_vertices, *self.x.shape[1:]), self.dtype)
         to_input_order(self.store, sums, y)
-        return y.view(np.bool_) if self.semiring.is_boolean else y
+        return self.as_given(y)
 
 
 def graph_operand(store: CSRStore, given: Any, semiring: Semiring, *, transpose: bool, weight: str | None) -> GraphOperand:
@@ -98,7 +125,7 @@ class MatrixOperand:
         Whether the transpose is multiplied.
     semiring
         How products are made and added.
-    x : (num_columns,)
+    x : (num_columns,) or (num_columns, width)
         Contiguous, as given.
     dtype
         In which kernels compute.
@@ -109,6 +136,24 @@ class MatrixOperand:
     semiring: Semiring
     x: Array
     dtype: np.dtype[Any]
+
+    @property
+    def width(self) -> int:
+        """Vectors that are multiplied."""
+        return _width(self.x)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the result."""
+        return self.num_rows * self.width * self.dtype.itemsize
+
+    def identities(self) -> Array:
+        """Return what a result begins with: (num_rows, width) `dtype`."""
+        return self.semiring.zeros((self.num_rows, self.width), self.dtype)
+
+    def as_given(self, y: Array) -> Array:
+        """Return a result as the user gets it: of as many dimensions as `x`."""
+        return _as_given(y, self.x, self.semiring)
 
     @property
     def num_rows(self) -> int:

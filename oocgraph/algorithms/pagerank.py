@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 import google_crc32c
 import numpy as np
 
+from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_arguments, chosen_column, is_in_place, result_bytes
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.arrays import Device
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
-from oocgraph.errors import ConvergenceError
+from oocgraph.errors import ArgumentError, ConvergenceError
 from oocgraph.memory import SLACK_BYTES, Budget, PeakSampler, device_bytes_read
 from oocgraph.products.in_place import InPlaceRanking
 from oocgraph.products.personalization import Personalization, charge_personalization, personalization_of
@@ -40,6 +42,8 @@ from oocgraph.types import Array, Progress, ProgressOption
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from oocgraph.products.device_ranking import DeviceRanking
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
@@ -85,12 +89,15 @@ def pagerank(
         (Gauss-Seidel), which takes up to a third fewer sweeps; the same ranks within `tol`. A cluster has ``auto`` alone.
     checkpoint
         Folder for the state of the run, written every few iterations (setting ``oocgraph.checkpoint-every``) and at the end. If it holds
-        a state, the run continues from it, and ends with the same ranks, to the last bit (with a client: if it has as many workers).
+        a state, the run continues from it, and ends with the same ranks, to the last bit (with a client: if it has as many workers; on
+        GPUs: within rounding).
     runtime
         The graph opened before (`oocgraph.open_runtime`), for many runs; it has its own resources. It, or each of its workers, keeps
-        edges between runs, as many as fit.
+        edges between runs, as many as fit; on GPUs if it was opened there, but on the processors of workers.
     resources
-        Threads, memory and cluster; see `oocgraph.Resources`.
+        Threads, device, memory and cluster; see `oocgraph.Resources`. GPUs (all that this process sees) have the vectors and as many
+        edges as fit; the others are streamed in each iteration. They gather float64, and sum in any order: ranks differ by rounding
+        from those of the processor, and from one run to the next.
     memory_budget
         Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
@@ -141,6 +148,8 @@ def pagerank(
     if runtime is not None:
         check_runtime(runtime, graph)
         asked = replace(runtime.resources, client=runtime.client)
+    elif asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None):
+        raise ArgumentError("workers rank on their processors; leave out device and device_memory_budget, or the client")
     in_place = is_in_place(schedule, knobs.precision, is_on_cluster=bool(asked.client))
     store = open_graph(graph) if runtime is None else runtime.store
     column = chosen_column(store, weight)
@@ -156,7 +165,7 @@ def pagerank(
             found = _on_cluster(options, run, asked.client, None if runtime is None else runtime.lease)
         else:
             opened = opened_of(runtime, graph, asked)
-            found = opened.within(lambda budget: _in_process(options, run, opened, budget))
+            found = _here(options, run, opened)
         run.check_converged(found.state)
     state = found.state
     return PageRankResult(
@@ -252,6 +261,17 @@ class _Run:
         )
 
 
+def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ranked:
+    """Rank in this process, on GPUs where they are to be used."""
+    asked, found = options.resources, None
+    if not options.in_place and options.precision != "single":
+        found = on_devices("ranking", opened, asked, lambda devices, requested: _on_devices(options, run, opened, devices, requested))
+    elif asked.device == "cuda":
+        what = "schedule is 'in-place'" if options.in_place else "oocgraph.precision is single"
+        raise ArgumentError(f"device is 'cuda', but {what}, which the processor alone has; leave one of them out")
+    return found or opened.within(lambda budget: _in_process(options, run, opened, budget))
+
+
 def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, budget: Budget) -> Ranked:
     """Rank with the threads of this process."""
     start, store, column, threads = perf_counter(), options.store, options.column, options.resources.num_threads
@@ -269,16 +289,39 @@ def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened,
         InPlaceRanking(store, budget, open_edges=opened.edges, **given) if options.in_place
         else Ranking(store, budget, precision=options.precision, open_edges=opened.edges, **given)
     )  # fmt: skip
+    return _iterated(ranking, run, budget, start)
+
+
+def _on_devices(
+    options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
+) -> Ranked:  # fmt: skip
+    """Rank on GPUs."""
+    from oocgraph.algorithms.pagerank_on_device import ranking_on
+
+    def begun() -> Personalization:
+        run.begin()
+        return run.personalization
+
+    def within(budget: Budget) -> Ranked:
+        start = perf_counter()
+        budget.alternatively("the result, when it is written,", result_bytes(options.store, options.personalization))
+        with ranking_on(devices, options, opened, budget, requested, begun) as ranking:
+            return _iterated(ranking, run, budget, start)
+
+    return opened.within(within)
+
+
+def _iterated(ranking: Ranking | InPlaceRanking | DeviceRanking, run: _Run, budget: Budget, start: float) -> Ranked:
+    """Iterate to the end of a run, which began to load at `start`."""
     ranking.begin(run.resumed())
     load_seconds = perf_counter() - start
     while not run.is_done(ranking.state):
         metrics = _measured_step(ranking)
-        run.note(ranking.state, metrics, lambda: ranking.state.rank)
-    edges = ranking.edges
+        run.note(ranking.state, metrics, ranking.ranks)
     return Ranked(
-        state=ranking.state,
-        edge_bytes=sum(part.entry_bytes for part in edges.parts),
-        kept_bytes=sum(part.entry_bytes for part in edges.parts[: edges.num_kept]),
+        state=replace(ranking.state, rank=ranking.ranks()),
+        edge_bytes=ranking.edges.edge_bytes,
+        kept_bytes=ranking.edges.kept_bytes,
         load_seconds=load_seconds,
         memory_budget=budget.limit_bytes,
     )
@@ -291,7 +334,7 @@ def _on_cluster(options: RankOptions, run: _Run, client: Any, lease: str | None)
     return rank_on_cluster(options, run, client, lease)
 
 
-def _measured_step(ranking: Ranking | InPlaceRanking) -> RankIteration:
+def _measured_step(ranking: Ranking | InPlaceRanking | DeviceRanking) -> RankIteration:
     """Do one iteration; its time ends when the ranks are there."""
     start, device, requested = perf_counter(), device_bytes_read(), ranking.edges.bytes_requested
     single = ranking.state.single

@@ -7,21 +7,22 @@ paper in: workers are threads; a graph's parts are read while others are multipl
 
 from __future__ import annotations
 
-import logging
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oocgraph.algorithms.devices import on_devices
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.arrays import devices_choice
+from oocgraph.arrays import Device
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
-from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring, SemiringName, semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.product import PARTS_PER_THREAD, load_kernel, multiply, multiply_streamed, num_private_vectors
@@ -31,12 +32,10 @@ from oocgraph.sparse.edge_stream import EdgeStream, part_of, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.input_order import BLOCK_BYTES
 from oocgraph.store.libraries import load_libraries
-from oocgraph.types import Array, DeviceKind
+from oocgraph.types import Array
 
 if TYPE_CHECKING:
     from distributed import Client
-
-logger = logging.getLogger(__name__)
 
 
 @known_keywords
@@ -70,7 +69,7 @@ def spmv(
         Edge column that holds a graph's values; by default its weight.
     runtime
         The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of its workers, keeps
-        edges between products, as many as fit, and multiplies on the processor.
+        edges between products, as many as fit, in the memory of its GPUs if it was opened there; workers multiply on their processors.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
         (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Workers of a cluster multiply on their processors.
@@ -143,38 +142,26 @@ def spmv(
 
         lease = None if runtime is None else runtime.lease
         return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget, lease=lease)
-    if runtime is not None:
-        assert isinstance(operand, GraphOperand)
-        opened = opened_of(runtime, graph, asked)
-        return _of_graph(operand, opened, threads=runtime.resources.num_threads)
     limit_bytes = asked.limit_bytes
-    y = _on_devices(operand, asked.device or settings().device, limit_bytes, asked.device_memory_budget)
+    opened: OpenedGraph | Unopened = Unopened(limit_bytes)
+    if runtime is not None:
+        opened, asked = opened_of(runtime, graph, asked), runtime.resources
+    y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested))
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
-        return _of_graph(operand, Unopened(limit_bytes), threads=asked.num_threads)
+        return _of_graph(operand, opened, threads=asked.num_threads)
     return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
 
 
 def _on_devices(
-    operand: GraphOperand | MatrixOperand, kind: DeviceKind, limit_bytes: int, device_memory_budget: str | int | None
-) -> Array | None:  # fmt: skip
-    """Multiply on GPUs where they are to be used; None: on the processor."""
-    devices, reason = devices_choice(kind)
-    logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
-    requested = device_memory_budget if device_memory_budget is not None else settings().device_memory_budget
-    if devices:
-        from oocgraph.algorithms.spmv_on_device import multiply_on
+    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
+) -> Array:  # fmt: skip
+    """Multiply on GPUs."""
+    from oocgraph.algorithms.spmv_on_device import multiply_on
 
-        try:
-            return multiply_on(devices, operand, limit_bytes=limit_bytes, device_memory_budget=requested)
-        except BudgetError as error:
-            if kind != "auto" or device_memory_budget is not None:
-                raise
-            logger.warning("device: cpu, because this product does not fit the memory of %s: %s", devices[0].name, error)
-    elif device_memory_budget is not None:
-        raise ArgumentError(f"device_memory_budget is given, but the product would be made on the processor: {reason}")
-    return None
+    with returned_memory():
+        return multiply_on(devices, operand, opened, device_memory_budget=requested)
 
 
 def _of_cupy(matrix: Any, x: Any, ring: Semiring, transpose: bool, asked: Resources) -> Any:

@@ -1,14 +1,14 @@
-"""A matrix times a vector on the GPUs of this machine: a part with as many nonzeros for each, streamed through its memory.
+"""A matrix times a vector on the GPUs of this machine: a part with as many nonzeros for each, in its memory or streamed through it.
 
 In: an operand, devices. Out: the result in host memory; of a CuPy matrix, which is multiplied where it is, a CuPy vector.
 
-Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022; see `oocgraph.products.device_product`.
+Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022; see `oocgraph.products.device_matrix`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,77 +16,155 @@ import numpy as np
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.arrays import Device
 from oocgraph.engine.device_load import device_limit_bytes
-from oocgraph.errors import ArgumentError
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
-from oocgraph.products.device_product import DeviceShare, add_piece, charge_host, device_dtype, multiply_on_devices
+from oocgraph.products.device_matrix import DeviceMatrix
+from oocgraph.products.device_product import add_piece, device_dtype
 from oocgraph.products.product_checks import check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
-from oocgraph.store.input_order import BLOCK_BYTES
+from oocgraph.store.graph import CSRStore
+from oocgraph.store.input_order import BLOCK_BYTES, to_input_order, to_store_order
 from oocgraph.types import Array
+
+TILE_WIDTH = 32
+"""Vectors of a dense right side that are multiplied at once, where there is room: a thread for each in a warp."""
+
+Opened = OpenedGraph | Unopened
 
 
 def multiply_on(
-    devices: Sequence[Device], operand: GraphOperand | MatrixOperand, *, limit_bytes: int, device_memory_budget: str | int | None
+    devices: Sequence[Device], operand: GraphOperand | MatrixOperand, opened: Opened, *, device_memory_budget: str | int | None
 ) -> Array:  # fmt: skip
-    """Multiply on devices; see `oocgraph.spmv`. `device_memory_budget` is of each device.
+    """Multiply on devices; see `oocgraph.spmv`. `device_memory_budget` is of each device; a graph that is open keeps the matrix there.
 
     Raises
     ------
     BudgetError
         One of the budgets does not do.
     """
-    if isinstance(operand, GraphOperand):
-        return _of_graph(devices, operand, limit_bytes, device_memory_budget)
-    return _of_matrix(devices, operand, limit_bytes, device_memory_budget)
+    multiply = _of_graph if isinstance(operand, GraphOperand) else _of_matrix
+    return opened.within(lambda budget: multiply(devices, operand, opened, budget, device_memory_budget))  # type: ignore[arg-type]
 
 
-def _of_graph(devices: Sequence[Device], operand: GraphOperand, limit_bytes: int, requested: str | int | None) -> Array:
+def _of_graph(devices: Sequence[Device], operand: GraphOperand, opened: Opened, budget: Budget, requested: str | int | None) -> Array:
     store, ring, column = operand.store, operand.semiring, operand.column
-    matrix = stored_matrix(store, transpose=operand.transpose, column=column)
-    parts = balanced_partition(matrix, len(devices))
-    shares = _shares(devices, parts, operand, requested, partial(_read_stored, operand))
-    budget = Budget(limit_bytes)
-    with budget.all_or_none():
-        budget.reserve("vectors", operand.vector_bytes + 2 * store.num_rows * shares[0].dtype.itemsize)
-        budget.reserve("vertex ids", BLOCK_BYTES)
-        charge_host(shares, budget)
-    sums = ring.zeros(store.num_rows, operand.dtype)
-    multiply_on_devices(shares, operand.in_store_order().astype(shares[0].dtype, copy=False), sums)
-    if has_nan(sums) and column is not None:
-        refuse_nan(((part.start, part.values.read()) for share in shares for part in share.pieces if part.values is not None),
+    budget.reserve("vertex ids", BLOCK_BYTES)
+    budget.reserve("the result", operand.result_bytes)
+    y = operand.identities()
+
+    def result(sums: Array, own: slice) -> None:
+        to_input_order(store, sums, y[:, own])
+
+    with stored_on(
+        devices, store, opened, budget, transpose=operand.transpose, column=column, dtype=operand.dtype, semiring=ring, requested=requested,
+        width=operand.width,
+    ) as matrix:  # fmt: skip
+        bad = _each_tile(matrix, operand, budget, lambda x, target: to_store_order(store, x, target), result)
+    if bad and column is not None:
+        refuse_nan(((part.start, part.values.read()) for share in matrix.shares for part in share.pieces if part.values is not None),
                    operand.values_name)  # fmt: skip
-    return operand.in_input_order(sums)
+    return operand.as_given(y)
 
 
-def _of_matrix(devices: Sequence[Device], operand: MatrixOperand, limit_bytes: int, requested: str | int | None) -> Array:
-    ring = operand.semiring
-    shares = _shares(devices, operand.parts(len(devices)), operand, requested, None)
-    budget = Budget(limit_bytes)
-    with budget.all_or_none():
-        budget.reserve("vectors", (operand.num_rows + operand.x.size) * shares[0].dtype.itemsize + operand.converted_bytes)
-        charge_host(shares, budget)
-    y = ring.zeros(operand.num_rows, operand.dtype)
-    multiply_on_devices(shares, operand.converted().astype(shares[0].dtype, copy=False), y)
-    if has_nan(y) and ring.uses_values:
+def _of_matrix(devices: Sequence[Device], operand: MatrixOperand, opened: Opened, budget: Budget, requested: str | int | None) -> Array:
+    ring, (part,) = operand.semiring, operand.parts(1)
+    budget.reserve("the result", operand.result_bytes)
+    y = operand.identities()
+
+    def result(sums: Array, own: slice) -> None:
+        y[:, own] = sums
+
+    options: dict[str, Any] = {"read": None, "keep": opened.keeps, "width": operand.width}
+    with opened.on_devices(None, lambda: _opened(devices, part, operand.dtype, ring, opened, budget, requested, **options)) as matrix:
+        bad = _each_tile(matrix, operand, budget, lambda x, target: np.copyto(target, x, casting="unsafe"), result)
+    if bad and ring.uses_values:
         refuse_nan([(0, operand.matrix.data)], "the matrix")
-    return y.view(np.bool_) if ring.is_boolean else y
+    return operand.as_given(y)
 
 
-def _shares(
-    devices: Sequence[Device], parts: Sequence[Any], operand: GraphOperand | MatrixOperand, requested: str | int | None, read: Any
-) -> list[DeviceShare]:  # fmt: skip
-    dtype = device_dtype(operand.dtype, operand.semiring)
-    return [
-        DeviceShare(device, part, dtype, operand.semiring, device_limit=device_limit_bytes(device, requested), read=read)
-        for device, part in zip(devices, parts, strict=True)
-    ]
+def _each_tile(
+    matrix: DeviceMatrix, operand: GraphOperand | MatrixOperand, budget: Budget, fill: Callable[[Array, Array], None],
+    result: Callable[[Array, slice], None],
+) -> bool:  # fmt: skip
+    """Multiply as many vectors at once as there is room for; return whether a result is NaN."""
+    ring, x, bad = operand.semiring, operand.x.reshape(operand.x.shape[0], operand.width), False
+    each = matrix.host_vector_bytes
+    width = max(1, min(x.shape[1], matrix.most_width, matrix.width + budget.available_bytes // each if each else TILE_WIDTH))
+    if width > matrix.width:
+        budget.reserve("pinned vectors", (width - matrix.width) * each)
+    for start in range(0, x.shape[1], width):
+        own = slice(start, min(start + width, x.shape[1]))
+        matrix.set_width(own.stop - own.start)
+        fill(x[:, own], matrix.x)
+        sums = matrix.multiply(ring)
+        bad = bad or has_nan(sums.reshape(-1))
+        result((sums > 0).view(np.uint8) if ring.is_boolean else sums, own)
+    return bad
 
 
-def _read_stored(operand: GraphOperand, piece: Any, buffers: dict[str, Array]) -> Any:
-    return checked_piece(piece.load(buffers), operand.semiring, operand.values_name)
+@contextmanager
+def stored_on(
+    devices: Sequence[Device], store: CSRStore, opened: Opened, budget: Budget, *, transpose: bool, column: str | None,
+    dtype: np.dtype[Any], semiring: Semiring, requested: str | int | None, width: int = 1, whole_rows: bool = False,
+) -> Iterator[DeviceMatrix]:  # fmt: skip
+    """Yield the matrix of a graph on devices: where the graph is open, the one of the last call, else for this call.
+
+    Parameters
+    ----------
+    budget
+        Of the host, charged with what is made; inside of `OpenedGraph.within`.
+    requested
+        Device memory that may be held, of each device.
+    others
+        As for `DeviceMatrix`.
+
+    Raises
+    ------
+    BudgetError
+        There is too little memory on a device, or on the host.
+    """
+    transpose, whole_rows = transpose and store.attributes.directed, whole_rows and len(devices) > 1
+    key = (transpose, column, np.dtype(dtype), semiring.is_boolean, whole_rows)
+    matrix = stored_matrix(store, transpose=transpose, column=column)
+
+    def read(piece: Any, buffers: dict[str, Array]) -> Any:
+        return checked_piece(piece.load(buffers), semiring, f"{column} of {store.url}")
+
+    options: dict[str, Any] = {
+        "read": read, "keep": opened.keeps, "width": width, "whole_rows": whole_rows,
+        "first_indices": opened.first_indices("in" if transpose else "out"),
+    }  # fmt: skip
+    with opened.on_devices(key, lambda: _opened(devices, matrix, dtype, semiring, opened, budget, requested, **options)) as found:
+        yield found
+
+
+def _opened(
+    devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, opened: Opened, budget: Budget,
+    requested: str | int | None, *, width: int, **options: Any,
+) -> DeviceMatrix:  # fmt: skip
+    """Bring a matrix to devices, with room for as many vectors, or for one."""
+    limits = device_rooms(devices, opened, requested)
+    kind = device_dtype(dtype, semiring)
+    try:
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=min(width, TILE_WIDTH), **options)
+        found = found if found.width <= found.most_width else DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
+    except BudgetError:
+        if width == 1:
+            raise
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
+    found.charge(budget)
+    found.open()
+    return found
+
+
+def device_rooms(devices: Sequence[Device], opened: Opened, requested: str | int | None) -> list[int]:
+    """Return the bytes of each device's memory that a computation may hold beside what is held for its graph already."""
+    held = [opened.held_on_device(number) for number in range(len(devices))]
+    return [device_limit_bytes(device, requested, held_bytes=own) - own for device, own in zip(devices, held, strict=True)]
 
 
 def multiply_where_it_is(

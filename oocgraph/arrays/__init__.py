@@ -29,6 +29,8 @@ class Device(Protocol):
         Streaming multiprocessors, from which grids are sized.
     total_bytes
         Device memory.
+    bus_id
+        Address on the PCI bus, such as ``0000:3b:00.0``; None if it is not known.
 
     Notes
     -----
@@ -38,6 +40,7 @@ class Device(Protocol):
     name: str
     num_multiprocessors: int
     total_bytes: int
+    bus_id: str | None
 
     def free_bytes(self) -> int:
         """Return the bytes of device memory that could be allocated now."""
@@ -93,6 +96,10 @@ class Device(Protocol):
         stream
             Where the copy takes its turn.
         """
+        ...
+
+    def reaches(self, other: Any) -> bool:
+        """Whether a copy from another `Device` comes straight from its memory, not by way of the host's."""
         ...
 
     def module(self, code: str, names: Sequence[str]) -> Any:

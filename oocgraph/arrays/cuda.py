@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 ERROR_MEMORY = 2
 """``cudaErrorMemoryAllocation`` (CUDA's driver_types.h; its driver API has the same number)."""
 
+ERROR_PEER_ENABLED = 704
+"""``cudaErrorPeerAccessAlreadyEnabled``."""
+
 LOST = frozenset({46, 214, 220, 226, 700, 702, 709, 710, *range(714, 720), 999})
 """Errors after which a process can do nothing more with the device (driver_types.h): it is not available, faults of its memory or a link,
 faults of a kernel (illegal address, time-out, failed assertion, hardware exceptions), a context that is gone, unknown."""
@@ -88,6 +91,7 @@ class CudaDevice:
     def __init__(self, cupy: Any, ordinal: int) -> None:
         self._cupy, self._runtime, self.ordinal = cupy, cupy.cuda.runtime, ordinal
         self.name, self.num_multiprocessors, self.total_bytes = "", 0, 0
+        self.bus_id: str | None = None
         self._look()
 
     def __repr__(self) -> str:
@@ -99,6 +103,8 @@ class CudaDevice:
         self.name = properties["name"].decode()
         self.num_multiprocessors = int(properties["multiProcessorCount"])
         self.total_bytes = int(self._runtime.memGetInfo()[1])
+        if "pciBusID" in properties:
+            self.bus_id = "{pciDomainID:04x}:{pciBusID:02x}:{pciDeviceID:02x}.0".format(**properties)
 
     @_on_device
     def free_bytes(self) -> int:
@@ -206,6 +212,21 @@ class CudaDevice:
             raise ValueError(f"a copy of {source.nbytes} bytes to {target.nbytes} bytes")
         if source.nbytes:
             self._runtime.memcpyAsync(_address(target), _address(source), source.nbytes, self._runtime.memcpyDefault, stream.ptr)
+
+    @_on_device
+    def reaches(self, other: Any) -> bool:
+        """Whether a copy from another device comes straight from its memory; access to that is turned on."""
+        if not isinstance(other, CudaDevice) or not (
+            other.ordinal == self.ordinal or self._runtime.deviceCanAccessPeer(self.ordinal, other.ordinal)
+        ):
+            return False
+        if other.ordinal != self.ordinal:
+            try:
+                self._runtime.deviceEnablePeerAccess(other.ordinal)
+            except self._runtime.CUDARuntimeError as error:
+                if error.status != ERROR_PEER_ENABLED:
+                    raise
+        return True
 
     @_on_device
     def module(self, code: str, names: Sequence[str]) -> Any:

@@ -3,16 +3,17 @@
 In: a store, resources. Out: `OpenedGraph`, what `oocgraph.open_runtime` returns in process, and `Unopened`, which stands for a graph in a
 call without a runtime. Products read the edges that searches have loaded where they are; what they read beside these is kept as far as the
 budget goes. All of it is within one budget: a computation that finds no room has what others left given back, and loaded again when it is
-asked for.
+asked for. On a GPU products keep matrices in its memory, beside what searches have there, under the same rule.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.engine.blocks import BlockEngine
 from oocgraph.engine.in_process import open_in_process
@@ -36,6 +37,35 @@ logger = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 
+class OnDevices(Protocol):
+    """What a computation keeps on devices for the next one.
+
+    Attributes
+    ----------
+    host_bytes : int
+        Pinned memory that it holds.
+    device_bytes : dict
+        Memory that it holds on each device, by its number.
+    """
+
+    @property
+    def host_bytes(self) -> int: ...  # noqa: D102
+
+    @property
+    def device_bytes(self) -> Mapping[int, int]: ...  # noqa: D102
+
+    def close(self) -> None:
+        """Give it back."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=OnDevices)
+
+
+def _held(kept: Iterable[OnDevices], number: int) -> int:
+    return sum(one.device_bytes.get(number, 0) for one in kept)
+
+
 class Unopened:
     """A graph that one computation opens for itself.
 
@@ -54,6 +84,7 @@ class Unopened:
 
     def __init__(self, limit_bytes: int, following_bytes: int = 0, baseline_bytes: int | None = None) -> None:
         self._limit_bytes, self._following_bytes, self.baseline_bytes = limit_bytes, following_bytes, baseline_bytes
+        self._on_devices: list[OnDevices] = []
 
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
@@ -70,6 +101,28 @@ class Unopened:
         """Yield the graph's edges in blocks; arguments as for `BlockEngine`."""
         with BlockEngine(store, column, budget, **options) as engine:
             yield engine
+
+    keeps = False
+    """Whether what a computation has on devices serves the next."""
+
+    @contextmanager
+    def on_devices(self, _key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
+        """Yield what `make` makes, for this call."""
+        made = make()
+        self._on_devices.append(made)
+        try:
+            yield made
+        finally:
+            self._on_devices.remove(made)
+            made.close()
+
+    def held_on_device(self, number: int) -> int:
+        """Bytes of a device's memory that are held for the graph."""
+        return _held(self._on_devices, number)
+
+    def first_indices(self, _group: str) -> Array | None:
+        """Neighbours of the first edges that are in the memory of the first device."""
+        return None
 
 
 class OpenedGraph(Closing):
@@ -100,17 +153,22 @@ class OpenedGraph(Closing):
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
+        self._on_devices: dict[Hashable, OnDevices] = {}
         self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
             store, resources, progress=progress
         )
         self._metrics = self._loaded.metrics
         self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes
+        self.device: Device | None = getattr(self._loaded, "device", None)
 
     lease = None
     """Name under which workers keep edges for it: there are none."""
 
     only_searches = False
     """Whether `oocgraph.bfs` alone takes it."""
+
+    keeps = True
+    """Whether what a computation has on devices serves the next."""
 
     def check(self) -> None:
         """Refuse to do anything once it is closed."""
@@ -132,8 +190,7 @@ class OpenedGraph(Closing):
         """
         with self._taking_turns():
             if self._loaded is None:
-                self._streams.clear()
-                self._close_engines()
+                self._give_back()
                 self._loaded = open_in_process(self.view, self.resources)
             return self._loaded.search(sources, direction=direction, depth_limit=depth_limit, targets=targets, progress=progress)
 
@@ -162,7 +219,7 @@ class OpenedGraph(Closing):
             try:
                 return compute(self._budget())
             except BudgetError:
-                if self._loaded is None and not self._streams and not self._engines:
+                if self._loaded is None and not self._streams and not self._engines and not self._on_devices:
                     raise
                 logger.info("%s: what is loaded is given back, because a computation needs the memory", self.store.url)
                 self._give_back()
@@ -199,6 +256,28 @@ class OpenedGraph(Closing):
         yield self._engines[key][0]
 
     @contextmanager
+    def on_devices(self, key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
+        """Yield what `make` has made at the first call with this key, and keep it for the next; inside of `within`."""
+        if key not in self._on_devices:
+            self._on_devices[key] = make()
+        found: Any = self._on_devices[key]
+        yield found
+
+    def held_on_device(self, number: int) -> int:
+        """Bytes of a device's memory that are held for the graph: 0 is the one that searches."""
+        searching = getattr(self._loaded, "device_bytes", 0) if number == 0 else 0
+        return int(searching) + _held(self._on_devices.values(), number)
+
+    def first_indices(self, group: str) -> Array | None:
+        """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""
+        if self.device is None or self._loaded is None:
+            return None
+        graph: Any = getattr(self._loaded, "graph", None)
+        adjacency = graph.pull if group == "in" else graph.push
+        indices: Array = adjacency.resident
+        return indices
+
+    @contextmanager
     def _taking_turns(self) -> Iterator[None]:
         self._lifetime.check()  # before the lock, which a fork may never get
         with self._lifetime.searching:
@@ -209,11 +288,14 @@ class OpenedGraph(Closing):
         """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
         loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
         kept = sum(num_bytes for kept in (self._streams, self._engines) for _, num_bytes in kept.values())
+        kept += sum(one.host_bytes for one in self._on_devices.values())
         return Budget(self._limit_bytes, self._baseline_bytes + loaded + kept)
 
     def _give_back(self) -> None:
         self._streams.clear()
         self._close_engines()
+        while self._on_devices:
+            self._on_devices.popitem()[1].close()
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None

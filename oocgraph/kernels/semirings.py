@@ -53,9 +53,9 @@ class Semiring:
         with np.errstate(invalid="ignore", over="ignore"):
             self.plus(y, other, out=y)
 
-    def zeros(self, length: int, dtype: np.dtype[Any]) -> Array:
-        """Return a vector of identities."""
-        return np.full(length, self.identity, dtype)
+    def zeros(self, shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return a vector, or a matrix, of identities."""
+        return np.full(shape, self.identity, dtype)
 
 
 SEMIRINGS = {

@@ -1,38 +1,41 @@
-"""A product on one or several GPUs: one host thread for each builds and multiplies its part, which comes in pieces through pinned memory.
+"""One GPU's part of a matrix: as much of it as fits stays in device memory, the rest passes through pinned memory at each product.
 
-In: devices, one part of a matrix for each (`oocgraph.sparse.partial`), in memory or in a store, and a vector. Out: ``y = plus(y, A x)``.
-A device holds its share of x and y and a few pieces, so the matrix may be larger than its memory. While one piece is multiplied the next
-is copied and others are read:
+In: a device and a part (`oocgraph.sparse.partial`), in memory or in a store. Out: a `DeviceShare`, which is open for many products. Its
+vectors `x` and `y` are on the device; who brings them there is `oocgraph.products.device_matrix`.
+
+A part is cut into pieces. The first ones that fit are loaded once, as one array, so that their product is one launch. While one of the
+others is multiplied the next is copied and others are read:
 
     reading threads  fill 0 | fill 1 | fill 2 | ...
     copy stream               copy 0 | copy 1 | ...
     compute stream                     pointers 0, product 0 | ...
 
-Local pointers are made on the device, from the part's slice of the matrix's pointers, or from the coordinates. Rows go to their place in
-``y``; of a row that two devices share the host adds both sums. Vectors of columns are brought to the host and added there.
+Local pointers are made on the device, from the part's slice of the matrix's pointers, or from the coordinates.
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, sections 3.3 and 4. Differs from the paper in:
-parts are streamed; COO keeps its coordinates only until pointers are made of them; column partials are added by the host, not by a GPU.
+what does not fit is streamed; COO keeps its coordinates only until pointers are made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oocgraph.arrays import Device
-from oocgraph.engine.device_state import download, upload
-from oocgraph.errors import BudgetError
+from oocgraph.errors import BudgetError, DeviceError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.memory import Budget, format_bytes
-from oocgraph.products.product import is_by_row, put_rows
+from oocgraph.memory import format_bytes
+from oocgraph.products.product import is_by_row
 from oocgraph.sparse.balanced import cut
 from oocgraph.sparse.partial import PartialCOO
+from oocgraph.sparse.placement import stay_on
 from oocgraph.types import Array
 
 PIECE_ENTRIES = 1 << 20
@@ -43,8 +46,8 @@ MIN_PIECE_ENTRIES = 1 << 12
 NUM_SLOTS = 3
 """Pieces in work: one is read, one copied, one multiplied."""
 
-TRANSFER_BYTES = 1 << 20
-"""Pinned memory through which vectors pass."""
+SLOTS_SHARE = 8
+"""Part of the room, 1 / this, that pieces in work may take where others stay."""
 
 Read = Callable[[Any, dict[str, Array]], Any]
 """Called with a piece and pinned buffers by field; returns the piece with its arrays in memory, in these buffers where it can."""
@@ -56,7 +59,7 @@ def device_dtype(dtype: np.dtype[Any], semiring: Semiring) -> np.dtype[Any]:
 
 
 class DeviceShare:
-    """One device's part of a matrix.
+    """One device's part of a matrix; `open` allocates and loads.
 
     Parameters
     ----------
@@ -67,11 +70,32 @@ class DeviceShare:
     dtype
         Of elements: float32 or float64.
     semiring
-        How products are made and added.
+        Which values are needed: all of its like (boolean or not, with values or without) may be computed.
     device_limit
         Bytes of the device's memory that may be held.
     read
         Brings a piece into memory; by default it is there.
+    keep
+        Whether pieces stay on the device, as many as fit.
+    width
+        Vectors that are multiplied at once; only for parts by row that have pointers.
+    beside_bytes
+        Device memory beside the vectors that its user allocates: what a sum of columns is received in.
+    first_indices
+        Indices of the first nonzeros of the matrix that are in this device's memory for another purpose, and stay there.
+    cores
+        Processors on which its threads run (`oocgraph.sparse.placement.cores_near`); None: any.
+
+    Attributes
+    ----------
+    x, y : (num_x * width,), (num_y * width,)
+        On the device, once it is open.
+    kernels : GpuProductKernels
+        With the stream on which `x` and `y` are used.
+    num_resident : int
+        Pieces that stay, from the first on.
+    bytes_requested : int
+        Of the matrix, brought to the device so far.
 
     Raises
     ------
@@ -79,25 +103,40 @@ class DeviceShare:
         The device's memory does not do for the vectors and the smallest pieces.
     """
 
+    x: Array
+    y: Array
+    kernels: GpuProductKernels
+
     def __init__(
-        self, device: Device, part: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limit: int, read: Read | None = None
-    ) -> None:
-        self.device, self.part, self.semiring, self.dtype = device, part, semiring, np.dtype(dtype)
-        self._read = read or (lambda piece, buffers: piece)
-        self.by_row, uses_values = is_by_row(part), part.values is not None and semiring.uses_values
-        self._fields = _fields(part) | ({"values": self.dtype} if uses_values else {})
+        self, device: Device, part: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limit: int, read: Read | None = None,
+        keep: bool = False, width: int = 1, beside_bytes: int = 0, first_indices: Array | None = None,
+        cores: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.device, self.part, self.dtype, self.width, self.bytes_requested = device, part, np.dtype(dtype), width, 0
+        self._semiring, self._read, self._limit = semiring, read or (lambda piece, buffers: piece), device_limit
+        self.by_row = is_by_row(part)
+        self._fields = _fields(part) | ({"values": self.dtype} if part.values is not None and semiring.uses_values else {})
         num_rows, num_columns = part.shape
         self.first_x: int = 0 if self.by_row else part.first_line
         self.num_x: int = num_columns if self.by_row else part.num_lines
         self.num_y: int = part.num_lines if self.by_row else num_rows
-        vectors = (self.num_x + self.num_y) * self.dtype.itemsize
-        self.pieces = _pieces(part, self._fields, device_limit - vectors)
-        self.lengths = {name: max((_size(piece, name) for piece in self.pieces), default=0) for name in self._fields}
+        self._first_indices: Any = () if first_indices is None else first_indices
+        vectors = self.vector_bytes + beside_bytes
+        room = device_limit - vectors
+        self.pieces = _pieces(part, self._fields, room // SLOTS_SHARE if keep else room, len(self._first_indices))
+        self._lengths = {name: max((_size(piece, name) for piece in self.pieces), default=0) for name in self._fields}
         self._num_offsets = max((piece.num_lines for piece in self.pieces), default=0) + 1
         self.num_slots = min(NUM_SLOTS, len(self.pieces))
-        slot_bytes = sum(self.lengths[name] * kind.itemsize for name, kind in self._fields.items())
-        self.device_bytes = vectors + self.num_slots * (slot_bytes + 8 * self._num_offsets)
-        self.host_bytes = self.num_slots * slot_bytes + TRANSFER_BYTES
+        slot_bytes = sum(self._lengths[name] * kind.itemsize for name, kind in self._fields.items())
+        self._slots_bytes = self.num_slots * (slot_bytes + 8 * self._num_offsets)
+        resident = [self._resident_bytes(n) for n in range(1, len(self.pieces) + 1)] if keep else []
+        self.num_resident = sum(size <= room - self._slots_bytes for size in resident)
+        self._fixed_bytes = beside_bytes + (resident[self.num_resident - 1] if self.num_resident else 0)
+        self.host_bytes = self.num_slots * slot_bytes
+        self._segments: list[_Segment] = []
+        self._slots: list[_Slot] = []
+        self._worker = ThreadPoolExecutor(1, "oocgraph-device", initializer=partial(stay_on, cores))
+        self._readers = ThreadPoolExecutor(max(1, self.num_slots), "oocgraph-fill", initializer=partial(stay_on, cores))
         if self.device_bytes > device_limit:
             raise BudgetError(
                 f"a product on {device.name} needs {format_bytes(self.device_bytes)} of device memory (vectors {format_bytes(vectors)}, "
@@ -105,48 +144,191 @@ class DeviceShare:
                 f"to at least {-(-self.device_bytes >> 20)}M, or use device='cpu'"
             )
 
-    def multiply(self, x: Array) -> Array:
-        """Return what the part makes of the whole vector, on the host: its rows, or by column a vector as long as the result.
+    @property
+    def vector_bytes(self) -> int:
+        """Device memory of `x` and `y`."""
+        return (self.num_x + self.num_y) * self.width * self.dtype.itemsize
 
-        Parameters
-        ----------
-        x : (num_columns,) `dtype`
+    @property
+    def device_bytes(self) -> int:
+        """Device memory that it holds, and its user beside it; pieces in work are given back when all have been loaded."""
+        return self.vector_bytes + self._fixed_bytes + self._slots_bytes
 
-        Returns
-        -------
-        Like `x`; uint8 in ``or_and``.
-        """
-        device, kernels = self.device, GpuProductKernels(self.device, _index_dtype(self._fields), self.dtype)
-        staging = device.pinned(TRANSFER_BYTES)
-        on_device, y = device.empty(self.num_x, self.dtype), device.empty(self.num_y, self.dtype)
-        upload(device, kernels.stream, x[self.first_x : self.first_x + self.num_x], on_device, staging)
-        kernels.set_values(y, self.semiring.identity)
-        _Pipeline(self, kernels, on_device, y).run()
-        rows = download(device, kernels.stream, y, staging)
-        return (rows > 0).view(np.uint8) if self.semiring.is_boolean else rows
+    @property
+    def is_resident(self) -> bool:
+        """Whether a product reads nothing of the matrix."""
+        return self.num_resident == len(self.pieces)
 
-    def slot(self) -> _Slot:
-        """Allocate what one piece needs."""
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the nonzeros that stay on the device."""
+        return sum(piece.entry_bytes for piece in self.pieces[: self.num_resident])
+
+    @property
+    def most_width(self) -> int:
+        """Vectors that its memory has room for at once."""
+        each = (self.num_x + self.num_y) * self.dtype.itemsize
+        return self.width + (self._limit - self.device_bytes) // each if each else self.width
+
+    def submit(self, work: Callable[[], Any]) -> Future[Any]:
+        """Let the thread that feeds this device do something."""
+        return self._worker.submit(work)
+
+    def open(self) -> None:
+        """Allocate, and load what stays; in the device's thread, so that pinned pages are near to it."""
+        device = self.device
+        self.kernels = GpuProductKernels(device, _index_dtype(self._fields), self.dtype)
+        self._copies = device.stream()
+        self._allocate_vectors()
+        self._slots = [self._slot() for _ in range(self.num_slots)]
+        inside = sum(piece.stop <= len(self._first_indices) for piece in self.pieces[: self.num_resident])
+        self._segments = [self._segment(a, z) for a, z in ((0, inside), (inside, self.num_resident)) if a < z]
+        for segment in self._segments:
+            self._run(segment.pieces, partial(_resident_arrays, segment), partial(self._add_pointers, segment), segment.read_fields)
+        if self.is_resident:
+            self._slots, self._slots_bytes, self.host_bytes = [], 0, 0
+            self._readers.shutdown()
+
+    def close(self) -> None:
+        """Give everything back, after what its streams still do."""
+        self._worker.shutdown()
+        self._readers.shutdown()
+        for stream in (getattr(self, "_copies", None), getattr(getattr(self, "kernels", None), "stream", None)):
+            if stream is not None:
+                with suppress(DeviceError):  # of a device that has failed, which has been reported
+                    self.device.synchronize(stream)
+        self._segments, self._slots = [], []
+        for name in ("x", "y"):
+            self.__dict__.pop(name, None)
+
+    def set_width(self, width: int) -> None:
+        """Make room for this many vectors at once, at most `most_width`; nothing is allocated where it is as before."""
+        if width != self.width:
+            self.width = width
+            del self.x, self.y
+            self._allocate_vectors()
+
+    def product(self, semiring: Semiring) -> None:
+        """Set `y` to the product of the part and `x`; returns when it is asked for, and what was streamed is multiplied."""
+        self.kernels.set_values(self.y, semiring.identity)
+        for segment in self._segments:
+            self._multiply(segment, segment.arrays, segment.offset, semiring)
+        self._run(self.pieces[self.num_resident :], _slot_arrays, partial(self._multiply_piece, semiring), self._fields)
+
+    def _allocate_vectors(self) -> None:
+        self.x = self.device.empty(self.num_x * self.width, self.dtype)
+        self.y = self.device.empty(self.num_y * self.width, self.dtype)
+
+    def _resident_bytes(self, num_pieces: int) -> int:
+        """Device memory of the first pieces, when they stay: their pointers, and what no other has there."""
+        first, last = self.pieces[0], self.pieces[num_pieces - 1]
+        held = max(0, min(last.stop, len(self._first_indices)) - first.start)
+        values = (last.stop - first.start) * self.dtype.itemsize if "values" in self._fields else 0
+        indices = (last.stop - first.start - held) * _index_dtype(self._fields).itemsize
+        return int(values + indices + 8 * (last.stop_line - first.first_line + 3))  # of two segments that share a line
+
+    def _slot(self) -> _Slot:
         device, fields = self.device, self._fields.items()
         return _Slot(
-            {name: device.pinned(self.lengths[name] * kind.itemsize).view(kind) for name, kind in fields},
-            {name: device.empty(self.lengths[name], kind) for name, kind in fields},
+            {name: device.pinned(self._lengths[name] * kind.itemsize).view(kind) for name, kind in fields},
+            {name: device.empty(self._lengths[name], kind) for name, kind in fields},
             device.empty(self._num_offsets, np.int64),
             device.event(),
             device.event(),
         )
 
-    def fill(self, piece: Any, pinned: dict[str, Array]) -> dict[str, Array]:
+    def _segment(self, a: int, z: int) -> _Segment:
+        """Allocate what pieces ``a .. z - 1`` need to stay, as one array each."""
+        pieces, others = self.pieces[a:z], _others(self.part)
+        start, stop = pieces[0].start, pieces[-1].stop
+        arrays, read_fields = {}, dict(self._fields)
+        if stop <= len(self._first_indices):
+            arrays[others] = self._first_indices[start:stop]
+            del read_fields[others]
+        for name in {others, "values"} & set(read_fields):
+            arrays[name] = self.device.empty(stop - start, self._fields[name])
+        lines = pieces[-1].stop_line - pieces[0].first_line
+        return _Segment(pieces, arrays, self.device.empty(lines + 1, np.int64), read_fields)
+
+    def _add_pointers(self, segment: _Segment, piece: Any, arrays: dict[str, Array], _slot: _Slot) -> None:
+        """Make the local pointers of a piece that stays."""
+        first = segment.first_line
+        offset = segment.offset[piece.first_line - first : piece.stop_line - first + 1]
+        _make_pointers(self.kernels, piece, arrays, offset, start=segment.start, stop=segment.stop)
+
+    def _multiply_piece(self, semiring: Semiring, piece: Any, arrays: dict[str, Array], slot: _Slot) -> None:
+        offset = slot.offset[: piece.num_lines + 1]
+        _make_pointers(self.kernels, piece, arrays, offset, start=piece.start, stop=piece.stop)
+        self._multiply(piece, arrays, offset, semiring)
+
+    def _multiply(self, lines: Any, arrays: dict[str, Array], offset: Array, semiring: Semiring) -> None:
+        """Multiply some lines that are on the device."""
+        a, z = (line - self.part.first_line for line in (lines.first_line, lines.stop_line))
+        indices, values = arrays[_others(self.part)], arrays.get("values") if semiring.uses_values else None
+        if not self.by_row:
+            self.kernels.multiply_columns(semiring, offset, indices, values, self.x[a:z], self.y)
+        elif self.width == 1:
+            self.kernels.multiply_rows(semiring, offset, indices, values, self.x, self.y[a:z])
+        else:
+            x, y = self.x.reshape(-1, self.width), self.y.reshape(-1, self.width)
+            self.kernels.multiply_dense(semiring, offset, indices, values, x, y[a:z])
+
+    def _run(self, pieces: Sequence[Any], arrays_of: _Arrays, use: _Use, fields: dict[str, Any]) -> None:
+        """Take pieces through the slots; the first failure is raised when nothing uses memory any more."""
+        filled: list[Future[dict[str, Array]]] = []
+        failed = True
+        try:
+            for i in range(min(len(self._slots), len(pieces))):
+                filled.append(self._fill_ahead(i, pieces[i], fields))
+            for i, piece in enumerate(pieces):
+                self._enqueue(i, piece, filled[i].result(), arrays_of, use)
+                ahead = i + len(self._slots)
+                if ahead < len(pieces):
+                    filled.append(self._fill_ahead(ahead, pieces[ahead], fields))
+            failed = False
+        finally:
+            for one in filled:
+                one.cancel()
+            wait(filled)
+            if pieces:
+                with suppress(*([DeviceError] if failed else [])):  # which would hide the first
+                    self.device.synchronize(self._copies)
+                    self.device.synchronize(self.kernels.stream)
+
+    def _fill_ahead(self, i: int, piece: Any, fields: dict[str, Any]) -> Future[dict[str, Array]]:
+        slot, again = self._slots[i % len(self._slots)], i >= len(self._slots)
+
+        def work() -> dict[str, Array]:
+            if again:
+                self.device.synchronize(slot.copied)
+            return self._fill(piece, {name: slot.pinned[name] for name in fields})
+
+        return self._readers.submit(work)
+
+    def _fill(self, piece: Any, pinned: dict[str, Array]) -> dict[str, Array]:
         """Read a piece, and return what of the pinned arrays it fills."""
         target = {name: array[: _size(piece, name)] for name, array in pinned.items()}
         loaded = self._read(piece, {name: array for name, array in target.items() if name != "values"})
         for name, array in target.items():
             content = getattr(loaded, name)
-            if name == "values" and self.semiring.is_boolean:
+            if name == "values" and self._semiring.is_boolean:
                 np.not_equal(content, 0, out=array, casting="unsafe")
             elif not np.may_share_memory(content, array):
                 np.copyto(array, content.view(array.dtype) if content.dtype.itemsize == array.itemsize and name != "values" else content)
         return target
+
+    def _enqueue(self, i: int, piece: Any, filled: dict[str, Array], arrays_of: _Arrays, use: _Use) -> None:
+        device, stream, slot = self.device, self.kernels.stream, self._slots[i % len(self._slots)]
+        if i >= len(self._slots):
+            device.wait(self._copies, slot.multiplied)
+        arrays = arrays_of(piece, slot)
+        for name, content in filled.items():
+            device.copy(content, arrays[name], self._copies)
+            self.bytes_requested += content.nbytes
+        device.record(slot.copied, self._copies)
+        device.wait(stream, slot.copied)
+        use(piece, arrays, slot)
+        device.record(slot.multiplied, stream)
 
 
 def add_piece(
@@ -163,15 +345,9 @@ def add_piece(
     x, y
         By row: all of x, and the piece's rows. By column: the piece's elements, and all of y.
     """
-    if isinstance(piece, PartialCOO):
-        lines, others = ("rows", "columns") if piece.by == "row" else ("columns", "rows")
-        kernels.line_pointers(arrays[lines], piece.first_line, piece.num_lines, offset)
-        indices = arrays[others]
-    else:
-        kernels.local_pointers(arrays["pointers"], piece.start, piece.stop, offset)
-        indices = arrays["indices"]
+    _make_pointers(kernels, piece, arrays, offset, start=piece.start, stop=piece.stop)
     multiply = kernels.multiply_rows if is_by_row(piece) else kernels.multiply_columns
-    multiply(semiring, offset, indices, arrays.get("values"), x, y)
+    multiply(semiring, offset, arrays[_others(piece)], arrays.get("values"), x, y)
 
 
 @dataclass(slots=True)
@@ -185,84 +361,54 @@ class _Slot:
     multiplied: Any
 
 
-class _Pipeline:
-    """One product of a share: slots, streams, reading threads."""
+@dataclass(slots=True)
+class _Segment:
+    """Pieces that stay, as one: indices and values, local pointers, and the fields that are read for them."""
 
-    def __init__(self, share: DeviceShare, kernels: GpuProductKernels, x: Array, y: Array) -> None:
-        self._share, self._kernels, self._x, self._y = share, kernels, x, y
-        self._copies = share.device.stream()
-        self._slots = [share.slot() for _ in range(share.num_slots)]
-        self._filled: list[Future[dict[str, Array]]] = []
+    pieces: list[Any]
+    arrays: dict[str, Array]
+    offset: Array
+    read_fields: dict[str, Any]
+    start: int = field(init=False)
+    stop: int = field(init=False)
+    first_line: int = field(init=False)
+    stop_line: int = field(init=False)
 
-    def run(self) -> None:
-        """Take all pieces through; the first failure is raised when nothing uses memory any more."""
-        device, pieces = self._share.device, self._share.pieces
-        with ThreadPoolExecutor(max(1, len(self._slots)), thread_name_prefix="oocgraph-fill") as pool:
-            try:
-                for i in range(len(self._slots)):
-                    self._fill_ahead(i, pool)
-                for i in range(len(pieces)):
-                    self._enqueue(i, self._filled[i].result())
-                    if i + len(self._slots) < len(pieces):
-                        self._fill_ahead(i + len(self._slots), pool)
-            finally:
-                for one in self._filled:
-                    one.cancel()
-                wait(self._filled)
-                for stream in (self._copies, self._kernels.stream):
-                    device.synchronize(stream)
-
-    def _fill_ahead(self, i: int, pool: ThreadPoolExecutor) -> None:
-        slot, again = self._slots[i % len(self._slots)], i >= len(self._slots)
-
-        def work() -> dict[str, Array]:
-            if again:
-                self._share.device.synchronize(slot.copied)
-            return self._share.fill(self._share.pieces[i], slot.pinned)
-
-        self._filled.append(pool.submit(work))
-
-    def _enqueue(self, i: int, filled: dict[str, Array]) -> None:
-        share, kernels, slot, piece = self._share, self._kernels, self._slots[i % len(self._slots)], self._share.pieces[i]
-        device, part = share.device, share.part
-        if i >= len(self._slots):
-            device.wait(self._copies, slot.multiplied)
-        arrays = {name: slot.arrays[name][: content.size] for name, content in filled.items()}
-        for name, content in filled.items():
-            device.copy(content, arrays[name], self._copies)
-        device.record(slot.copied, self._copies)
-        device.wait(kernels.stream, slot.copied)
-        if piece.num_entries:
-            own = slice(piece.first_line - part.first_line, piece.stop_line - part.first_line)
-            x, y = (self._x, self._y[own]) if share.by_row else (self._x[own], self._y)
-            add_piece(kernels, piece, arrays, slot.offset, share.semiring, x, y)
-        device.record(slot.multiplied, kernels.stream)
+    def __post_init__(self) -> None:
+        first, last = self.pieces[0], self.pieces[-1]
+        self.start, self.stop, self.first_line, self.stop_line = first.start, last.stop, first.first_line, last.stop_line
 
 
-def charge_host(shares: Sequence[DeviceShare], budget: Budget) -> None:
-    """Reserve what `multiply_on_devices` holds on this side: pinned memory, and what devices return."""
-    budget.reserve("pinned pieces", sum(share.host_bytes for share in shares))
-    budget.reserve("what devices return", sum(share.num_y * share.dtype.itemsize for share in shares))
+_Arrays = Callable[[Any, _Slot], dict[str, Array]]
+"""Called with a piece and its slot; returns where on the device its fields go."""
+
+_Use = Callable[[Any, dict[str, Array], _Slot], None]
+"""Called with a piece, its fields on the device, and its slot; launches what is to be done with them."""
 
 
-def multiply_on_devices(shares: Sequence[DeviceShare], x: Array, y: Array) -> None:
-    """Add the product of a matrix and a vector to `y`, one host thread for each device.
+def _slot_arrays(piece: Any, slot: _Slot) -> dict[str, Array]:
+    return {name: array[: _size(piece, name)] for name, array in slot.arrays.items()}
 
-    Parameters
-    ----------
-    shares
-        All parts, in order.
-    x : (num_columns,)
-        Of the dtype in which devices compute.
-    y : (num_rows,) like `x`; uint8 in ``or_and``
-    """
-    with ThreadPoolExecutor(max(1, len(shares)), thread_name_prefix="oocgraph-device") as pool:
-        made = list(pool.map(lambda share: share.multiply(x), shares))
-    for share, own in zip(shares, made, strict=True):
-        if share.by_row:
-            put_rows(share.part, own, y, share.semiring)
-        else:
-            share.semiring.add(y, own)
+
+def _resident_arrays(segment: _Segment, piece: Any, slot: _Slot) -> dict[str, Array]:
+    """Of a piece that stays: its place in the segment, and room in a slot for what only pointers are made of."""
+    own = slice(piece.start - segment.start, piece.stop - segment.start)
+    return _slot_arrays(piece, slot) | {name: array[own] for name, array in segment.arrays.items()}
+
+
+def _make_pointers(kernels: GpuProductKernels, piece: Any, arrays: dict[str, Array], offset: Array, *, start: int, stop: int) -> None:
+    """Write the pointers of a piece, local to nonzeros ``start .. stop - 1`` of which it is one, to `offset`: (num_lines + 1,)."""
+    if isinstance(piece, PartialCOO):
+        lines = arrays["rows" if piece.by == "row" else "columns"]
+        begun = piece.first_line_partial and piece.start > start
+        kernels.line_pointers(lines, piece.first_line, piece.num_lines, offset, base=piece.start - start, begun=begun)
+    else:
+        kernels.local_pointers(arrays["pointers"], start, stop, offset)
+
+
+def _others(part: Any) -> str:
+    """Name of the field that says where on its line a nonzero is."""
+    return ("columns" if part.by == "row" else "rows") if isinstance(part, PartialCOO) else "indices"
 
 
 def _fields(part: Any) -> dict[str, np.dtype[Any]]:
@@ -283,9 +429,14 @@ def _size(piece: Any, name: str) -> int:
     return int(piece.num_lines + 1 if name == "pointers" else piece.num_entries)
 
 
-def _pieces(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int) -> list[Any]:
-    """Cut a part into pieces, of which `NUM_SLOTS` fit beside their pointers where lines are not many more than nonzeros."""
+def _pieces(part: Any, fields: dict[str, np.dtype[Any]], room_bytes: int, num_held: int) -> list[Any]:
+    """Cut a part into pieces, of which `NUM_SLOTS` fit beside their pointers where lines are not many more than nonzeros.
+
+    None begins before nonzero `num_held` and ends behind it.
+    """
     entry_bytes = sum(kind.itemsize for kind in fields.values()) + 8
     length = max(MIN_PIECE_ENTRIES, min(PIECE_ENTRIES, room_bytes // (NUM_SLOTS * entry_bytes)))
     bounds = [*range(part.start, part.stop, length), part.stop] if part.num_entries else []
+    if bounds and part.start < num_held < part.stop:
+        bounds = sorted({*bounds, num_held})
     return cut(part, bounds) if bounds else []

@@ -28,6 +28,7 @@ from oocgraph.sparse.edge_stream import EdgeStream
 from oocgraph.sparse.partial import PartialCSR
 from oocgraph.store.graph import CSRStore
 from oocgraph.team import team_of
+from oocgraph.types import Array
 
 NUM_BLOCKS = 8
 """Blocks of a graph that has as many pieces. With 4, 16 or 64 sweeps were as many, or one more or fewer."""
@@ -82,6 +83,10 @@ class InPlaceRanking:
             state.rank = np.full(self._strength.size, 1 / max(1, self.jumps.personalization.num_ids))
         self.state = state
         self._rescale(1.0)
+
+    def ranks(self) -> Array:
+        """Return the ranks of the last iteration: (num_vertices,) float64 in store order, which the next one changes."""
+        return self.state.rank
 
     def step(self) -> None:
         """Make the ranks of the next sweep."""

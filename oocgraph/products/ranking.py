@@ -263,6 +263,10 @@ class Ranking:
         self._share = in_precision(self._buffers[0], single=state.single)
         kernels.divide(state.rank, self._strength, self._share)
 
+    def ranks(self) -> Array:
+        """Return the ranks of the last iteration: (num_vertices,) float64 in store order, which the next one changes."""
+        return self.state.rank
+
     def step(self) -> None:
         """Make the ranks of the next iteration."""
         before, scale = self.state, self.jumps.scale(self.state)

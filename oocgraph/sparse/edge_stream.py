@@ -127,6 +127,16 @@ class EdgeStream:
         """Pieces that stay in memory once they were read."""
         return self._num_kept
 
+    @property
+    def edge_bytes(self) -> int:
+        """Bytes of all edges."""
+        return sum(part.entry_bytes for part in self.parts)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the edges that stay in memory once they were read."""
+        return sum(part.entry_bytes for part in self.parts[: self.num_kept])
+
     def read_directly(self, cache_bytes: int) -> None:
         """Read around the page cache from now on, if it can hold no more than `cache_bytes` and what is not kept is more."""
         direct = sum(self._read_bytes(i) for i in range(self._num_kept, len(self.parts))) > cache_bytes

@@ -1,13 +1,14 @@
 """Which NUMA node, and which of its workers, gets each part: first over nodes in proportion to their workers, then inside of each.
 
 In: a number of parts and a topology, the machine's or a given one. Out: a `Place` for each part; neighbours in the matrix stay on one
-node. Pure but for `machine_topology`, which reads ``/sys/devices/system/node``.
+node. Pure but for what reads ``/sys``: `machine_topology`, and where devices are attached. `stay_on` keeps a thread on its node.
 
 Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Systems", 2022, section 4.2 (two-level partitioning).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,12 @@ NODES = Path("/sys/devices/system/node")
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 """Where Linux describes processors and their caches."""
+
+
+DEVICES = Path("/sys/bus/pci/devices")
+"""Where Linux describes devices, by their addresses on the bus."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,54 @@ def topology_of_workers(where: Sequence[tuple[str, int | None]]) -> tuple[NumaNo
     for worker, (host, node) in enumerate(where):
         groups.setdefault((host, -1 if node is None else node), []).append(worker)
     return topology(dict(enumerate(groups[key] for key in sorted(groups))))
+
+
+def topology_of_devices(bus_ids: Sequence[str | None], folder: Path = DEVICES) -> tuple[NumaNode, ...]:
+    """Return the topology of devices, numbered as they are given, by their addresses on the PCI bus; what is not known is node 0.
+
+    Parameters
+    ----------
+    bus_ids
+        Such as ``0000:3b:00.0``; None where it is not known.
+    """
+    groups: dict[int, list[int]] = {}
+    for device, bus_id in enumerate(bus_ids):
+        try:
+            node = -1 if bus_id is None else int((folder / bus_id.lower() / "numa_node").read_text())
+        except (OSError, ValueError):
+            node = -1
+        groups.setdefault(max(0, node), []).append(device)  # Linux says -1 where the firmware says nothing
+    return topology(groups)
+
+
+def cores_near(devices: Sequence[NumaNode], machine: Sequence[NumaNode]) -> dict[int, tuple[int, ...]]:
+    """Return the processors of the node of each device; of a machine of one node, and of a node without processors, none.
+
+    Parameters
+    ----------
+    devices
+        From `topology_of_devices`.
+    machine
+        From `machine_topology`.
+
+    Examples
+    --------
+    >>> cores_near(topology({0: [0], 1: [1, 2]}), topology({0: [0, 1], 1: [2, 3]}))
+    {0: (0, 1), 1: (2, 3), 2: (2, 3)}
+    """
+    if len(machine) < 2:
+        return {}
+    cores = {node.number: node.workers for node in machine}
+    return {device: cores[node.number] for node in devices for device in node.workers if cores.get(node.number)}
+
+
+def stay_on(cores: Sequence[int] | None) -> None:
+    """Let this thread run on these processors only, so that pages that it touches first are near to them; None: where it likes."""
+    if cores is not None and hasattr(os, "sched_setaffinity"):
+        try:
+            os.sched_setaffinity(0, cores)
+        except OSError as error:  # the process may not use them any more
+            logger.warning("a thread cannot be kept on processors %s: %s", list(cores), error)
 
 
 def place(num_parts: int, nodes: Sequence[NumaNode]) -> tuple[Place, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oocgraph import Resources
-from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import devices as devices_module
 from oocgraph.products import device_product
 from oocgraph.sparse import edge_stream
 from tests.contracts.product import ProductContract
@@ -31,7 +31,7 @@ class TestOnDevices(ProductContract):
     @pytest.fixture
     def options(self, monkeypatch):
         devices = tuple(CpuDevice(seed=i, deferred=True) for i in range(3))
-        monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind: (devices, "shims"))
+        monkeypatch.setattr(devices_module, "devices_choice", lambda _kind: (devices, "shims"))
         return {}
 
 

@@ -53,7 +53,11 @@ class CpuDevice:
     fail_after
         The call of a method (1: the first) at which the device is lost. `calls` counts them.
     num_multiprocessors
-        TinyLimits, because every thread of a grid costs time here.
+        Few, because every thread of a grid costs time here.
+    bus_id
+        Where it says that it is attached.
+    peers
+        Whether it reaches the memory of others.
 
     Attributes
     ----------
@@ -77,9 +81,11 @@ class CpuDevice:
         deferred: bool = False,
         fail_after: int | None = None,
         num_multiprocessors: int = 2,
+        bus_id: str | None = None,
+        peers: bool = True,
     ) -> None:
         self.name, self.num_multiprocessors, self.total_bytes = "CPU (shim)", num_multiprocessors, total_bytes
-        self.seed, self.fail_after = seed, fail_after
+        self.seed, self.fail_after, self.bus_id, self._peers = seed, fail_after, bus_id, peers
         self.allocated_bytes = self.peak_bytes = self.num_allocations = 0
         self.pinned_bytes = self.peak_pinned_bytes = self.num_pinned_allocations = 0
         self.calls: Counter[str] = Counter()
@@ -185,6 +191,10 @@ class CpuDevice:
         with self._lock:
             self.copied_bytes[direction] += source.nbytes
         self._queues.submit(stream, Operation(lambda: _copy(read.array(), written.array())))
+
+    def reaches(self, other: CpuDevice) -> bool:
+        """Whether a copy from another one is one copy."""
+        return self is other or self._peers
 
     @_operation
     def module(self, code: str, names: Sequence[str]) -> CpuRawModule:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oocgraph.kernels import gpu_spmv
+from oocgraph.kernels import pagerank as rank_kernels
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import semiring_of
 from tests.kernels.on_device import C_NAME, DEVICES, Bench, open_device, source
@@ -43,7 +45,9 @@ class Matrix:
         return y
 
 
-def multiply(bench: Bench, matrix: Matrix, pieces: list[tuple[int, int]], *, grid: int = 2, first_row: int = 0) -> np.ndarray:
+def multiply(
+    bench: Bench, matrix: Matrix, pieces: list[tuple[int, int]], *, grid: int = 2, first_row: int = 0, share: int = 2048
+) -> np.ndarray:
     """Run the kernel over the pieces; return y."""
     dtype, value_dtype = matrix.indices.dtype, matrix.x.dtype
     offset, indices, x, y = (bench.put(array) for array in (matrix.offset, matrix.indices, matrix.x, matrix.before))
@@ -51,7 +55,7 @@ def multiply(bench: Bench, matrix: Matrix, pieces: list[tuple[int, int]], *, gri
     for e0, e1 in pieces:
         bench.launch(
             f"spmv<{C_NAME[dtype]}, {C_NAME[value_dtype]}, 0>", grid, BLOCK, offset, np.int64(matrix.num_rows), indices, values, x, y,
-            np.int64(first_row), np.int64(e0), np.int64(e1), value_dtype.type(0),
+            np.int64(first_row), np.int64(e0), np.int64(e1), np.int32(share), value_dtype.type(0),
         )  # fmt: skip
     return bench.get(y)
 
@@ -111,16 +115,17 @@ class TestSpmv:
             st.sampled_from(list(INDEX_DTYPES.values())),
             st.sampled_from(list(VALUE_DTYPES.values())),
             st.integers(1, 3),
+            st.sampled_from([256, 512, 2048]),
             st.integers(0, 2**31),
             st.data(),
         )
         @settings(deadline=None, max_examples=25)
-        def run(lengths, dtype, value_dtype, grid, seed, data):
+        def run(lengths, dtype, value_dtype, grid, share, seed, data):
             matrix = Matrix(lengths, dtype=dtype, value_dtype=value_dtype, seed=seed)
             inner = sorted(data.draw(st.lists(st.integers(0, matrix.num_edges), max_size=5)))
             cuts = [0, *inner, matrix.num_edges]
             pieces = data.draw(st.permutations(list(pairwise(cuts))))
-            check(multiply(bench, matrix, pieces, grid=grid), matrix.product(0, matrix.num_edges, 0))
+            check(multiply(bench, matrix, pieces, grid=grid, share=share), matrix.product(0, matrix.num_edges, 0))
 
         run()
 
@@ -189,3 +194,106 @@ class TestAgainstTheReference:
             )
         assert np.isnan(expected[4])
         check(bench.get(y), expected)
+
+
+@pytest.mark.parametrize("name", ["plus_times", "min_plus"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["ones", "values"])
+@pytest.mark.parametrize("value_dtype", VALUE_DTYPES.values(), ids=VALUE_DTYPES)
+class TestDense:
+    @pytest.mark.parametrize("width", [1, 2, 5, 33])
+    def test_each_column_is_a_product(self, bench, value_dtype, weighted, name, width):
+        """Rows that lie in a group's edges, rows that are cut by several groups, and none."""
+        ring = semiring_of(name)
+        lengths = [700, 0, 1, 63, 64, 65, 0, 0, *[3, 1, 0] * 50, 0]
+        matrix = Matrix(lengths, dtype=np.dtype(np.uint32), value_dtype=value_dtype, weighted=weighted)
+        kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), value_dtype)
+        x = np.random.default_rng(2).standard_normal((300, width)).astype(value_dtype)
+        y = bench.device.empty((matrix.num_rows, width), value_dtype)
+        kernels.set_values(y.reshape(-1), ring.identity)
+        values = None if matrix.values is None else bench.put(matrix.values)
+        kernels.multiply_dense(ring, bench.put(matrix.offset), bench.put(matrix.indices), values, bench.put(x).reshape(x.shape), y)
+        bench.device.synchronize(kernels.stream)
+        found = bench.get(y.reshape(-1)).reshape(y.shape)
+        for column in range(width):
+            expected = np.full(matrix.num_rows, ring.identity, value_dtype)
+            reference_spmv.multiply_csr(
+                ring.code, False, matrix.offset, 0, matrix.num_edges, matrix.indices, matrix.values, x[:, column].copy(), expected,
+                expected[:0],
+            )  # fmt: skip
+            check(found[:, column], expected)
+
+
+@pytest.mark.parametrize("name", ["plus_times", "min_plus"])
+class TestHubs:
+    def test_rows_of_hubs_are_added_once_for_each_block(self, bench, monkeypatch, name):
+        """Most entries go to a few rows; a NaN, and sums that come to the identity, are as without."""
+        monkeypatch.setattr(gpu_spmv, "HUB_EDGES", 100)
+        monkeypatch.setattr(gpu_spmv, "HUB_ROWS", 7)
+        ring, double = semiring_of(name), np.dtype(np.float64)
+        matrix = Matrix([40] * 200, dtype=np.dtype(np.uint32), value_dtype=double)
+        matrix.indices[::3] %= 10
+        elements = np.random.default_rng(1).standard_normal(200)
+        elements[7] = np.nan
+        kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), double)
+        y = bench.device.empty(300, double)
+        kernels.set_values(y, ring.identity)
+        there = bench.put(matrix.indices), bench.put(matrix.values)
+        kernels.multiply_columns(ring, bench.put(matrix.offset), *there, bench.put(elements), y)
+        bench.device.synchronize(kernels.stream)
+        expected = np.full(300, ring.identity, double)
+        with np.errstate(invalid="ignore"):
+            reference_spmv.multiply_csc(
+                ring.code, matrix.offset, 0, matrix.num_edges, matrix.indices, matrix.values, elements, expected
+            )  # fmt: skip
+        assert np.isnan(expected).any()
+        assert np.isfinite(expected).any()
+        check(bench.get(y), expected)
+
+    def test_two_vectors(self, bench, name):
+        ring, double = semiring_of(name), np.dtype(np.float64)
+        kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), double)
+        one, other = np.random.default_rng(3).standard_normal((2, 1000))
+        one[5] = np.nan
+        y = bench.put(one)
+        kernels.add_values(ring, y, bench.put(other))
+        bench.device.synchronize(kernels.stream)
+        check(bench.get(y), ring.plus(one, other))
+
+
+class TestRanks:
+    @pytest.mark.parametrize("personalized", [False, True])
+    @pytest.mark.parametrize("size", [1, 255, 3000])
+    def test_equal_the_processors(self, bench, size, personalized):
+        rng, double = np.random.default_rng(size), np.dtype(np.float64)
+        sums, rank, strength = rng.random(size), rng.random(size), rng.integers(0, 3, size).astype(double)
+        teleport = rng.random(size) if personalized else None
+        kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), double)
+        there = {name: bench.put(array) for name, array in (("sums", sums), ("rank", rank), ("strength", strength))}
+        share, out = bench.device.empty(size, double), bench.device.empty(gpu_spmv.RANK_SUMS, double)
+        partial = bench.device.empty(gpu_spmv.RANK_SUMS * kernels.num_rank_blocks(size), double)
+        expected = np.empty(size)
+        given = None if teleport is None else bench.put(teleport)
+        kernels.finish_ranks(there["sums"], 0.85, 0.1, given, there["rank"], there["strength"], share, partial, out)
+        bench.device.synchronize(kernels.stream)
+        found = np.zeros(rank_kernels.NUM_SUMS)
+        rank_kernels.finish_rows(np.arange(size), sums, 0.85, 0.1, teleport, rank, strength, expected, found)
+        np.testing.assert_allclose(bench.get(there["rank"]), rank, rtol=1e-14)
+        np.testing.assert_allclose(bench.get(share), expected, rtol=1e-14)
+        np.testing.assert_allclose(bench.get(out), found[: gpu_spmv.RANK_SUMS], rtol=1e-12)
+
+
+def test_pieces_of_coordinates_make_one_array_of_pointers(bench):
+    """Pieces that end inside of lines, one after the other."""
+    lines = np.repeat(np.arange(8), [0, 0, 3, 0, 25, 0, 1, 0]).astype(np.uint32) + 5
+    kernels = GpuProductKernels(bench.device, np.dtype(np.uint32), np.dtype(np.float64))
+    for cuts in ([0, 29], [0, 1, 29], [0, 3, 10, 20, 28, 29]):
+        offset = bench.device.empty(9, np.int64)
+        for a, z in pairwise(cuts):
+            first = 0 if a == 0 else int(lines[a - 1]) - 5 + (lines[a] != lines[a - 1])
+            begun = a > 0 and bool(lines[a] == lines[a - 1])
+            stop = 8 if z == 29 else int(lines[z]) - 5 + (lines[z] == lines[z - 1])
+            kernels.line_pointers(
+                bench.put(lines[a:z]), 5 + first, stop - first, offset[first : stop + 1], base=a, begun=begun
+            )  # fmt: skip
+        bench.device.synchronize(kernels.stream)
+        np.testing.assert_array_equal(bench.get(offset), np.searchsorted(lines, np.arange(5, 14)))

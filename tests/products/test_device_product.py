@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from oocgraph import BudgetError, CorruptStoreError, DeviceError, OocGraphError, Resources, build_csr, open_graph, spmv
-from oocgraph.algorithms import spmv as module
+from oocgraph.algorithms import devices as module
 from oocgraph.algorithms.spmv_on_device import multiply_where_it_is
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.products import device_product
-from oocgraph.products.device_product import DeviceShare, charge_host, device_dtype, multiply_on_devices
+from oocgraph.products.device_matrix import DeviceMatrix
+from oocgraph.products.device_product import DeviceShare, device_dtype
 from oocgraph.sparse.balanced import balanced_partition
 from tests.algorithms.test_spmv import vector_for
 from tests.cuda_on_cpu.device import CpuDevice
@@ -115,15 +116,15 @@ class TestMemory:
         """Of device memory and of pinned memory, while the matrix is many times larger than its pieces."""
         matrix = in_format(of_rows([40] * 100), form)
         device, ring = CpuDevice(), semiring_of("plus_times")
-        (part,) = balanced_partition(matrix, 1)
-        share = DeviceShare(device, part, np.dtype(float), ring, device_limit=1 << 20)
-        assert len(share.pieces) > 100
-        budget, y = Budget(host_bytes() + (64 << 20)), np.zeros(100)
-        charge_host([share], budget)
-        multiply_on_devices([share], np.ones(50), y)
-        close(y, matrix @ np.ones(50))
-        assert device.peak_bytes <= share.device_bytes < 24_000
-        assert device.peak_pinned_bytes <= share.host_bytes == budget.reservations["pinned pieces"]
+        budget = Budget(host_bytes() + (64 << 20))
+        with DeviceMatrix([device], matrix, np.dtype(float), ring, device_limits=[1 << 20]) as product:
+            assert len(product.shares[0].pieces) > 100
+            product.charge(budget)
+            product.open()
+            product.x[:] = 1
+            close(product.multiply(ring)[:, 0], matrix @ np.ones(50))
+            assert device.peak_bytes <= product.device_bytes[0] < 24_000
+            assert device.peak_pinned_bytes <= product.host_bytes == budget.reservations["pinned vectors and pieces"]
         assert device.allocated_bytes == device.pinned_bytes == 0
 
     def test_pieces_shrink_to_what_the_device_has(self, monkeypatch):
@@ -154,10 +155,11 @@ class TestMemory:
             spmv(matrix, x, resources=Resources(device="cuda"))
 
     @pytest.mark.usefixtures("steady_memory")
-    def test_budget_of_the_host_holds_pinned_memory(self, given):
+    def test_budget_of_the_host_holds_pinned_memory(self, given, monkeypatch):
+        monkeypatch.setattr(device_product, "PIECE_ENTRIES", 1 << 20)
         given([CpuDevice()])
-        with pytest.raises(BudgetError, match=r"pinned pieces .* need"):
-            spmv(of_rows([3] * 10), np.ones(50), resources=Resources(device="cuda"), memory_budget=host_bytes() + (1 << 18))
+        with pytest.raises(BudgetError, match=r"pinned vectors and pieces needs"):
+            spmv(of_rows([0] * (1 << 18)), np.ones(50), resources=Resources(device="cuda"), memory_budget=host_bytes() + (3 << 20))
 
 
 @pytest.mark.shim

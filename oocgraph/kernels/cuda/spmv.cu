@@ -7,6 +7,8 @@
 // Multiplication on GPUs Using the CSR Storage Format", SC 2014. The threads that sum a row are as many as it has entries on average.
 
 #define SPMV_SHARE 2048
+#define SPMV_HUBS 4096  // rows whose sums a block of spmv_columns keeps in shared memory: 32 KiB of doubles, four blocks a multiprocessor
+#define SPMM_EDGES 64   // edges that a group of spmm takes
 
 template <class V>
 __device__ __forceinline__ void add_atomically(V* at, V x) {
@@ -82,29 +84,37 @@ __global__ void __launch_bounds__(BLOCK) local_pointers(const P* __restrict__ po
   }
 }
 
-// The same of coordinates (algorithm 6), whose lines ascend from first_line: offset has num_lines + 1 entries.
+// The same of coordinates (algorithm 6), whose lines ascend from first_line: offset has num_lines + 1 entries. The coordinates are those
+// from edge `base` on; `begun` (0 or 1) says whether an earlier piece has written where the first line begins.
 template <class I>
 __global__ void __launch_bounds__(BLOCK) line_pointers(
-    const I* __restrict__ lines, i64 num_entries, i64 first_line, i64 num_lines, i64* offset) {
+    const I* __restrict__ lines, i64 num_entries, i64 first_line, i64 num_lines, i64 base, i64 begun, i64* offset) {
   for (i64 e = (i64)blockIdx.x * BLOCK + threadIdx.x; e <= num_entries; e += (i64)gridDim.x * BLOCK) {
     i64 last = e < num_entries ? (i64)lines[e] - first_line : num_lines;
-    for (i64 line = e ? (i64)lines[e - 1] - first_line + 1 : 0; line <= last; line++) offset[line] = e;
+    for (i64 line = e ? (i64)lines[e - 1] - first_line + 1 : begun; line <= last; line++) offset[line] = base + e;
   }
+}
+
+// y = plus(y, other): partial results of columns, of which one was made by another device.
+template <class V, int S>
+__global__ void __launch_bounds__(BLOCK) add_values(V* y, const V* __restrict__ other, i64 size) {
+  for (i64 i = (i64)blockIdx.x * BLOCK + threadIdx.x; i < size; i += (i64)gridDim.x * BLOCK) y[i] = plus<S>(y[i], other[i]);
 }
 
 // Edge e of row r, offset[r] <= e < offset[r + 1], has its column at indices[e] and its value at values[e] (null: 1). The piece is
 // e0 .. e1 - 1; `offset` may begin before 0 and end behind the arrays where its first and last row are cut. Row r is y[first_row + r]. Only
-// rows that are cut by a piece or a share are added to by an atomic; others belong to one block.
+// rows that are cut by a piece or a share are added to by an atomic; others belong to one block. A share has at most SPMV_SHARE edges, and
+// fewer where the piece would not do for a wave of blocks.
 // At least 4 blocks a multiprocessor, as sm_75 holds: without this the compiler aims at 8 on some targets, and spills.
 template <class I, class V, int S>
 __global__ void __launch_bounds__(BLOCK, 4) spmv(
     const i64* __restrict__ offset, i64 num_rows, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
-    V* y, i64 first_row, i64 e0, i64 e1, V identity) {
+    V* y, i64 first_row, i64 e0, i64 e1, int share, V identity) {
   __shared__ V spmv_products[SPMV_SHARE];
   __shared__ i64 spmv_rows[2];
   int thread = threadIdx.x;
-  for (i64 s0 = e0 + (i64)blockIdx.x * SPMV_SHARE; s0 < e1; s0 += (i64)gridDim.x * SPMV_SHARE) {
-    i64 s1 = s0 + SPMV_SHARE < e1 ? s0 + SPMV_SHARE : e1;
+  for (i64 s0 = e0 + (i64)blockIdx.x * share; s0 < e1; s0 += (i64)gridDim.x * share) {
+    i64 s1 = s0 + share < e1 ? s0 + share : e1;
     int size = (int)(s1 - s0);
     __syncthreads();  // whoever still sums the last share
     if (thread < 32) {
@@ -142,15 +152,18 @@ __global__ void __launch_bounds__(BLOCK, 4) spmv(
 }
 
 // Edge e of column c, offset[c] <= e < offset[c + 1], has its row at indices[e]; x[c] is the column's element. A block finds the columns of
-// its share once, and each thread that of its edge among them; rows of y are reached by any block, so all is added by atomics.
+// its share once, and each thread that of its edge among them. Rows of y are reached by any block, so all is added by atomics: of the first
+// `num_hubs` rows, to which most edges of a matrix in degree order go, in the block's own memory, and once for each block in y.
 template <class I, class V, int S>
 __global__ void __launch_bounds__(BLOCK, 4) spmv_columns(
     const i64* __restrict__ offset, i64 num_columns, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
-    V* y, i64 e0, i64 e1) {
+    V* y, i64 e0, i64 e1, int share, int num_hubs, V identity) {
+  __shared__ V spmv_hubs[SPMV_HUBS];
   __shared__ i64 spmv_columns_of_share[2];
-  for (i64 s0 = e0 + (i64)blockIdx.x * SPMV_SHARE; s0 < e1; s0 += (i64)gridDim.x * SPMV_SHARE) {
-    i64 s1 = s0 + SPMV_SHARE < e1 ? s0 + SPMV_SHARE : e1;
-    __syncthreads();  // whoever is still at the last share
+  for (int i = threadIdx.x; i < num_hubs; i += BLOCK) spmv_hubs[i] = identity;
+  for (i64 s0 = e0 + (i64)blockIdx.x * share; s0 < e1; s0 += (i64)gridDim.x * share) {
+    i64 s1 = s0 + share < e1 ? s0 + share : e1;
+    __syncthreads();  // threads that are still at the last share, or set hubs
     if (threadIdx.x < 32) {
       i64 first = warp_upper_bound(offset + 1, num_columns, s0);
       i64 stop = warp_upper_bound(offset, num_columns, s1 - 1);
@@ -163,7 +176,44 @@ __global__ void __launch_bounds__(BLOCK, 4) spmv_columns(
     i64 first = spmv_columns_of_share[0], columns = spmv_columns_of_share[1] - first;
     for (i64 e = s0 + threadIdx.x; e < s1; e += BLOCK) {
       i64 c = first + find_class(offset + first, columns, e);
-      plus_atomically<S>(&y[indices[e]], times<S>(values, e, x[c]));
+      I row = indices[e];
+      V* at = row < (I)num_hubs ? &spmv_hubs[row] : &y[row];
+      plus_atomically<S>(at, times<S>(values, e, x[c]));
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < num_hubs; i += BLOCK)
+    if (spmv_hubs[i] != identity) plus_atomically<S>(&y[i], spmv_hubs[i]);  // a NaN is not equal to it
+}
+
+// Y = plus(Y, A X) of rows as in spmv, where X and Y have `width` numbers a row, one row behind the other. A group of `lanes` threads (a
+// power of two, at most 32) takes SPMM_EDGES edges, each thread a column of X, and those `lanes` on. A row that lies in these edges is
+// written by one group; others are added to by atomics.
+template <class I, class V, int S>
+__global__ void __launch_bounds__(BLOCK, 4) spmm(
+    const i64* __restrict__ offset, i64 num_rows, const I* __restrict__ indices, const V* __restrict__ values, const V* __restrict__ x,
+    V* y, i64 width, i64 e0, i64 e1, int lanes, V identity) {
+  i64 groups = (i64)gridDim.x * (BLOCK / lanes);
+  int lane = threadIdx.x & (lanes - 1);
+  for (i64 g = (i64)blockIdx.x * (BLOCK / lanes) + threadIdx.x / lanes; e0 + g * SPMM_EDGES < e1; g += groups) {
+    i64 s0 = e0 + g * SPMM_EDGES, s1 = s0 + SPMM_EDGES < e1 ? s0 + SPMM_EDGES : e1;
+    i64 low = 0, high = num_rows;  // the first row that ends behind s0
+    while (low < high) {
+      i64 middle = (low + high) >> 1;
+      if (offset[middle + 1] <= s0) low = middle + 1;
+      else high = middle;
+    }
+    for (i64 column = lane; column < width; column += lanes) {
+      for (i64 r = low, e = s0; e < s1; r++) {
+        i64 end = offset[r + 1], to = end < s1 ? end : s1;
+        if (e == to) continue;  // a row without edges
+        V sum = identity;
+        bool whole = offset[r] >= s0 && end <= s1;
+        for (; e < to; e++) sum = plus<S>(sum, times<S>(values, e, x[(i64)indices[e] * width + column]));
+        V* at = &y[r * width + column];
+        if (whole) *at = plus<S>(*at, sum);
+        else plus_atomically<S>(at, sum);
+      }
     }
   }
 }

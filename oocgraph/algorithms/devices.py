@@ -1,0 +1,60 @@
+"""Whether a computation is made on the GPUs of this machine or on its processor.
+
+In: resources, where its graph is open, and what computes on devices. Out: what that has made; None: the processor is to do it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from oocgraph.arrays import Device, devices_choice
+from oocgraph.config import settings
+from oocgraph.engine.opened import OpenedGraph, Unopened
+from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
+
+
+def on_devices(
+    what: str, opened: OpenedGraph | Unopened, asked: Resources, compute: Callable[[Sequence[Device], str | int | None], Made]
+) -> Made | None:  # fmt: skip
+    """Compute on GPUs where they are to be used; None: on the processor.
+
+    Parameters
+    ----------
+    what
+        Name of the computation, in messages.
+    opened
+        A graph that is open on the processor is computed there.
+    asked
+        Device, and memory of each.
+    compute
+        Called with the devices and the memory that is asked for.
+
+    Raises
+    ------
+    BudgetError
+        They have too little memory, and were asked for.
+    ArgumentError
+        Device memory was given, and the processor computes.
+    """
+    kind, given = asked.device or settings().device, asked.device_memory_budget
+    if isinstance(opened, OpenedGraph) and opened.device is None:
+        kind = "cpu"
+    devices, reason = devices_choice(kind)
+    logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
+    if devices:
+        try:
+            return compute(devices, given if given is not None else settings().device_memory_budget)
+        except BudgetError as error:
+            if kind != "auto" or given is not None:
+                raise
+            logger.warning("device: cpu, because this %s does not fit the memory of %s: %s", what, devices[0].name, error)
+    elif given is not None:
+        raise ArgumentError(f"device_memory_budget is given, but the {what} would be made on the processor: {reason}")
+    return None
