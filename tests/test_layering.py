@@ -18,7 +18,7 @@ import oocgraph
 ROOT = Path(oocgraph.__file__).parent
 
 LAYERS = [
-    {"errors", "types", "closing", "text"},
+    {"errors", "types", "closing", "text", "cache_folder", "locks"},
     {"arguments"},
     {"config", "arrays", "arrow"},
     {"machine"},

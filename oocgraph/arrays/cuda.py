@@ -1,7 +1,8 @@
 """One NVIDIA GPU through CuPy: the `oocgraph.arrays.Device` that searches run on.
 
-Device memory comes from the allocator that CuPy has: its own pool, or RMM's where the user has called
-``cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)``.
+Device memory comes from the allocator that CuPy has: its own pool, or RMM's where the user, or a worker of dask-cuda, has called
+``cupy.cuda.set_allocator(rmm.allocators.cupy.rmm_cupy_allocator)``; see `oocgraph.arrays.pools`. Kernels are compiled by
+`oocgraph.arrays.compiler` and kept by `oocgraph.arrays.cubins`.
 Page-locked memory does not come from CuPy's pool, which rounds up to powers of two. A method makes the device current in the thread that
 calls it, because in CUDA that is a property of the thread.
 """
@@ -10,12 +11,16 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from oocgraph.arrays import cubins, pools
+from oocgraph.arrays.compiler import Compiled, CompileError, Source, Target, target_for
 from oocgraph.arrays.drivers import usable_cupy
 from oocgraph.errors import DeviceError
 from oocgraph.types import Array
@@ -35,7 +40,14 @@ faults of a kernel (illegal address, time-out, failed assertion, hardware except
 LOG_LINES = 8
 """Lines of a compiler's log that an error shows."""
 
-OPTIONS = ("-std=c++17",)
+REFUSED = frozenset({200, 209, 218, 222, 500})
+"""What the driver says of code that is not for this device or this driver, or is none: invalid image, no kernel image for the device,
+invalid PTX, PTX of a newer compiler, a name that is not found (cuda.h)."""
+
+_loaded: WeakKeyDictionary[Any, dict[tuple[int, Source], _Functions]] = WeakKeyDictionary()
+"""Kernels that are in the memory of devices, by CuPy's module."""
+
+_loading = threading.Lock()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,6 +113,7 @@ class CudaDevice:
     def _look(self) -> None:
         properties = self._runtime.getDeviceProperties(self.ordinal)
         self.name = properties["name"].decode()
+        pools.count(self._cupy, self.ordinal)
         self.num_multiprocessors = int(properties["multiProcessorCount"])
         self.total_bytes = int(self._runtime.memGetInfo()[1])
         if "pciBusID" in properties:
@@ -108,9 +121,10 @@ class CudaDevice:
 
     @_on_device
     def free_bytes(self) -> int:
-        """Return what the driver has left and what CuPy's pool holds unused; a pool of RMM does not tell."""
-        pool = self._pool()
-        return int(self._runtime.memGetInfo()[0]) + (int(pool.free_bytes()) if pool is not None else 0)
+        """Return what the driver has left and what the pool holds unused, CuPy's or RMM's."""
+        pool = pools.pool_of(self._cupy, self.ordinal)
+        free = int(self._runtime.memGetInfo()[0])
+        return free if pool is None else pool.room(free)
 
     @_on_device
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -125,11 +139,7 @@ class CudaDevice:
             array: Array = self._cupy.empty(shape, dtype)
         except MemoryError as error:
             wanted = math.prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
-            free, total = self._runtime.memGetInfo()
-            raise DeviceError(
-                f"{self._label} has no room for {_mib(wanted)}: {_mib(free)} of {_mib(total)} are free ({error}); set "
-                "device_memory_budget to less, or end other programs that use the device (nvidia-smi lists them)"
-            ) from error
+            raise DeviceError(f"{self._label} has no room for {_mib(wanted)}: {self._room()} ({error}); {self._more_room()}") from error
         return array
 
     @_on_device
@@ -230,21 +240,49 @@ class CudaDevice:
 
     @_on_device
     def module(self, code: str, names: Sequence[str]) -> Any:
-        """Compile for this device, or load what was compiled before (CuPy keeps it in ``~/.cupy/kernel_cache``).
+        """Load kernels, once in a process: from the cache of compiled ones, into which they are compiled if it lacks them.
 
         Raises
         ------
         DeviceError
-            It does not compile; the message has the first lines of the log.
+            The source does not compile: the message has the first lines of the log. Or the driver does not take the machine code.
         """
-        compiled = self._cupy.RawModule(code=code, options=OPTIONS, name_expressions=tuple(names))
+        source = Source(code, tuple(names))
+        with _loading:  # others that need the same wait
+            loaded = _loaded.setdefault(self._cupy, {})
+            if (found := loaded.get((self.ordinal, source))) is None:
+                found = loaded[self.ordinal, source] = self._load(source)
+        return found
+
+    def lacks(self, code: str, names: Sequence[str]) -> bool:
+        """Whether `module` would have to compile."""
+        return not is_ready(self._cupy, self.ordinal, Source(code, tuple(names)))
+
+    def _load(self, source: Source) -> _Functions:
+        target, nvrtc = self._target, self._cupy.cuda.nvrtc
         try:
-            compiled.compile()
-        except self._cupy.cuda.compiler.CompileException as error:
+            compiled = cubins.compiled_for(nvrtc, source, target)
+            try:
+                return self._functions(compiled)
+            except RuntimeError as error:
+                if getattr(error, "status", None) not in REFUSED:
+                    raise
+                logger.warning("%s does not take CUDA kernels from the cache (%s): they are compiled again", self._label, error)
+            cubins.forget(nvrtc, source, target)
+            return self._functions(cubins.compiled_for(nvrtc, source, target))
+        except CompileError as error:
             log = [line for line in str(error).splitlines() if line.strip()]
             more = [f"... {len(log) - LOG_LINES} more lines"] if len(log) > LOG_LINES else []
             raise DeviceError("\n".join([f"the kernels do not compile for {self._label}:", *log[:LOG_LINES], *more])) from error
-        return _Functions({name: compiled.get_function(name) for name in names})
+
+    def _functions(self, compiled: Compiled) -> _Functions:
+        module = self._cupy.cuda.function.Module()
+        module.load(compiled.image)
+        return _Functions({name: module.get_function(lowered) for name, lowered in compiled.lowered.items()})
+
+    @property
+    def _target(self) -> Target:
+        return _target(self._cupy, self.ordinal)
 
     @_on_device
     def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
@@ -255,16 +293,21 @@ class CudaDevice:
         """Give the unused blocks of CuPy's pool back to the driver; of an allocator that the user has set nothing."""
         try:
             self._runtime.setDevice(self.ordinal)
-            pool = self._pool()
-            if pool is not None:
-                pool.free_all_blocks()
+            pools.give_back(self._cupy)
         except RuntimeError as error:  # of a device that has failed: the cause has been reported
             logger.debug("%s: %s", self._label, error)
 
-    def _pool(self) -> Any:
-        """Return CuPy's own pool if it is what allocates here; None otherwise."""
-        pool = self._cupy.get_default_memory_pool()
-        return pool if self._cupy.cuda.get_allocator() == pool.malloc else None
+    def _room(self) -> str:
+        """Say how much memory is free, and where."""
+        free, total = self._runtime.memGetInfo()
+        pool = pools.pool_of(self._cupy, self.ordinal)
+        inside = "" if pool is None else f"; {pool.name} holds {_mib(pool.size_bytes)}, of which {_mib(pool.free_bytes)} are free"
+        return f"{_mib(free)} of {_mib(total)} are free{inside}"
+
+    def _more_room(self) -> str:
+        pool = pools.pool_of(self._cupy, self.ordinal)
+        remedy = "" if pool is None or not pool.remedy else f"{pool.remedy}, "
+        return f"{remedy}set device_memory_budget to less, or end other programs that use the device (nvidia-smi lists them)"
 
     @property
     def _label(self) -> str:
@@ -273,16 +316,25 @@ class CudaDevice:
     def _told(self, error: RuntimeError | MemoryError) -> DeviceError:
         status = getattr(error, "status", None)
         if status == ERROR_MEMORY or isinstance(error, MemoryError):
-            return DeviceError(
-                f"{self._label} is out of memory ({error}); set device_memory_budget to less, or end other programs "
-                "that use the device (nvidia-smi lists them)"
-            )
+            return DeviceError(f"{self._label} is out of memory ({error}); {self._more_room()}")
         if status in LOST:
             return DeviceError(
                 f"{self._label} has failed: {error}; this process can do nothing more with it, start a new one (nvidia-smi and the "
                 "kernel's log tell whether the device is well, device='cpu' does without)"
             )
         return DeviceError(f"{self._label}: {error}")
+
+
+def is_ready(cupy: Any, ordinal: int, source: Source) -> bool:
+    """Whether kernels are in a device's memory, or in the cache of compiled ones."""
+    if (ordinal, source) in _loaded.get(cupy, {}):
+        return True
+    return cubins.is_kept(cupy.cuda.nvrtc, source, _target(cupy, ordinal))
+
+
+def _target(cupy: Any, ordinal: int) -> Target:
+    properties, supported = cupy.cuda.runtime.getDeviceProperties(ordinal), cupy.cuda.nvrtc.getSupportedArchs()
+    return target_for(10 * properties["major"] + properties["minor"], supported)
 
 
 class _Functions:

@@ -15,7 +15,7 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 from numba.core.event import Listener, register
 
-from oocgraph.kernels.locks import locked
+from oocgraph.locks import locked
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from numba.core.dispatcher import Dispatcher
 
 from oocgraph.config import num_cores
 from oocgraph.kernels.announce import announce
-from oocgraph.kernels.locks import locked
+from oocgraph.locks import locked
 from oocgraph.machine import available_bytes, cgroup_limit_bytes
 from oocgraph.types import Progress, ignore_progress
 

@@ -23,8 +23,78 @@ class OutOfMemoryError(MemoryError):
     pass
 
 
-class CompileException(Exception):
+class NVRTCError(RuntimeError):
     pass
+
+
+class FakeNvrtc:
+    """As `cupy.cuda.nvrtc`: what it gives names the source's kernels; `compilations` counts, `refusal` is a log with which it refuses."""
+
+    NVRTCError = NVRTCError
+
+    def __init__(self, calls, version=(13, 0), archs=(75, 80, 90, 100)):
+        self.version, self.archs, self.compilations, self.refusal, self._calls, self._programs = version, archs, 0, None, calls, []
+
+    def getVersion(self):
+        return self.version
+
+    def getSupportedArchs(self):
+        return self.archs
+
+    def createProgram(self, code, name, headers, include_names):
+        self._programs.append(SimpleNamespace(code=code, names=[], options=()))
+        return len(self._programs)
+
+    def addNameExpression(self, program, name):
+        self._programs[program - 1].names.append(name)
+
+    def compileProgram(self, program, options):
+        found = self._programs[program - 1]
+        self._calls.append(("compile", (found.code, options, tuple(found.names))))
+        if self.refusal is not None:
+            raise NVRTCError("NVRTC_ERROR_COMPILATION (6)")
+        self.compilations, found.options = self.compilations + 1, options
+
+    def getProgramLog(self, program):
+        return self.refusal
+
+    def getLoweredName(self, program, name):
+        return "lowered " + name
+
+    def getCUBIN(self, program):
+        return b"\x7fELF" + "\n".join("lowered " + name for name in self._programs[program - 1].names).encode()
+
+    def getPTX(self, program):
+        return self.getCUBIN(program).replace(b"\x7fELF", b".version")
+
+    def destroyProgram(self, program):
+        assert self._programs[program - 1] is not None
+        self._programs[program - 1] = None
+
+
+class FakePool:
+    """As `cupy.cuda.MemoryPool`."""
+
+    def __init__(self, cupy, free_bytes=1 << 20):
+        self.free, self.used, self.limit, self._cupy = free_bytes, 0, 0, cupy
+
+    def malloc(self, size):
+        raise NotImplementedError
+
+    def free_bytes(self):
+        return self.free
+
+    def used_bytes(self):
+        return self.used
+
+    def total_bytes(self):
+        return self.free + self.used
+
+    def get_limit(self):
+        return self.limit
+
+    def free_all_blocks(self):
+        self._cupy.calls.append(("free_all_blocks", ()))
 
 
 class FakeArray:
@@ -40,8 +110,8 @@ class FakeCupy(ModuleType):
 
     def __init__(self, *, count=1, capability=(9, 0), runtime_version=13020, archs=(75, 80, 90, 100)):
         super().__init__("cupy")
-        self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(memory=None, compile=None)
-        self.ndarray, self.RawModule = FakeArray, self._raw_module
+        self.calls, self.fail, self.stuck = [], {}, SimpleNamespace(memory=None, loads=[])
+        self.ndarray = FakeArray
         self.runtime = SimpleNamespace(
             CUDARuntimeError=CUDARuntimeError, is_hip=False, hostAllocPortable=1, hostAllocMapped=2, memcpyDefault=4,
             runtimeGetVersion=self._of("runtimeGetVersion", runtime_version), getDeviceCount=self._of("getDeviceCount", count),
@@ -53,13 +123,11 @@ class FakeCupy(ModuleType):
                 {"name": b"Fake GPU", "multiProcessorCount": 132, "major": capability[0], "minor": capability[1]},
             ),
         )  # fmt: skip
-        self.pool = SimpleNamespace(
-            malloc=object(), free_bytes=self._of("free_bytes", 1 << 20), free_all_blocks=self._of("free_all_blocks", None)
-        )
+        self.pool, self.nvrtc = FakePool(self), FakeNvrtc(self.calls, archs=archs)
         self.cuda = SimpleNamespace(
             runtime=self.runtime,
-            nvrtc=SimpleNamespace(getVersion=self._of("nvrtcVersion", (13, 0)), getSupportedArchs=self._of("getSupportedArchs", archs)),
-            compiler=SimpleNamespace(CompileException=CompileException),
+            nvrtc=self.nvrtc,
+            function=SimpleNamespace(Module=self._module),
             PinnedMemory=self._pinned,
             PinnedMemoryPointer=lambda memory, offset: bytearray(memory.size - offset),
             UnownedMemory=lambda pointer, size, owner, device: SimpleNamespace(ptr=pointer, size=size, owner=owner, device_id=device),
@@ -97,17 +165,23 @@ class FakeCupy(ModuleType):
         self._of("PinnedMemory", None)(size, flags)
         return SimpleNamespace(size=size)
 
-    def _raw_module(self, *, code, options, name_expressions):
-        self.calls.append(("RawModule", (code, options, name_expressions)))
+    def _module(self):
+        """Return what loads an image and gives its kernels; `stuck.loads` are statuses with which the next loads fail."""
+        names = []
 
-        def compile_():
-            if self.stuck.compile is not None:
-                raise CompileException(self.stuck.compile)
+        def load(image):
+            self._of("load", None)(image)
+            if self.stuck.loads:
+                raise CUDARuntimeError(self.stuck.loads.pop(0))
+            names.extend(image.removeprefix(b"\x7fELF").removeprefix(b".version").decode().split("\n"))
 
         def get_function(name):
+            if name not in names:
+                raise CUDARuntimeError(500)
+
             def function(grid, block, args, **kwargs):
                 self._of("launch", None)(name, grid, block, args, kwargs)
 
             return function
 
-        return SimpleNamespace(compile=compile_, get_function=get_function)
+        return SimpleNamespace(load=load, get_function=get_function)

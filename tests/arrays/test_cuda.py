@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from oocgraph.arrays.cuda import CudaDevice
+from oocgraph.cache_folder import VARIABLE
 from oocgraph.errors import DeviceError
-from tests.arrays.fake_cupy import FREE, FakeCupy, OutOfMemoryError
+from tests.arrays.fake_cupy import FREE, FakeCupy, FakeNvrtc, OutOfMemoryError
 
 
 @pytest.fixture
-def cupy():
+def cupy(monkeypatch, tmp_path):
+    """CuPy, and a cache of compiled kernels in which there is nothing yet."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     return FakeCupy()
 
 
@@ -29,8 +32,15 @@ def test_names_are_those_of_cupy(cupy):
         assert hasattr(real.cuda.runtime, name)
     for name in vars(cupy.cuda):
         assert hasattr(real.cuda, name)
-    for name in ("ndarray", "RawModule", "empty", "get_default_memory_pool"):
+    for name in ("ndarray", "empty", "get_default_memory_pool"):
         assert hasattr(real, name)
+    for name in (name for name in vars(FakeNvrtc) if not name.startswith("_")):
+        assert hasattr(real.cuda.nvrtc, name)
+    for name in ("load", "get_function"):
+        assert hasattr(real.cuda.function.Module, name)
+    for name in ("free_bytes", "used_bytes", "total_bytes", "get_limit"):
+        assert hasattr(real.cuda.MemoryPool, name)
+        assert hasattr(real.cuda.MemoryAsyncPool, name)
     assert (real.cuda.runtime.memcpyDefault, real.cuda.runtime.hostAllocPortable, real.cuda.runtime.hostAllocMapped) == (4, 1, 2)
 
 
@@ -91,14 +101,21 @@ def test_event_of_a_failed_device_is_an_error_not_a_wait_for_ever(cupy, device):
 def test_kernels_are_compiled_once_and_launched_on_the_stream(cupy, device):
     names = ("expand<unsigned int>", "scan")
     module, stream = device.module("code", names), device.stream()
-    assert cupy.called("RawModule") == [("code", ("-std=c++17",), names)]
+    assert CudaDevice(cupy, 0).module("code", list(names)) is module
+    assert cupy.called("compile") == [("code", ("-std=c++17", "-ftz=false", "-arch=sm_90"), names)]
     args = (device.empty(3, np.uint32), np.int64(3), None)
     device.launch(module.get_function(names[0]), 2, 256, args, stream)
-    assert cupy.called("launch") == [(names[0], (2,), (256,), args, {"stream": stream})]
+    assert cupy.called("launch") == [(f"lowered {names[0]}", (2,), (256,), args, {"stream": stream})]
+
+
+def test_each_device_has_kernels_of_its_own_of_one_compilation(cupy, device):
+    first, second = device.module("code", ("k",)), CudaDevice(cupy, 1).module("code", ("k",))
+    assert first is not second
+    assert (cupy.nvrtc.compilations, len(cupy.called("load"))) == (1, 2)
 
 
 def test_sources_that_do_not_compile_show_the_first_lines(cupy, device):
-    cupy.stuck.compile = "\n".join(f"kern.cu({i}): error: wrong\n" for i in range(20))
+    cupy.nvrtc.refusal = "\n".join(f"kern.cu({i}): error: wrong\n" for i in range(20))
     with pytest.raises(DeviceError) as caught:
         device.module("code", ())
     lines = str(caught.value).splitlines()
@@ -108,7 +125,9 @@ def test_sources_that_do_not_compile_show_the_first_lines(cupy, device):
 
 def test_full_device_memory_is_told_with_numbers_and_setting(cupy, device):
     cupy.stuck.memory = OutOfMemoryError("Out of memory allocating 4,194,304 bytes")
-    with pytest.raises(DeviceError, match=r"no room for 4.0 MiB: 3,072.0 MiB of 8,192.0 MiB are free .*device_memory_budget") as caught:
+    with pytest.raises(
+        DeviceError, match=r"no room for 4.0 MiB: 3,072.0 MiB of 8,192.0 MiB are free; CuPy's pool .*device_memory_budget"
+    ) as caught:
         device.empty((1 << 10, 1 << 10), np.uint32)
     assert "device_memory_budget" in str(caught.value)
 
@@ -140,7 +159,7 @@ def test_free_memory_includes_what_the_pool_holds_unless_it_is_another_s(cupy, d
     assert device.free_bytes() == FREE + (1 << 20)
     device.close()
     assert len(cupy.called("free_all_blocks")) == 1
-    cupy.allocator = object()
+    cupy.allocator = lambda size: None
     assert device.free_bytes() == FREE
     device.close()
     assert len(cupy.called("free_all_blocks")) == 1

@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from oocgraph.kernels import locks
+from oocgraph import locks
 
 LOCK_SCRIPT = """
 import sys, time
-from oocgraph.kernels.locks import locked
+from oocgraph.locks import locked
 with locked("compiling"):
     print("began", flush=True)
     time.sleep(float(sys.argv[1]))

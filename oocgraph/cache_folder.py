@@ -1,6 +1,7 @@
 """The folder in which compiled kernels are kept from one process to the next: the same one for all processes of a user.
 
-It is ``NUMBA_CACHE_DIR`` if that is set, else ``__pycache__`` beside the source, else the user's cache folder, as numba has it. Where
+Both kinds of them are here: what numba makes for the processor, and what NVRTC makes for GPUs (`oocgraph.arrays.cubins`).
+It is ``NUMBA_CACHE_DIR`` if that is set, else ``__pycache__`` beside the kernels, else the user's cache folder, as numba has it. Where
 neither can be written (a service user, a read-only container) it is a folder of the temporary directory that only this user can use.
 What is in it is executed, so it must be the user's own, closed to others, and no link; where it is not, this process has a new one.
 """
@@ -38,7 +39,7 @@ def cache_folder() -> Path:
 
 
 def _beside_the_source() -> Path:
-    return Path(__file__).parent / "__pycache__"
+    return Path(__file__).parent / "kernels" / "__pycache__"
 
 
 def _of_the_user() -> Path:
@@ -65,7 +66,7 @@ def _shared_folder() -> Path | None:
     except OSError as error:
         reason = str(error)
     else:
-        reason = _why_unsafe(found, above)
+        reason = why_unsafe(found, above)
     if not reason:
         return folder
     logger.warning(
@@ -75,15 +76,19 @@ def _shared_folder() -> Path | None:
     return None
 
 
-def _why_unsafe(found: os.stat_result, above: os.stat_result) -> str:
-    """Say why others could put something into a folder, or put another in its place; an empty text if they cannot."""
+def why_unsafe(found: os.stat_result, above: os.stat_result, *, trust_group: bool = False) -> str:
+    """Say why others could put something into a folder, or put another in its place; an empty text if they cannot.
+
+    With `trust_group` the group of the folder that it is in may write there: numba's files in that are no safer.
+    """
     if not stat.S_ISDIR(found.st_mode):
         return "it is not a folder"
     if found.st_uid != os.getuid():
         return f"it belongs to user {found.st_uid}"
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return "others have access to it"
-    if above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX:
+    writers = stat.S_IWOTH if trust_group else stat.S_IWGRP | stat.S_IWOTH
+    if above.st_mode & writers and not above.st_mode & stat.S_ISVTX:
         return "others can replace it: the folder that it is in can be written by all and has no sticky bit"
     return ""
 
