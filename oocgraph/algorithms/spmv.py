@@ -8,7 +8,7 @@ paper in: workers are threads; a graph's parts are read while others are multipl
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +51,17 @@ def spmv(
     memory_budget: str | int | None = None,
     client: Client | None = None,
 ) -> Array:
-    """Multiply a matrix and a vector: ``y_i = plus over j of times(A_ij, x_j)``.
+    """Multiply a matrix and a vector, or several: ``y_i = plus over j of times(A_ij, x_j)``.
 
     Parameters
     ----------
     graph
         A graph store or its path: A has an entry for each stored edge from i to j, an undirected edge both ways. Or a SciPy sparse
         matrix or array in CSR, CSC, or COO sorted by row or by column. Or one of CuPy, which is multiplied where it is.
-    x : (num_columns,) bools or real numbers
-        Of a graph: one for each input id, ascending, isolated ones included, as `BFSResult.vertices`. Bools in ``or_and``.
+    x : (num_columns,) or (num_columns, width) bools or real numbers
+        Of a graph: one for each input id, ascending, isolated ones included, as `BFSResult.vertices`. Bools in ``or_and``. Each column
+        of a matrix is multiplied: by a graph, or a CSR matrix that is not transposed, in one pass over its nonzeros (on GPUs for as many
+        as there is room for), by another matrix, and on a cluster, one after the other.
     transpose
         Multiply by the transpose: along edges from i to j, y_j is made of x_i.
     semiring
@@ -82,7 +84,7 @@ def spmv(
 
     Returns
     -------
-    (num_rows,) float64, float32 or bool
+    (num_rows,) or (num_rows, width) float64, float32 or bool
         Float32 where neither x nor values are wider; float64 otherwise, also of integers; bool of ``or_and``. A row without entries has the
         identity of plus: 0, infinity in ``min_plus``, False. Of a graph: by input id, as `x`. Of a CuPy matrix a CuPy vector.
 
@@ -140,8 +142,9 @@ def spmv(
             raise ArgumentError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
+        options: dict[str, Any] = {"client": asked.client, "threads": asked.threads, "memory_budget": asked.memory_budget}
         lease = None if runtime is None else runtime.lease
-        return multiply_on_cluster(operand, client=asked.client, threads=asked.threads, memory_budget=asked.memory_budget, lease=lease)
+        return _by_columns(operand, lambda one: multiply_on_cluster(one, lease=lease, **options))
     limit_bytes = asked.limit_bytes
     opened: OpenedGraph | Unopened = Unopened(limit_bytes)
     if runtime is not None:
@@ -151,7 +154,19 @@ def spmv(
         return y
     if isinstance(operand, GraphOperand):
         return _of_graph(operand, opened, threads=asked.num_threads)
-    return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
+    if operand.matrix.format == "csr" and not operand.transpose:
+        return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
+    return _by_columns(operand, lambda one: _of_matrix(one, threads=asked.num_threads, limit_bytes=limit_bytes))
+
+
+def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any], Array]) -> Array:
+    """Multiply each column of `x` by itself, where a product takes one vector."""
+    if operand.x.ndim == 1:
+        return multiply(operand)
+    y = operand.as_given(operand.identities())
+    for column in range(operand.width):
+        y[:, column] = multiply(replace(operand, x=np.ascontiguousarray(operand.x[:, column])))
+    return y
 
 
 def _on_devices(
@@ -185,7 +200,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
     load_libraries(store)
-    empty = np.empty(0, operand.dtype)
+    empty = np.empty((0,) * operand.x.ndim, operand.dtype)
     load_kernel(part_of(stored_matrix(store, transpose=operand.transpose, column=operand.column), None), empty, empty, ring)
 
     def opened_within(budget: Budget) -> EdgeStream:
@@ -197,7 +212,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
 
     def multiplied(budget: Budget) -> Array:
         edges = opened_within(budget)
-        sums = ring.zeros(store.num_rows, operand.dtype)
+        sums = ring.zeros((store.num_rows, *operand.x.shape[1:]), operand.dtype)
         multiply_streamed(edges, operand.in_store_order(), sums, ring)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)
@@ -211,11 +226,11 @@ def _of_matrix(operand: MatrixOperand, *, threads: int, limit_bytes: int) -> Arr
     """Multiply a matrix that is in memory."""
     ring, parts = operand.semiring, operand.parts(PARTS_PER_THREAD * threads)
     private = num_private_vectors(parts, threads)
-    empty = np.empty(0, operand.dtype)
+    empty = np.empty((0,) * operand.x.ndim, operand.dtype)
     load_kernel(parts[0], operand.x if operand.converted_bytes == 0 else empty, empty, ring)
     budget = Budget(limit_bytes)
-    budget.reserve("vectors", (1 + private) * operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
-    y = ring.zeros(operand.num_rows, operand.dtype)
+    budget.reserve("vectors", (1 + private) * operand.result_bytes + operand.converted_bytes)
+    y = ring.zeros((operand.num_rows, *operand.x.shape[1:]), operand.dtype)
     multiply(parts, operand.converted(), y, ring, threads=threads)
     if not ring.is_boolean and has_nan(y):
         refuse_nan([(0, operand.matrix.data)] if ring.uses_values else [], "the matrix")

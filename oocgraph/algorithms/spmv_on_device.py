@@ -150,7 +150,7 @@ def _opened(
     limits = device_rooms(devices, opened, requested)
     kind = device_dtype(dtype, semiring)
     try:
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=min(width, TILE_WIDTH), **options)
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=max(1, min(width, TILE_WIDTH)), **options)
         found = found if found.width <= found.most_width else DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
     except BudgetError:
         if width == 1:

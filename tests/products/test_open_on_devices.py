@@ -177,6 +177,22 @@ def test_sums_of_columns_are_added_on_a_device(num_devices, peers, monkeypatch, 
         assert devices[0].peak_bytes <= planned
 
 
+def test_dense_right_sides_are_multiplied_in_one_pass(given, kron):
+    """As many columns as there is room for; another product of as many allocates nothing."""
+    (device,) = given(CpuDevice())
+    n, rng = kron.num_rows, np.random.default_rng(5)
+    with open_runtime(kron, resources=Resources(device="cuda")) as runtime:
+        for width in (1, 5, 1, 32, 40):
+            x = rng.random((kron.attributes.num_input_vertices, width))
+            expected, counts = kron.to_scipy(dtype=np.float64) @ x, Counts(device)
+            close(spmv(kron, x, runtime=runtime), expected)
+            counts.look()
+            close(spmv(kron, x, runtime=runtime), expected)
+            assert counts.look() == {
+                "to_device": 8 * n * width, "to_host": 8 * n * width, "on_device": 0, "launches": 2, "waits": 1, "allocations": 0
+            }  # fmt: skip
+
+
 @pytest.mark.parametrize("personalized", [False, True])
 @pytest.mark.parametrize("weight", [None, False])
 @pytest.mark.parametrize("num_devices", [1, 2, 3])
