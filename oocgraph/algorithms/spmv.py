@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oocgraph.algorithms.devices import on_devices
+from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
@@ -46,7 +47,7 @@ def spmv(
     transpose: bool = False,
     semiring: SemiringName = "plus_times",
     weight: str | None = None,
-    runtime: Runtime | None = None,
+    runtime: Runtime | OpenedMatrix | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
     client: Client | None = None,
@@ -70,8 +71,9 @@ def spmv(
     weight
         Edge column that holds a graph's values; by default its weight.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of its workers, keeps
-        edges between products, as many as fit, in the memory of its GPUs if it was opened there; workers multiply on their processors.
+        The graph, or the matrix, opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of
+        its workers, keeps edges between products, as many as fit, in the memory of its GPUs if it was opened there; workers multiply on
+        their processors.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
         (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Workers of a cluster multiply on their processors.
@@ -121,9 +123,10 @@ def spmv(
     asked = resources_of(
         "spmv", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph, take_current=is_graph
     )  # fmt: skip
-    if runtime is not None:
-        if not is_graph:
-            raise ArgumentError("the runtime has loaded a graph, not this matrix; leave runtime out")
+    if runtime is not None and not is_graph:
+        if getattr(runtime, "matrix", None) is not graph:
+            raise ArgumentError("the runtime was opened with something else, not this matrix; open one with it, or leave runtime out")
+    elif runtime is not None:
         check_runtime(runtime, graph)
     if weight is not None and not is_graph:
         raise ArgumentError(f"weight is {weight!r}, which names an edge column of a graph; a matrix has values of its own")
@@ -146,13 +149,15 @@ def spmv(
         lease = None if runtime is None else runtime.lease
         return _by_columns(operand, lambda one: multiply_on_cluster(one, lease=lease, **options))
     limit_bytes = asked.limit_bytes
-    opened: OpenedGraph | Unopened = Unopened(limit_bytes)
+    opened: OpenedGraph | OpenedMatrix | Unopened = Unopened(limit_bytes)
     if runtime is not None:
-        opened, asked = opened_of(runtime, graph, asked), runtime.resources
+        opened = runtime if isinstance(runtime, OpenedMatrix) else opened_of(runtime, graph, asked)
+        asked = runtime.resources
     y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested))
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
+        assert not isinstance(opened, OpenedMatrix)
         return _of_graph(operand, opened, threads=asked.num_threads)
     if operand.matrix.format == "csr" and not operand.transpose:
         return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
@@ -170,7 +175,8 @@ def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any],
 
 
 def _on_devices(
-    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
+    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | OpenedMatrix | Unopened, devices: Sequence[Device],
+    requested: str | int | None,
 ) -> Array:  # fmt: skip
     """Multiply on GPUs."""
     from oocgraph.algorithms.spmv_on_device import multiply_on
