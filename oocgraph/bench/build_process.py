@@ -1,8 +1,8 @@
 """One build in a process of its own: ``python -m oocgraph.bench.build_process SUBJECT SOURCE OPTIONS``, OPTIONS as JSON.
 
-Once its library is loaded it says so; then a line on stdin begins the build, and it answers with what that took. SUBJECT is ``oocgraph``;
-``duckdb``, which takes the same steps as SQL (read, number the distinct ids, join both ends with them, number by degree, rename and sort);
-or ``pyarrow``, which only reads both columns.
+Once its library is loaded, compiled kernels included, it says so; then a line on stdin begins the build, and it answers with what that
+took. SUBJECT is ``oocgraph``; ``duckdb``, which takes the same steps as SQL (read, number the distinct ids, join both ends with them,
+number by degree, rename and sort); or ``pyarrow``, which only reads both columns.
 """
 
 from __future__ import annotations
@@ -34,6 +34,17 @@ def build_here(source: str, *, folder: str | None, memory: int, threads: int, is
 
     graph = build_csr(source, folder, resources=Resources(memory_budget=memory, threads=threads))
     return graph.attributes.num_input_vertices
+
+
+def load_here() -> None:
+    """Bring into memory what a build uses."""
+    from oocgraph.config import settings
+    from oocgraph.ingest.build import load_build
+
+    for module in ("oocgraph.ingest.in_memory", "oocgraph.ingest.sources"):
+        import_module(module)
+    settings()
+    load_build("none", id_kind="string")
 
 
 STEPS = {
@@ -125,6 +136,8 @@ def main() -> None:
     except ImportError:
         answer(error=f"--peer {subject}: {module} is not installed; run pip install {module}, or name other peers")
         return
+    if subject == "oocgraph":
+        load_here()
     answer(pid=os.getpid())
     sys.stdin.readline()
     before, began, cpu_began = _transferred(), time.perf_counter(), time.process_time()

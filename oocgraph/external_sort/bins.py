@@ -29,7 +29,7 @@ from oocgraph.kernels.packed_keys import (
     packed_form,
     unpack_slices,
 )
-from oocgraph.store.files import write_all
+from oocgraph.store.files import write_all, write_views
 from oocgraph.store.records import Records
 from oocgraph.types import Array
 
@@ -105,9 +105,11 @@ class BinFiles(NumberedFiles):
         room = ROOM_BYTES * keys.size + COUNT_BYTES * min(keys.size, firsts.size << upper)
         out = scratch.get("packed", room + SPARE_BYTES, np.uint8)
         pack_slices(keys, starts, firsts, rest, upper, headers, places, out)
+        heads, data, begin, sizes = headers.data.cast("B"), out.data, places.tolist(), headers[:, 1].tolist()
         for index in indices.tolist():
             at = index if firsts.size > 1 else 0
-            write_all(self.fd(index), [headers[at], out[places[at] : places[at] + headers[at, 1]]])
+            own = data[begin[at] : begin[at] + sizes[at]]
+            write_views(self.fd(index), [heads[HEADER_BYTES * at : HEADER_BYTES * (at + 1)], own])
 
     def _packed(self, keys: Array, firsts: Array, starts: Array, scratch: Scratch) -> list[Array]:
         """Keys as they are stored: without the first key of their bin, in as few bytes as its range needs."""

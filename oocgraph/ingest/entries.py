@@ -18,6 +18,7 @@ from oocgraph.external_sort.temporary import Folder, NumberedFiles, read_into
 from oocgraph.external_sort.workers import Scratch
 from oocgraph.kernels.entries import (
     ENTRIES,
+    HEADER_BYTES,
     LISTS,
     SPARE_BYTES,
     measure_entries,
@@ -27,7 +28,7 @@ from oocgraph.kernels.entries import (
     write_entries,
     write_lists,
 )
-from oocgraph.store.files import write_all
+from oocgraph.store.files import write_views
 from oocgraph.store.records import Records
 from oocgraph.types import Array
 
@@ -80,7 +81,7 @@ class EntryFiles(NumberedFiles):
         with self._lock:
             self.counts += counts
         for index in np.flatnonzero(counts).tolist():
-            write_all(self.fd(index), [array for one in slices for array in one.of(index)])
+            write_views(self.fd(index), [view for one in slices for view in one.of(index)])
 
     def read(self, index: int, scratch: Scratch) -> Records:
         """Return all entries of a bin, in arrays of this thread's scratch."""
@@ -110,26 +111,32 @@ class Slices:
 
     Attributes
     ----------
-    headers : (num_bins, 4) int64
     starts : (num_bins,) int64
         Where each begins in `data`.
+    places, sizes
+        The same, and its bytes, as lists.
+    views
+        Bytes of the headers, and of `data`.
     """
 
-    headers: Array
     starts: Array
     data: Array
+    places: list[int]
+    sizes: list[int]
+    views: tuple[memoryview, memoryview]
 
     @classmethod
     def of_sizes(cls, kind: int, numbers: Array, sizes: Array, row: int, name: str, scratch: Scratch) -> Slices:
         """Make room for slices of so many lists or entries, and bytes."""
         ends = np.cumsum(sizes + SPARE_BYTES)
         headers = np.stack([np.full(sizes.size, kind), numbers, sizes, np.full(sizes.size, row)], axis=1)
-        return cls(headers, ends - sizes - SPARE_BYTES, scratch.get(name, int(ends[-1]), np.uint8))
+        starts, data = ends - sizes - SPARE_BYTES, scratch.get(name, int(ends[-1]), np.uint8)
+        return cls(starts, data, starts.tolist(), sizes.tolist(), (headers.data.cast("B"), data.data))
 
-    def of(self, index: int) -> list[Array]:
+    def of(self, index: int) -> list[memoryview]:
         """Return header and bytes of a bin's slice; nothing if it has none."""
-        size, start = self.headers[index, 2], self.starts[index]
-        return [self.headers[index], self.data[start : start + size]] if size else []
+        size, start, (headers, data) = self.sizes[index], self.places[index], self.views
+        return [headers[HEADER_BYTES * index : HEADER_BYTES * (index + 1)], data[start : start + size]] if size else []
 
 
 def deal_edges(keys: Array, col_bits: int, forward: EntryFiles, backward: EntryFiles, scratch: Scratch) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.config import settings
 from oocgraph.errors import BudgetError
 from oocgraph.ingest.build_job import MAX_BLOCK_ROWS, BuildOptions
 from oocgraph.ingest.edges import EdgeBlock, EdgeSource, read_streams
@@ -45,6 +46,7 @@ def build_from_source(edges: EdgeSource, options: BuildOptions, budget: Budget, 
         weight=edges.weight, vertices=edges.extra_vertices, num_vertices=edges.num_vertices, duplicates=payload.duplicates,
         keep_self_loops=options.keep_self_loops, vertex_order=options.vertex_order,
         rows=None if rows is None else np.concatenate([np.empty(0, np.uint64), *rows]), description=edges.description,
+        threads=options.threads or settings().threads,
     )  # fmt: skip
 
 

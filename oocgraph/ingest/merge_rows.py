@@ -16,8 +16,8 @@ import numpy as np
 from oocgraph.ingest.build_job import BIN_RECORDS, RECORD_BYTES, Job
 from oocgraph.ingest.rows import GroupWriter, RowBlock
 from oocgraph.ingest.stored_rows import StoredRows
-from oocgraph.kernels.append import DIGIT_BITS, deal_planes, merge_rows, renumber
-from oocgraph.kernels.build import NO_RANK
+from oocgraph.kernels.append import DIGIT_BITS, merge_rows, renumber
+from oocgraph.kernels.build import NO_RANK, deal_planes
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.records import Records, drop_duplicates, group_starts, key_bits, sort_records
@@ -190,7 +190,7 @@ class _Merging:
         plane_offsets, planes, loops = np.zeros(self._num_planes + 1, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint32)
         if self._num_planes:
             planes = np.empty(int(np.minimum(lengths, self._num_planes).sum()), np.uint32)
-            deal_planes(indices, lengths, plane_offsets, planes)
+            deal_planes(indices, lengths, 0, plane_offsets, planes)
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]
         indptr = np.cumsum(lengths) - lengths

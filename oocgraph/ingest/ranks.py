@@ -60,13 +60,16 @@ def _blocks(clean: CleanEdges) -> Iterator[tuple[int, Array, Array]]:
 
 def degree_classes(clean: CleanEdges) -> DegreeClasses:
     """Count the vertices of each degree."""
-    found: dict[int, int] = {}
+    small, large = np.zeros(SMALL_DEGREES, np.int64), dict[int, int]()
     for _, degree, used in _blocks(clean):
-        values, counts = np.unique(degree[used], return_counts=True)
-        for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-            found[value] = found.get(value, 0) + count
-    value = np.array(sorted(found, reverse=True), np.int64)
-    counts = np.array([found[v] for v in value.tolist()], np.int64)
+        own = degree[used]
+        counts = np.bincount(own[own < SMALL_DEGREES])
+        small[: counts.size] += counts
+        for value, count in zip(*(array.tolist() for array in np.unique(own[own >= SMALL_DEGREES], return_counts=True)), strict=True):
+            large[value] = large.get(value, 0) + count
+    few, many = np.flatnonzero(small)[::-1], sorted(large, reverse=True)
+    value = np.append(np.array(many, np.int64), few)
+    counts = np.append(np.array([large[one] for one in many], np.int64), small[few])
     return DegreeClasses.of(value, counts)
 
 

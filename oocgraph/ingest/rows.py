@@ -15,7 +15,7 @@ import numpy as np
 from oocgraph.external_sort.oversize import Piece, RangedFiles, pieces
 from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.planes import new_planes
-from oocgraph.kernels.build import fill_planes, split_rows
+from oocgraph.kernels.build import deal_planes, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.records import Records, key_bits, sort_records
@@ -59,7 +59,8 @@ def write_group(group: str, entries: RangedFiles, classes: DegreeClasses, job: J
         if num_planes and keys.size:
             planes = job.scratch.get("planes", keys.size, dtype)
             carry = offset - classes.row_start(int(keys[0]) >> bits)
-            fill_planes(keys, indices, np.uint64(bits), carry, plane_offsets, planes)
+            lengths = np.diff(indptr, prepend=offset, append=offset + keys.size)  # the first is what is here of a row that began before
+            deal_planes(indices, lengths, carry, plane_offsets, planes)
             planes = planes[: plane_offsets[-1]].copy()
         return RowBlock(indices, tuple(columns), indptr, planes, plane_offsets, loops, num_loops)
 

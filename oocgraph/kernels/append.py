@@ -199,30 +199,6 @@ def merge_rows(
 
 
 @nb.njit(nogil=True, cache=True)
-def deal_planes(indices: Any, lengths: Any, offsets: Any, out: Any) -> None:
-    """Deal each row's first neighbours to the planes.
-
-    ``offsets : (K + 1,) int64`` is overwritten: plane k of these rows is ``out[offsets[k]:offsets[k + 1]]``.
-    """
-    num_planes = offsets.size - 1
-    offsets[:] = 0
-    for row in range(lengths.size):
-        for k in range(min(num_planes, lengths[row])):
-            offsets[k + 1] += 1
-    for k in range(num_planes):
-        offsets[k + 1] += offsets[k]
-    start = 0
-    for row in range(lengths.size):
-        for k in range(min(num_planes, lengths[row])):
-            out[offsets[k]] = indices[start + k]
-            offsets[k] += 1
-        start += lengths[row]
-    for k in range(num_planes, 0, -1):
-        offsets[k] = offsets[k - 1]
-    offsets[0] = 0
-
-
-@nb.njit(nogil=True, cache=True)
 def find_entries(entries: Any, begin: Any, length: Any, row_of: Any, wanted: Any, low: Any, high: Any) -> None:
     """Find where rows hold wanted numbers: entries ``low .. high - 1`` of each, none where there is no such entry.
 
@@ -262,6 +238,5 @@ def merge_calls(*, columns: bool) -> list[Call]:
             merge_rows,
             (entries, places, places, entries, places, places, 0, 1, True, keys.reshape(3, 0), places, (marks,) * 3, keys, places),
         ),
-        (deal_planes, (entries, places, places, entries)),
         (find_entries, (entries, places, places, places, places, places, places)),
     ]

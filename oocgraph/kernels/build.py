@@ -253,33 +253,30 @@ def split_rows(keys: Any, col_bits: Any, first_row: Any, offset: Any, indices: A
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_planes(keys: Any, indices: Any, col_bits: Any, carry: Any, offsets: Any, out: Any) -> None:
+def deal_planes(indices: Any, lengths: Any, carry: Any, offsets: Any, out: Any) -> None:
     """Deal each row's first neighbours to the planes.
 
-    ``carry`` is how many neighbours of the first row came before these keys. ``offsets : (K + 1,) int64`` is written: plane k of
-    this block is ``out[offsets[k]:offsets[k + 1]]``. ``out`` holds at least ``min(keys.size, K * rows)``.
+    ``lengths : (num_rows,) int64``; ``carry`` is how many neighbours of the first row came before these. ``offsets : (K + 1,) int64`` is
+    overwritten: plane k of these rows is ``out[offsets[k]:offsets[k + 1]]``. ``out`` holds K neighbours of each row, or all.
     """
     num_planes = offsets.size - 1
     offsets[:] = 0
-    k = np.int64(carry)
-    for i in range(keys.size):
-        if i > 0 and (keys[i] >> col_bits) != (keys[i - 1] >> col_bits):
-            k = np.int64(0)
-        if k < num_planes:
+    first = np.int64(carry)
+    for row in range(lengths.size):
+        for k in range(first, min(num_planes, first + lengths[row])):
             offsets[k + 1] += 1
-        k += 1
-    for p in range(num_planes):
-        offsets[p + 1] += offsets[p]
-    k = np.int64(carry)
-    for i in range(keys.size):
-        if i > 0 and (keys[i] >> col_bits) != (keys[i - 1] >> col_bits):
-            k = np.int64(0)
-        if k < num_planes:
-            out[offsets[k]] = indices[i]
+        first = np.int64(0)
+    for k in range(num_planes):
+        offsets[k + 1] += offsets[k]
+    start, first = np.int64(0), np.int64(carry)
+    for row in range(lengths.size):
+        for k in range(first, min(num_planes, first + lengths[row])):
+            out[offsets[k]] = indices[start + k - first]
             offsets[k] += 1
-        k += 1
-    for p in range(num_planes, 0, -1):
-        offsets[p] = offsets[p - 1]
+        start += lengths[row]
+        first = np.int64(0)
+    for k in range(num_planes, 0, -1):
+        offsets[k] = offsets[k - 1]
     offsets[0] = 0
 
 
@@ -290,7 +287,7 @@ def build_calls() -> list[Call]:
     calls: list[Call] = [
         (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
         (split_rows, (keys, one, 0, 0, numbers, ids)),
-        (fill_planes, (keys, numbers, one, 0, ids, numbers)),
+        (deal_planes, (numbers, ids, 0, ids, numbers)),
         (edge_keys, (ids, ids, np.int64(0), one, one, True, keys)),
         (compact_keys, (keys, one, True, True, keys)),
         (count_bins, (keys, zero, zero, small, small, ids)),

@@ -32,6 +32,9 @@ LIST_BYTES = 8
 SPARE_BYTES = 4
 """Between slices in memory, and behind the last: numbers of fewer bytes are stored and loaded by four."""
 
+AT_ONCE = 64
+"""Backward entries that are read before their rows' ranks are: these are on their way from memory meanwhile."""
+
 NO_BIN = 2**16 - 1
 """Instead of a bin: an undirected self-loop has no backward entry."""
 
@@ -164,19 +167,25 @@ def read_slice(
                 place += col_bytes
             count += length
         return count
-    mask = _mask_of(row_bytes)
-    for i in range(count, count + number):
-        byte = data[place]
-        place += 1
-        distance, shift = np.uint64(byte & np.uint8(127)), np.uint64(7)
-        while byte > np.uint8(127):
+    mask, rows = _mask_of(row_bytes), np.empty(AT_ONCE, np.uint64)
+    for begin in range(count, count + number, AT_ONCE):
+        end = min(begin + AT_ONCE, count + number)
+        for i in range(begin, end):
             byte = data[place]
             place += 1
-            distance |= np.uint64(byte & np.uint8(127)) << shift
-            shift += np.uint64(7)
-        row += distance
-        keys[i] = ((first + np.uint64(load_four(data, place) & mask)) << bits) | np.uint64(rank[row])
-        place += row_bytes
+            distance, shift = np.uint64(byte & np.uint8(127)), np.uint64(7)
+            while byte > np.uint8(127):
+                byte = data[place]
+                place += 1
+                distance |= np.uint64(byte & np.uint8(127)) << shift
+                shift += np.uint64(7)
+            row += distance
+            rows[i - begin] = row
+            prefetch(rank, row)
+            keys[i] = (first + np.uint64(load_four(data, place) & mask)) << bits
+            place += row_bytes
+        for i in range(begin, end):
+            keys[i] |= np.uint64(rank[rows[i - begin]])
     return count + number
 
 

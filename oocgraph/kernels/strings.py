@@ -82,33 +82,64 @@ def _is_below(p: Any, p_length: Any, q: Any, q_length: Any) -> Any:
 
 
 @nb.njit(nogil=True, cache=True)
-def distinct_strings(place: Any, length: Any, hashes: Any, slots: Any, chosen: Any, number_of: Any) -> Any:
-    """Write the position of the first one of each distinct string to `chosen`; return their number, or -1 if two have the same hash.
+def group_hashes(hashes: Any, shift: Any, starts: Any, grouped: Any, order: Any) -> None:
+    """Bring hashes together that agree in the bits from `shift` on, in their order.
 
-    ``slots : (2**k,) int32`` is a table with more room than there are strings; it is overwritten. ``number_of : (n,) int32`` becomes
-    where in `chosen` the first one of each string is.
+    ``starts : (num_groups + 1,) int64`` is written, ``grouped : (n,) uint64`` too, and ``order : (n,) int32``: where each of these was.
     """
-    slots[:] = -1
-    mask, num_chosen = np.uint64(slots.size - 1), 0
-    for i in range(place.size):
-        if i and place[i] == place[i - 1] and length[i] == length[i - 1]:
-            number_of[i] = number_of[i - 1]
+    starts[:] = 0
+    for i in range(hashes.size):
+        starts[(hashes[i] >> shift) + np.uint64(1)] += 1
+    for g in range(starts.size - 1):
+        starts[g + 1] += starts[g]
+    for i in range(hashes.size):
+        g = hashes[i] >> shift
+        grouped[starts[g]], order[starts[g]] = hashes[i], i
+        starts[g] += 1
+    for g in range(starts.size - 1, 0, -1):
+        starts[g] = starts[g - 1]
+    starts[0] = 0
+
+
+@nb.njit(nogil=True, cache=True)
+def distinct_hashes(grouped: Any, order: Any, starts: Any, first: Any, stop: Any, same: Any) -> None:
+    """Write of each hash in the groups ``first .. stop - 1`` where the first one was that equals it.
+
+    Arguments are as `group_hashes` writes them; ``same : (n,) int32`` is by the hashes' own positions.
+    """
+    most = 0
+    for g in range(first, stop):
+        most = max(most, starts[g + 1] - starts[g])
+    room = 2
+    while room < 2 * most:
+        room *= 2
+    slots = np.empty(room, np.int32)
+    for g in range(first, stop):
+        begin, end, room = starts[g], starts[g + 1], 2
+        while room < 2 * (end - begin):
+            room *= 2
+        mask = np.uint64(room - 1)
+        for slot in range(room):
+            slots[slot] = -1
+        for j in range(begin, end):
+            place = grouped[j] & mask
+            while slots[place] >= 0 and grouped[slots[place]] != grouped[j]:
+                place = (place + np.uint64(1)) & mask
+            if slots[place] < 0:
+                slots[place] = j
+            same[order[j]] = order[slots[place]]
+
+
+@nb.njit(nogil=True, cache=True)
+def are_same(place: Any, length: Any, same: Any, start: Any, stop: Any) -> Any:
+    """Whether each of the strings ``start .. stop - 1`` equals the one at the position in `same`."""
+    for i in range(start, stop):
+        other = same[i]
+        if place[i] == place[other] and length[i] == length[other]:
             continue
-        slot = hashes[i] & mask
-        while True:
-            other = slots[slot]
-            if other < 0:
-                slots[slot] = i
-                chosen[num_chosen], number_of[i] = i, num_chosen
-                num_chosen += 1
-                break
-            if hashes[other] == hashes[i]:
-                if length[other] != length[i] or _first_difference(place[other], place[i], length[i]) != length[i]:
-                    return -1
-                number_of[i] = number_of[other]
-                break
-            slot = (slot + np.uint64(1)) & mask
-    return num_chosen
+        if length[i] != length[other] or _first_difference(place[i], place[other], length[i]) != length[i]:
+            return False
+    return True
 
 
 @nb.njit(nogil=True, cache=True)
@@ -200,34 +231,59 @@ def _put_off(waiting: Any, num_waiting: Any, begin: Any, low: Any, high: Any, en
 
 
 @nb.njit(nogil=True, cache=True)
-def sort_strings(place: Any, length: Any, order: Any, keys: Any) -> None:
-    """Sort the positions of distinct strings, in `order`, by the strings' bytes (multikey quicksort, Bentley and Sedgewick 1997, by words).
+def sort_strings(
+    place: Any, length: Any, order: Any, keys: Any, begin: Any, end: Any, depth: Any, has_keys: Any, most: Any, left: Any
+) -> Any:
+    """Sort positions of distinct strings by the strings' bytes (multikey quicksort, Bentley and Sedgewick 1997, by words).
 
-    ``keys : (n,) uint64`` is scratch.
+    Parameters
+    ----------
+    order : (n,) int64
+        Positions, of which ``begin .. end - 1`` are sorted. Their strings agree in the first `depth` bytes.
+    keys : (n,) uint64
+        Scratch; with `has_keys`, keys of these strings from `depth` on.
+    most
+        Ranges of up to so many strings are not sorted but left, while there is room; 0: none.
+    left : (k, 4) int64
+        Written: begin, end, depth and `has_keys` of each range that is left.
+
+    Returns
+    -------
+    int
+        How many are left.
     """
     waiting = np.empty((MOST_RANGES, 4), np.int64)
-    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = 0, order.size, 0, 0
-    num_waiting = 1
+    waiting[0, 0], waiting[0, 1], waiting[0, 2], waiting[0, 3] = begin, end, depth, has_keys
+    num_waiting, num_left = 1, 0
     while num_waiting:
         num_waiting -= 1
         begin, end, depth = waiting[num_waiting, 0], waiting[num_waiting, 1], waiting[num_waiting, 2]
         if end - begin <= FEW:
             _insert(place, length, order, begin, end, depth)
             continue
+        if end - begin <= most and num_left < left.shape[0]:
+            for k in range(4):
+                left[num_left, k] = waiting[num_waiting, k]
+            num_left += 1
+            continue
         if not waiting[num_waiting, 3]:
             for i in range(begin, end):
                 keys[i] = _key(place[order[i]], length[order[i]], depth)
         low, high = _cut(order, keys, begin, end)
         num_waiting = _put_off(waiting, num_waiting, begin, low, high, end, depth)
+    return num_left
 
 
 def string_calls() -> list[Call]:
     """Return what a build of string ids calls."""
-    numbers, words, raw, bins = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16)
+    numbers, words, raw, bins = np.empty(0, np.int64), np.zeros(1, np.uint64), np.empty(0, np.uint8), np.empty(0, np.uint16)
+    order, starts, none, shift = np.zeros(1, np.int32), np.zeros(3, np.int64), words[:0], np.uint64(63)
     return [
-        (sort_strings, (numbers, numbers, numbers, words)),
-        (distinct_strings, (numbers, numbers, words, np.empty(1, np.int32), numbers, np.empty(0, np.int32))),
-        (hash_strings, (numbers, numbers, np.uint64(0), words)),
+        (sort_strings, (numbers, numbers, numbers, words, 0, 0, 0, 0, 0, np.empty((0, 4), np.int64))),
+        (group_hashes, (none, shift, starts, words, order)),
+        (distinct_hashes, (none, order, starts, 0, 0, order)),
+        (are_same, (numbers, numbers, order, 0, 0)),
+        (hash_strings, (numbers, numbers, np.uint64(0), none)),
         (split_strings, (numbers, numbers, numbers, numbers, bins)),
         (copy_strings, (numbers, numbers, numbers, raw)),
     ]

@@ -190,6 +190,7 @@ def build_in_memory(
     vertex_order: AskedOrder = "degree",
     rows: Array | None = None,
     description: str = "arrays in memory",
+    threads: int = 1,
 ) -> MemoryGraph:
     """Build a graph in memory: the attributes and arrays that `oocgraph.build_csr` writes for the same edges.
 
@@ -213,6 +214,8 @@ def build_in_memory(
         Where each edge was read; None: one after the other.
     description
         Name for messages and for the attributes.
+    threads
+        Threads that number strings.
 
     Returns
     -------
@@ -232,7 +235,7 @@ def build_in_memory(
     payload, stored, arrays = _columns(columns or {}, weight, duplicates)
     if payload.needs_rows:
         stored.insert(len(payload.extra), np.arange(len(source), dtype=np.uint64) if rows is None else rows)
-    ids = number_ids(source, target, vertices, num_vertices)
+    ids = number_ids(source, target, vertices, num_vertices, threads=threads)
     edges = Edges(source=ids.source, target=ids.target, columns=tuple(stored), num_ids=ids.num_ids, present=ids.present)
     try:
         built = build_arrays(edges, payload, directed=directed, vertex_order=vertex_order, keep_self_loops=keep_self_loops)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, edge_keys, fill_planes, rename_cols, rename_rows, split_rows
+from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, deal_planes, edge_keys, rename_cols, rename_rows, split_rows
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.locality import rank_by_locality
@@ -154,7 +154,7 @@ def _group(
     if classes is not None:
         arrays |= {"degrees/value": classes.value, "degrees/first_vertex": classes.first_vertex[:-1]}
         planes, offsets = np.empty(keys.size, dtype), np.zeros(num_planes + 1, np.int64)
-        fill_planes(keys, indices, bits, 0, offsets, planes)
+        deal_planes(indices, np.diff(indptr), 0, offsets, planes)
         arrays |= {"planes/indices": planes[: offsets[-1]].copy(), "planes/offsets": offsets}
     named = {f"{group}/{name}": values for name, values in arrays.items()}
     if num_loops and group == "out":

@@ -16,6 +16,7 @@ from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.strings import string_calls
 from oocgraph.store.layout import string_arrays
 from oocgraph.store.strings import Placed, string_buffers, with_a_seed
+from oocgraph.team import team_of
 from oocgraph.types import Array
 
 MAX_GAPS = 4
@@ -61,7 +62,7 @@ class NumberedIds:
         return {name: ids} if self.id_kind == "int64" else dict(zip(string_arrays(name), string_buffers(ids), strict=True))
 
 
-def number_ids(source: Any, target: Any, vertices: Any = None, num_vertices: int | None = None) -> NumberedIds:
+def number_ids(source: Any, target: Any, vertices: Any = None, num_vertices: int | None = None, *, threads: int = 1) -> NumberedIds:
     """Return the positions of the ends of edges in ascending order of ids.
 
     Parameters
@@ -72,9 +73,11 @@ def number_ids(source: Any, target: Any, vertices: Any = None, num_vertices: int
         Further vertices.
     num_vertices
         Declares that the vertices are ``0 .. num_vertices - 1``; no id is another.
+    threads
+        Threads that tell strings apart, sort and copy them.
     """
     if not isinstance(source, np.ndarray):
-        return _number_strings(source, target, vertices)
+        return _number_strings(source, target, vertices, threads)
     ids = [source, target] if vertices is None else [source, target, vertices]
     low, high = (0, num_vertices - 1) if num_vertices is not None else _bounds(ids)
     implied, length, count = None if num_vertices is None else (0, num_vertices), high - low + 1, sum(one.size for one in ids)
@@ -99,15 +102,22 @@ def _bounds(ids: list[Array]) -> tuple[int, int]:
     return (min(int(one.min()) for one in filled), max(int(one.max()) for one in filled)) if filled else (0, -1)
 
 
-def _number_strings(source: Any, target: Any, vertices: Any) -> NumberedIds:
+def _number_strings(source: Any, target: Any, vertices: Any, threads: int) -> NumberedIds:
     load_kernels(string_calls())
     ends = [source, target] if vertices is None else [source, target, vertices]
     strings = Placed.of([part for end in ends for part in getattr(end, "chunks", [end])])
-    first, number = with_a_seed(lambda seed, _: strings.distinct(strings.hashes(seed)), "strings in memory")
-    place_of, order = np.empty(first.size, np.int64), strings.chosen(first).ascending(np.arange(first.size))
-    place_of[order] = np.arange(first.size)
-    position, table = place_of[number], first[order]
+    with team_of(threads) as team:
+        first, same = with_a_seed(lambda seed, _: strings.distinct(strings.hashes(seed, team), team), "strings in memory")
+        table = strings.ascending(first, team)
+    place_of = np.empty(len(strings), np.int64)
+    place_of[table] = np.arange(table.size)
+    position = place_of[same]
+
+    def take(at: Array) -> Any:
+        with team_of(threads) as team:
+            return strings.copied(table[at], team)
+
     return NumberedIds(
         source=position[: len(source)], target=position[len(source) : len(source) + len(target)], num_ids=table.size, present=None,
-        implied=None, id_kind="string", take=lambda at: strings.copied(table[at]),
+        implied=None, id_kind="string", take=take,
     )  # fmt: skip

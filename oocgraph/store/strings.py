@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from oocgraph.errors import OocGraphError
-from oocgraph.kernels.strings import copy_strings, distinct_strings, hash_strings, sort_strings
+from oocgraph.kernels.strings import are_same, copy_strings, distinct_hashes, group_hashes, hash_strings, sort_strings
 from oocgraph.types import Array
+
+if TYPE_CHECKING:
+    from oocgraph.team import Team
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +35,18 @@ def string_buffers(strings: Any) -> tuple[Array, Array]:
     raw = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     return raw[bounds[0] : bounds[-1]], bounds - bounds[0]
 
+
+GROUP_STRINGS, MOST_GROUP_BITS = 1 << 13, 10
+"""Strings that are told apart by one table, whose hashes and slots take 192 KiB, and how many groups of them there are at the most."""
+
+HASH_SECONDS, COMPARE_SECONDS, SORT_SECONDS, COPY_SECONDS = 1e-8, 2e-8, 1.5e-7, 2e-8
+"""About what a string takes, to tell little work."""
+
+GROUP_SECONDS = 2e-8 * GROUP_STRINGS
+"""About what a group takes."""
+
+RANGES_PER_THREAD = 64
+"""Ranges into which strings are cut before threads sort them, for each: up to so many, and most of a fourth as many."""
 
 MAX_ATTEMPTS = 8
 """Seeds tried: two of 100 million strings share a hash once in 4,000 builds."""
@@ -79,61 +94,98 @@ class Placed:
     def of(cls, arrays: Sequence[Any]) -> Placed:
         """Strings of pyarrow large string or binary arrays, together."""
         parts = [string_buffers(array) for array in arrays]
-        place = [raw.ctypes.data + offsets[:-1] for raw, offsets in parts]
-        none = np.empty(0, np.int64)
-        return cls(np.concatenate([none, *place]), np.concatenate([none, *(np.diff(offsets) for _, offsets in parts)]), parts)
+        place = np.empty(sum(offsets.size - 1 for _, offsets in parts), np.int64)
+        length, start = np.empty_like(place), 0
+        for raw, offsets in parts:
+            stop = start + offsets.size - 1
+            np.add(offsets[:-1], raw.ctypes.data, out=place[start:stop])
+            np.subtract(offsets[1:], offsets[:-1], out=length[start:stop])
+            start = stop
+        return cls(place, length, parts)
 
     def __len__(self) -> int:
         return int(self.place.size)
 
-    def hashes(self, seed: int) -> Array:
-        """64-bit hash of each string: (n,) uint64."""
+    def hashes(self, seed: int, team: Team | None = None) -> Array:
+        """64-bit hash of each string: (n,) uint64; all threads of a team share the work, if one is given, as in other methods."""
         out = np.empty(len(self), np.uint64)
-        hash_strings(self.place, self.length, np.uint64(seed), out)
+
+        def hash_range(start: int, stop: int) -> None:
+            hash_strings(self.place[start:stop], self.length[start:stop], np.uint64(seed), out[start:stop])
+
+        _in_ranges(hash_range, len(self), HASH_SECONDS, team)
         return out
 
-    def distinct(self, hashes: Array) -> tuple[Array, Array]:
-        """Tell strings apart.
+    def distinct(self, hashes: Array, team: Team | None = None) -> tuple[Array, Array]:
+        """Tell strings apart: those of groups by hash, so that the table of each is in a core's cache.
 
         Returns
         -------
         first : (num_distinct,) int64
-            Position of the first one of each distinct string.
-        number : (n,) int32
-            Where in `first` each string is.
+            Position of the first one of each distinct string, ascending.
+        same : (n,) int32
+            Of each string the position of the first one that equals it.
 
         Raises
         ------
         HashCollisionError
             Two have the same hash.
         """
-        slots, first, number = np.empty(2 << len(self).bit_length(), np.int32), np.empty(len(self), np.int64), np.empty(len(self), np.int32)
-        count = distinct_strings(self.place, self.length, hashes, slots, first, number)
-        if count < 0:
-            raise HashCollisionError
-        return first[:count], number
+        bits = min(MOST_GROUP_BITS, max(1, (len(self) // GROUP_STRINGS).bit_length()))
+        starts, grouped, order = np.empty((1 << bits) + 1, np.int64), np.empty_like(hashes), np.empty(len(self), np.int32)
+        group_hashes(hashes, np.uint64(64 - bits), starts, grouped, order)
+        same = np.empty(len(self), np.int32)
+        _in_ranges(lambda start, stop: distinct_hashes(grouped, order, starts, start, stop, same), 1 << bits, GROUP_SECONDS, team)
 
-    def ascending(self, order: Array) -> Array:
+        def compare(start: int, stop: int) -> None:  # in the strings' own order: equal ones are often near each other
+            if not are_same(self.place, self.length, same, start, stop):
+                raise HashCollisionError
+
+        _in_ranges(compare, len(self), COMPARE_SECONDS, team)
+        return np.flatnonzero(same == np.arange(len(self), dtype=np.int32)), same
+
+    def ascending(self, order: Array, team: Team | None = None) -> Array:
         """Return the positions of distinct strings in order of their bytes."""
-        ordered = order.copy()
-        sort_strings(self.place, self.length, ordered, np.empty(ordered.size, np.uint64))
+        ordered, keys = order.copy(), np.empty(order.size, np.uint64)
+        together = team is not None and team.distribution(order.size, SORT_SECONDS * order.size).kind != "alone"
+        parts = RANGES_PER_THREAD * team.threads if team is not None and together else 0
+        left, most = np.empty((parts, 4), np.int64), 4 * ordered.size // parts if parts else 0
+        num_left = sort_strings(self.place, self.length, ordered, keys, 0, ordered.size, 0, 0, most, left)
+        if team is not None and num_left:
+            ranges = sorted(left[:num_left].tolist(), key=lambda one: one[0] - one[1])
+            team.run(lambda one: sort_strings(self.place, self.length, ordered, keys, *one, 0, left[:0]), ranges)
         return ordered
 
     def chosen(self, order: Array) -> Placed:
         """Return some of the strings, where they are."""
         return Placed(self.place[order], self.length[order], self.owners)
 
-    def copied(self, order: Array) -> Any:
+    def copied(self, order: Array, team: Team | None = None) -> Any:
         """Return some of the strings as a large_binary array."""
-        length = self.length[order]
-        data = np.empty(int(length.sum()), np.uint8)
-        copy_strings(self.place, self.length, order, data)
-        return from_buffers(length, data)
+        offsets = np.append(0, np.cumsum(self.length[order]))
+        data = np.empty(int(offsets[-1]), np.uint8)
+
+        def copy_range(start: int, stop: int) -> None:
+            copy_strings(self.place, self.length, order[start:stop], data[offsets[start] : offsets[stop]])
+
+        _in_ranges(copy_range, order.size, COPY_SECONDS, team)
+        return _of_offsets(offsets, data)
+
+
+def _in_ranges(call: Callable[[int, int], None], size: int, seconds: float, team: Team | None) -> None:
+    """Call ``call(start, stop)`` for all of ``0 .. size - 1``, each of which takes so long: in parts if there is a team."""
+    if team is None:
+        call(0, size)
+    else:
+        team.run_range(call, size, seconds * size)
 
 
 def from_buffers(lengths: Array, data: Array) -> Any:
     """Make a large_binary array of lengths and bytes."""
-    offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
+    return _of_offsets(np.append(0, np.cumsum(lengths, dtype=np.int64)), data)
+
+
+def _of_offsets(offsets: Array, data: Array) -> Any:
     import pyarrow as pa
 
-    return pa.Array.from_buffers(pa.large_binary(), lengths.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pa.Array.from_buffers(pa.large_binary(), offsets.size - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

@@ -12,6 +12,7 @@ import pytest
 from oocgraph.kernels.join import cut_cells, find_keys
 from oocgraph.kernels.strings import split_strings
 from oocgraph.store.strings import HashCollisionError, Placed
+from oocgraph.team import team_of
 
 
 def words(seed):
@@ -24,13 +25,28 @@ def words(seed):
 def test_strings_are_told_apart_sorted_and_dealt_by_bytes(seed):
     given = words(seed)
     strings = Placed.of([pa.array(given[: seed % 9], pa.large_binary()), pa.array(given[seed % 9 :], pa.large_binary())])
-    first, number = strings.distinct(strings.hashes(7))
-    assert [given[first[i]] for i in number] == given
+    first, same = strings.distinct(strings.hashes(7))
+    assert [given[i] for i in same] == given
+    assert first.tolist() == sorted(given.index(word) for word in set(given))
     assert strings.copied(strings.ascending(first)).to_pylist() == sorted(set(given))
     cuts, bin_of = sorted(set(given))[::7], np.empty(len(given), np.uint16)
     splitters = Placed.of([pa.array(cuts, pa.large_binary())])
     split_strings(strings.place, strings.length, splitters.place, splitters.length, bin_of)
     assert bin_of.tolist() == [bisect.bisect_right(cuts, word) for word in given]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_together_find_what_one_finds(seed, monkeypatch):
+    monkeypatch.setattr("oocgraph.team.LITTLE", 1e-12)
+    given = [word + bytes([i % 251]) * (i % 3) for i, word in enumerate(words(seed) * 3)] + words(4)
+    strings = Placed.of([pa.array(given, pa.large_binary())])
+    with team_of(3) as team:
+        hashes = strings.hashes(7, team)
+        first, same = strings.distinct(hashes, team)
+        ascending = strings.copied(strings.ascending(first, team), team)
+    assert hashes.tolist() == strings.hashes(7).tolist()
+    assert [given[i] for i in same] == given
+    assert ascending.to_pylist() == sorted(set(given))
 
 
 def test_two_strings_with_one_hash_are_seen():

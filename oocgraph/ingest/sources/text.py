@@ -132,7 +132,12 @@ def _field_kind(field: str) -> FieldKind:
 
 def _common_kind(fields: Sequence[str]) -> FieldKind:
     order: tuple[FieldKind, ...] = ("missing", "integer", "float", "text")
-    return max((_field_kind(field) for field in fields), key=order.index, default="missing")
+    common = order[0]
+    for field in fields:
+        common = max(common, _field_kind(field), key=order.index)
+        if common == order[-1]:  # as of the first name in a column of names
+            break
+    return common
 
 
 def _column_type(fields: Sequence[str]) -> Any:
