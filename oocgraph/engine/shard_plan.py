@@ -6,6 +6,7 @@ In: a store, for a part of it a vertex_partition, the bytes that a budget leaves
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
+from oocgraph.engine.sizes import graph_sizes
 from oocgraph.engine.take_over import new_planes, planes_bytes, planes_in
 from oocgraph.engine.windows import reader_bytes
 from oocgraph.errors import OocGraphError
@@ -70,7 +72,7 @@ class ShardPlan:
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
-        of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
+        of_graph = graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
         if self.vertex_partition is None:
             return of_graph
         n, words = self.store.num_rows, self.store.num_rows // 8 + 8
@@ -106,8 +108,8 @@ class ShardPlan:
             least_bytes=least_bytes,
         )
 
-    def load_within(self, budget: Budget) -> Shard[Adjacency]:
-        """Divide what a budget leaves, charge it, and read.
+    def load_within(self, budget: Budget, meanwhile: Callable[[Residency], None] | None = None) -> Shard[Adjacency]:
+        """Divide what a budget leaves, charge it, and read; see `load`.
 
         Raises
         ------
@@ -127,10 +129,12 @@ class ShardPlan:
             ("page cache", residency.cache_bytes),
         ):
             budget.reserve(name, num_bytes)
-        return self.load(residency, budget.limit_bytes)
+        return self.load(residency, budget.limit_bytes, meanwhile)
 
-    def load(self, residency: Residency, limit_bytes: int) -> Shard[Adjacency]:
-        """Read what `residency` says.
+    def load(
+        self, residency: Residency, limit_bytes: int, meanwhile: Callable[[Residency], None] | None = None
+    ) -> Shard[Adjacency]:  # fmt: skip
+        """Read what `residency` says, while a thread calls `meanwhile`.
 
         Raises
         ------
@@ -143,12 +147,15 @@ class ShardPlan:
         self._expect(residency)
         try:
             with ThreadPoolExecutor(self._num_loading, thread_name_prefix="oocgraph-load") as pool:
+                other = None if meanwhile is None else pool.submit(meanwhile, residency)
                 for group, array, num_resident in zip(self.groups, self.indices, residency.num_resident, strict=True):
                     num_planes = residency.num_planes if self.vertex_partition is None and group == self.groups[-1] else 0
                     adjacencies.append(self._whole_rows(group, array, num_planes, num_resident, limit_bytes, pool))
                 own = adjacencies[-1]
                 if self.vertex_partition is not None:
                     own, planes = self._own_rows(self.vertex_partition, own, residency, pool)
+                if other is not None:
+                    other.result()
         except BaseException:
             close_files(adjacencies)
             raise

@@ -26,7 +26,7 @@ from oocgraph.ingest.build_steps import build_steps
 from oocgraph.ingest.edges import EdgeSource
 from oocgraph.ingest.payload import choose_payload
 from oocgraph.ingest.sources import is_dask, open_requested
-from oocgraph.kernels.build import build_calls
+from oocgraph.kernels.build import build_calls, memory_build_calls
 from oocgraph.kernels.crc32c import checksum_calls
 from oocgraph.kernels.entries import entry_calls
 from oocgraph.kernels.join import hash_join_calls
@@ -197,7 +197,7 @@ def _build_in_memory(source: Any, options: BuildOptions, progress: ProgressOptio
         raise ArgumentError("overwrite is True, but there is no path whose store it could replace; leave it out, or give path")
     edges = source if hasattr(source, "streams") else open_requested(source, options)
     with watched(progress) as shown:
-        load_kernels(build_calls(), shown)
+        load_kernels(memory_build_calls(), shown)
         limit = effective_budget_bytes(settings().memory_budget if options.memory_budget is None else options.memory_budget)
         return build_from_source(edges, options, Budget(limit), shown)
 

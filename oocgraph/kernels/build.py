@@ -280,21 +280,30 @@ def deal_planes(indices: Any, lengths: Any, carry: Any, offsets: Any, out: Any) 
     offsets[0] = 0
 
 
-def build_calls() -> list[Call]:
-    """Return what every build calls, with arguments of the types that it has."""
+def memory_build_calls() -> list[Call]:
+    """Return what builds in memory call, with arguments of the types that they have; builds on disk call it too."""
     keys, one, zero = np.zeros(1, np.uint64), np.uint64(1), np.uint64(0)
-    ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
-    calls: list[Call] = [
-        (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
+    ids, numbers = np.zeros(1, np.int64), np.zeros(1, np.uint32)
+    return [
         (split_rows, (keys, one, 0, 0, numbers, ids)),
         (deal_planes, (numbers, ids, 0, ids, numbers)),
         (edge_keys, (ids, ids, np.int64(0), one, one, True, keys)),
         (compact_keys, (keys, one, True, True, keys)),
-        (count_bins, (keys, zero, zero, small, small, ids)),
-        (scatter, (keys, small, ids, keys)),
-        (add_degrees, (keys, one, True, numbers, flags)),
+        (add_degrees, (keys, one, True, numbers, np.zeros(1, np.uint8))),
         (rename_rows, (keys, one, numbers, zero, keys)),
         (rename_cols, (keys, numbers, zero, one, True, keys, keys)),
+    ]
+
+
+def build_calls() -> list[Call]:
+    """Return what every build on disk calls, with arguments of the types that it has."""
+    keys, zero = np.zeros(1, np.uint64), np.uint64(0)
+    ids, small, numbers, flags = np.zeros(1, np.int64), np.zeros(1, np.uint16), np.zeros(1, np.uint32), np.zeros(1, np.uint8)
+    calls = [
+        *memory_build_calls(),
+        (assign_ranks, (numbers, np.zeros(1, bool), ids, numbers, 0, ids, numbers)),
+        (count_bins, (keys, zero, zero, small, small, ids)),
+        (scatter, (keys, small, ids, keys)),
     ]
     for high in (flags, small):
         calls += [(pack_keys, (keys, keys, ids, numbers, high)), (unpack_keys, (numbers, high, zero, keys))]

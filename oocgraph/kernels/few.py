@@ -16,7 +16,8 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.intrinsics import nanoseconds
-from oocgraph.kernels.rows import find_class, row_of
+from oocgraph.kernels.load import Call
+from oocgraph.kernels.rows import explicit_rows, find_class, row_of
 
 FIRST_ROOM = 1024
 """Vertices that there is room for at first."""
@@ -238,3 +239,10 @@ def shortest_few(
         if distance[v] > bound:
             distance[v] = unreached
     return DONE, followed
+
+
+def few_calls(index_dtype: str) -> list[Call]:
+    """Return what searches that reach few vertices call."""
+    numbers = np.zeros(4, np.int64)
+    rows = explicit_rows(np.empty(0, np.int64))
+    return [(search_few, (rows, np.zeros(2, index_dtype), 2, numbers, np.empty(0, np.int64), np.zeros(3, np.int64)))]

@@ -70,7 +70,7 @@ def search_calls(index_dtype: str, *, parts: bool = False, device: bool = False,
     if parts:
         calls += _calls_of_parts(dtype)
     elif not only_tiny:
-        calls.append((few.search_few, (x.rows, x.resident, 2, x.numbers, x.none, np.zeros(3, np.int64))))
+        calls += few.few_calls(index_dtype)
     if device:
         offset, out = np.arange(3), np.empty(2, dtype)
         calls += [

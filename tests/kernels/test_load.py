@@ -37,3 +37,29 @@ def test_threads_that_ask_for_kernels_at_once_get_them():
     """The first question of a process fills numba's registries, which fails where two threads do it."""
     done = subprocess.run([sys.executable, "-c", ASKS], check=True, capture_output=True, text=True)
     assert done.stdout == "[] 1 1\n"
+
+
+IS_READY = """
+import sys
+import numba, numpy as np
+from oocgraph.kernels.crc32c import page_checksums
+from oocgraph.kernels.rows import find_class
+from oocgraph.kernels import warm
+
+print(page_checksums(np.frombuffer(b"123456789", np.uint8), 4096).tolist())
+warm.load_search_kernels("uint32")
+print("numba.np.arraymath" in sys.modules)
+
+@numba.njit
+def total(first, v):
+    return find_class(first, v) + first.sum()
+
+print(total(np.arange(5), 3))
+"""
+
+
+def test_cached_kernels_are_loaded_before_numba_is_ready_to_compile():
+    """In a process that finds all of them numba imports nothing that only a compiler needs; what is compiled after that may call them."""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", IS_READY], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [str([0xE3069283]), "False", "13"]
