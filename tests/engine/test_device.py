@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import time
 
 import numpy as np
 import pytest
@@ -287,6 +288,22 @@ def test_the_log_of_tiny_levels_comes_in_one_piece_or_in_several(most, usual, tm
     assert result.search.level.tolist() == list(range(231))
     assert [(one.level, one.frontier) for one in result.iterations] == [(level, 1) for level in range(1, 232)]
     assert device.launched["push_levels<unsigned int>"] == -(-231 // most)
+
+
+@pytest.mark.shim
+def test_results_are_part_of_the_time(kron, monkeypatch):
+    """A search ends when parent and level are in host memory, as on the processor; it says how much of its time they took to come."""
+    come = DeviceRuntime.results
+
+    def results(runtime, state):
+        time.sleep(0.05)
+        return come(runtime, state)
+
+    monkeypatch.setattr(DeviceRuntime, "results", results)
+    with DeviceRuntime.open(kron, device=CpuDevice()) as runtime:
+        search = oocgraph.bfs(kron, SOURCES[0], runtime=runtime).search
+    assert search.seconds > search.results_seconds >= 0.05
+    assert oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="cpu")).search.results_seconds < 0.05
 
 
 def test_depth_limits_and_several_sources(tmp_path, device):
