@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_oper
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.arrays import devices_choice
+from oocgraph.arrays import Work, devices_choice
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 logger = logging.getLogger(__name__)
+
+ENTRY_SECONDS = 1e-9
+"""Time of one thread for each nonzero of a product, in memory."""
 
 
 @known_keywords
@@ -156,11 +160,20 @@ def spmv(
     return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
 
 
+def product_work(operand: GraphOperand | MatrixOperand) -> Work:
+    """Estimate a product of a matrix that no device keeps."""
+    from oocgraph.kernels.gpu_spmv import product_source
+    from oocgraph.products.device_product import device_dtype
+
+    source = product_source(operand.index_dtype, device_dtype(operand.dtype, operand.semiring))
+    return Work(operand.num_entries * ENTRY_SECONDS / settings().threads, operand.num_entries * operand.entry_bytes, (source,))
+
+
 def _on_devices(
     operand: GraphOperand | MatrixOperand, kind: DeviceKind, limit_bytes: int, device_memory_budget: str | int | None
 ) -> Array | None:  # fmt: skip
     """Multiply on GPUs where they are to be used; None: on the processor."""
-    devices, reason = devices_choice(kind)
+    devices, reason = devices_choice(kind, work=None if device_memory_budget is not None else partial(product_work, operand))
     logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
     requested = device_memory_budget if device_memory_budget is not None else settings().device_memory_budget
     if devices:
