@@ -167,6 +167,7 @@ class GpuKernels:
         self._slots = [self.counters[slot : slot + 1] for slot in range(NUM_COUNTERS)]
         self._num_rows, self._num_edges = self._slots[Counter.NUM_ROWS], self._slots[Counter.NUM_EDGES]
         self.reset()
+        device.synchronize(self.stream)  # what lets go of it unused must not leave a kernel that writes to its counters
 
     def read(self) -> Array:
         """Wait for the kernels launched so far; return the counters on the host: (16,) int64, valid until the next call."""
