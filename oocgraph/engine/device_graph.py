@@ -100,7 +100,7 @@ class Uploader:
         except DeviceError as other:
             if error is None:
                 raise
-            logger.warning("after a failure the device does not end its work: %s", other)
+            logger.warning("after a failure the device does not end its work: %s", str(other))
 
     def fill(self, target: Array, fill: Callable[[int, Array], None]) -> None:
         """Fill a device array piece by piece: ``fill(a, out)`` writes its elements from `a` on to pinned memory."""
