@@ -47,7 +47,7 @@ class Settings:
         ``auto``: where a machine has several groups of cores that share a cache, threads that work on a list of vertices are bound to
         cores, and values first touched in the group that will use them; ``never``.
     device
-        Where searches run: ``auto`` (a GPU if one can be used), ``cpu`` or ``cuda``.
+        Where searches run: ``auto`` (a GPU if one can be used and its start pays), ``cpu`` or ``cuda``.
     device_memory_budget
         Bytes of device memory that a search on a GPU may hold, as a number or a text such as ``4G``; None: most of what is free.
     alpha, beta

@@ -34,8 +34,9 @@ class Resources:
     threads
         Compute threads, of the process or of each worker; by default the cores that it may use.
     device
-        ``cuda``: on GPUs, or an error that says why not. ``cpu``: on the processor. ``auto``: on GPUs if they can be used. By default as
-        configured (``auto``). With a client each worker uses its own.
+        ``cuda``: on GPUs, or an error that says why not. ``cpu``: on the processor. ``auto``: on GPUs if they can be used and the work is
+        worth their start (``device_reason`` of a search's result says what decided). By default as configured (``auto``). With a client
+        each worker uses its own, whatever the work.
     device_memory_budget
         Bytes of device memory that may be held, of each GPU; by default most of what is free.
     num_partitions

@@ -29,7 +29,7 @@ Precision = Literal["auto", "single", "double"]
 """Of what PageRank gathers: by the size of the graph and the change, float32, float64."""
 
 DeviceKind = Literal["auto", "cpu", "cuda"]
-"""Where a search runs: on a GPU if one can be used, on the processor, on a GPU."""
+"""Where a search runs: on a GPU if one can be used and its start pays, on the processor, on a GPU."""
 
 PAGE_BYTES = 4096
 """The unit of checksums and of scattered reads: what a disk and a page cache move at least."""

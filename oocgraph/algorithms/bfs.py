@@ -155,7 +155,11 @@ def bfs(
         stop: dict[str, Any] = {} if target is None else {"targets": target_numbers(ids, target, numbers, sources)}
 
         def search() -> tuple[Search, dict[str, Any]]:
-            opened: Any = nullcontext(runtime) if runtime is not None else open_where(view, asked, partition=partition, progress=shown)
+            opened: Any = (
+                nullcontext(runtime)
+                if runtime is not None
+                else open_where(view, asked, partition=partition, num_searches=1, progress=shown)
+            )
             with opened as loaded:
                 found = loaded.search(begin, direction=direction, depth_limit=depth_limit, progress=shown, **stop)
                 return found, loaded.metrics  # what is known as long as it is open

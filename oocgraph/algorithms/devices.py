@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from oocgraph.algorithms.opened_matrix import OpenedMatrix
-from oocgraph.arrays import Device, devices_choice
+from oocgraph.arrays import Device, Work, devices_choice
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
@@ -23,7 +23,7 @@ Made = TypeVar("Made")
 
 def on_devices(
     what: str, opened: OpenedGraph | OpenedMatrix | Unopened, asked: Resources,
-    compute: Callable[[Sequence[Device], str | int | None], Made],
+    compute: Callable[[Sequence[Device], str | int | None], Made], *, work: Callable[[], Work],
 ) -> Made | None:  # fmt: skip
     """Compute on GPUs where they are to be used; None: on the processor.
 
@@ -37,6 +37,8 @@ def on_devices(
         Device, and memory of each.
     compute
         Called with the devices and the memory that is asked for.
+    work
+        Says what is to be done, where a GPU would have to be started for it.
 
     Raises
     ------
@@ -48,7 +50,8 @@ def on_devices(
     kind, given = asked.device or settings().device, asked.device_memory_budget
     if isinstance(opened, OpenedGraph) and opened.device is None:
         kind = "cpu"
-    devices, reason = devices_choice(kind)
+    is_open_there = not isinstance(opened, Unopened)
+    devices, reason = devices_choice(kind, work=None if is_open_there or given is not None else work)
     logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
     if devices:
         try:

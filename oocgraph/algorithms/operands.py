@@ -68,6 +68,21 @@ class GraphOperand:
         return self.store.attributes.num_input_vertices * self.width * self.dtype.itemsize
 
     @property
+    def num_entries(self) -> int:
+        """Nonzeros of the matrix."""
+        return self.store.attributes.num_stored_edges
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of a nonzero, as a device takes it."""
+        return self.store.index_dtype.itemsize + (0 if self.column is None else self.dtype.itemsize)
+
+    @property
+    def index_dtype(self) -> np.dtype[Any]:
+        """Dtype in which a device takes the places of nonzeros: uint32 or int64."""
+        return self.store.index_dtype
+
+    @property
     def values_name(self) -> str:
         """What the values are, for messages."""
         return f"{self.column} of {self.store.url}"
@@ -154,6 +169,23 @@ class MatrixOperand:
     def as_given(self, y: Array) -> Array:
         """Return a result as the user gets it: of as many dimensions as `x`."""
         return _as_given(y, self.x, self.semiring)
+
+    @property
+    def num_entries(self) -> int:
+        """Nonzeros of the matrix."""
+        return int(self.matrix.nnz)
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of a nonzero, as a device takes it."""
+        return self.index_dtype.itemsize + (self.dtype.itemsize if self.semiring.uses_values else 0)
+
+    @property
+    def index_dtype(self) -> np.dtype[Any]:
+        """Dtype in which a device takes the places of nonzeros: uint32 or int64."""
+        found = getattr(self.matrix, "indices", None)
+        given = self.matrix.row.dtype if found is None else found.dtype
+        return np.dtype(np.int64 if given.itemsize == 8 else np.uint32)
 
     @property
     def num_rows(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, check_ar
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.arrays import Device
+from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, ConvergenceError
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.products.device_ranking import DeviceRanking
+
+FEW_ITERATIONS = 20
+"""Iterations that most rankings take at least: at the default `tol`, kron20 takes 21."""
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
@@ -265,11 +269,24 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
     """Rank in this process, on GPUs where they are to be used."""
     asked, found = options.resources, None
     if not options.in_place and options.precision != "single":
-        found = on_devices("ranking", opened, asked, lambda devices, requested: _on_devices(options, run, opened, devices, requested))
+        work = partial(_work, options)
+        found = on_devices("ranking", opened, asked, lambda devices, given: _on_devices(options, run, opened, devices, given), work=work)
     elif asked.device == "cuda":
         what = "schedule is 'in-place'" if options.in_place else "oocgraph.precision is single"
         raise ArgumentError(f"device is 'cuda', but {what}, which the processor alone has; leave one of them out")
     return found or opened.within(lambda budget: _in_process(options, run, opened, budget))
+
+
+def _work(options: RankOptions) -> Work:
+    """Estimate a ranking: the edges reach a device once, and are multiplied in each iteration."""
+    from oocgraph.algorithms.spmv import ENTRY_SECONDS
+    from oocgraph.kernels.gpu_spmv import product_source
+
+    store = options.store
+    num_edges, weight_bytes = store.attributes.num_stored_edges, 0 if options.column is None else 8
+    seconds = FEW_ITERATIONS * num_edges * ENTRY_SECONDS / options.resources.num_threads
+    source = product_source(store.index_dtype, np.dtype(np.float64))
+    return Work(seconds, num_edges * (store.index_dtype.itemsize + weight_bytes), (source,))
 
 
 def _in_process(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened, budget: Budget) -> Ranked:

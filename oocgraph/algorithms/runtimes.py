@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from oocgraph.algorithms.search_options import on_processor
 from oocgraph.arguments import known_keywords
+from oocgraph.engine.in_process import MANY_SEARCHES
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, ArgumentTypeError
 from oocgraph.progress import watched
@@ -164,11 +165,12 @@ def _open_matrix(matrix: Any, others: dict[str, Any], resources: Resources | Non
 
 def open_where(
     store: CSRStore, resources: Resources, *, partition: Any = None, shares: tuple[int, ...] | None = None, result_folder: Any = None,
-    progress: Progress,
+    num_searches: int = MANY_SEARCHES, progress: Progress,
 ) -> Runtime:  # fmt: skip
     """Open a runtime where `resources` (of `resources_of`) say.
 
-    Workers begin with `shares` of the edges, and must see `result_folder`, if results are to be written there.
+    Workers begin with `shares` of the edges, and must see `result_folder`, if results are to be written there. In this process a GPU is
+    started where that pays for `num_searches`.
     """
     if partition is not None:
         from oocgraph.algorithms.partitioned_bfs import open_partitioned
@@ -179,7 +181,7 @@ def open_where(
             raise ArgumentError(
                 "num_partitions is given, but the graph is neither on a cluster nor partitioned; pass client or partition, or leave it out"
             )
-        return OpenedGraph(store, resources, progress)
+        return OpenedGraph(store, resources, progress, num_searches=num_searches)
     from oocgraph.cluster.searches import ClusterRuntime
 
     return ClusterRuntime.open(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_oper
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
-from oocgraph.arrays import Device
+from oocgraph.arrays import Device, Work
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError
@@ -37,6 +38,9 @@ from oocgraph.types import Array
 
 if TYPE_CHECKING:
     from distributed import Client
+
+ENTRY_SECONDS = 1e-9
+"""Time of one thread for each nonzero of a product, in memory."""
 
 
 @known_keywords
@@ -153,7 +157,8 @@ def spmv(
     if runtime is not None:
         opened = runtime if isinstance(runtime, OpenedMatrix) else opened_of(runtime, graph, asked)
         asked = runtime.resources
-    y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested))
+    work = partial(product_work, operand)
+    y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested), work=work)
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
@@ -172,6 +177,15 @@ def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any],
     for column in range(operand.width):
         y[:, column] = multiply(replace(operand, x=np.ascontiguousarray(operand.x[:, column])))
     return y
+
+
+def product_work(operand: GraphOperand | MatrixOperand) -> Work:
+    """Estimate a product of a matrix that no device keeps."""
+    from oocgraph.kernels.gpu_spmv import product_source
+    from oocgraph.products.device_product import device_dtype
+
+    source = product_source(operand.index_dtype, device_dtype(operand.dtype, operand.semiring))
+    return Work(operand.num_entries * ENTRY_SECONDS / settings().threads, operand.num_entries * operand.entry_bytes, (source,))
 
 
 def _on_devices(

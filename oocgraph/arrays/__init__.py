@@ -7,13 +7,14 @@ against the protocol `Device`; `oocgraph.arrays.cuda` is its implementation on C
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
+from oocgraph.arrays.start_up import Work, why_not_worth
 from oocgraph.errors import ArgumentError, DeviceError, MissingDependencyError
 from oocgraph.types import Array, DeviceKind
 
-__all__ = ["Device", "DeviceChoice", "DeviceKind", "device_choice", "devices_choice", "open_device"]
+__all__ = ["Device", "DeviceChoice", "DeviceKind", "Work", "device_choice", "devices_choice", "open_device"]
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,10 @@ class Device(Protocol):
         """Compile CUDA C++; ``.get_function(name)`` of what returns gives each of `names`, such as ``expand<unsigned int, 3>``."""
         ...
 
+    def lacks(self, code: str, names: Sequence[str]) -> bool:
+        """Whether `module` would have to compile: neither this process nor the cache on disk has the kernels for this device."""
+        ...
+
     def launch(self, function: Any, grid: int, block: int, args: tuple[Any, ...], stream: Any) -> None:
         """Start a kernel of `module`.
 
@@ -134,15 +139,18 @@ class DeviceChoice(NamedTuple):
     reason: str
 
 
-def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
+def device_choice(kind: DeviceKind, ordinal: int | None = None, *, work: Callable[[], Work] | None = None) -> DeviceChoice:
     """Open the device that `kind` asks for and say why it is that one.
 
     Parameters
     ----------
     kind
-        ``cpu``: none. ``cuda``: a GPU, or an error. ``auto``: a GPU if one can be used.
+        ``cpu``: none. ``cuda``: a GPU, or an error. ``auto``: a GPU if one can be used, and `work` is worth the start.
     ordinal
         Which of the visible GPUs; by default the one that CuPy regards as current (dask-cuda shows each worker its own first).
+    work
+        Says what is to be done, and is called where there is a driver; by default any work is worth a start. One costs less on a GPU on
+        which this process has a context, and whose kernels are compiled.
 
     Raises
     ------
@@ -162,10 +170,12 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
         raise ArgumentError(f"device is {kind!r}; it must be one of {', '.join(get_args(DeviceKind))}")
     if kind == "cpu":
         return DeviceChoice(None, "the processor was asked for")
-    from oocgraph.arrays.cuda import open_cuda
+    from oocgraph.arrays import cuda
 
     try:
-        device = open_cuda(ordinal)
+        if kind == "auto" and work is not None and (why := _why_not(work, ordinal)):
+            return DeviceChoice(None, why)
+        device = cuda.open_cuda(ordinal)
     except (DeviceError, MissingDependencyError) as error:
         if kind == "cuda":
             raise
@@ -173,15 +183,31 @@ def device_choice(kind: DeviceKind, ordinal: int | None = None) -> DeviceChoice:
     return DeviceChoice(device, "a GPU was asked for" if kind == "cuda" else "a GPU can be used")
 
 
-def devices_choice(kind: DeviceKind) -> tuple[tuple[Device, ...], str]:
+def _why_not(work: Callable[[], Work], ordinal: int | None) -> str:
+    """Say why some work is not worth a start of the GPU; an empty text if it is, or where there is no driver.
+
+    CuPy is not even imported where the work would not be worth it with all kernels compiled.
+    """
+    from oocgraph.arrays import cuda, drivers
+
+    if drivers.driver_version() is None:
+        return ""
+    what, has_context = work(), drivers.has_context(ordinal or 0)
+    why = why_not_worth(what, num_uncompiled=0, has_context=has_context)
+    return why or why_not_worth(what, num_uncompiled=cuda.num_uncompiled(what.sources, ordinal), has_context=has_context)
+
+
+def devices_choice(kind: DeviceKind, *, work: Callable[[], Work] | None = None) -> tuple[tuple[Device, ...], str]:
     """Open all devices that `kind` asks for, and say why: none for the processor, else every GPU that this process sees.
+
+    The first decides, as in `device_choice`.
 
     Raises
     ------
     DeviceError, MissingDependencyError, OocGraphError
         As `device_choice`. Of several GPUs those that cannot be used are left out, which is logged.
     """
-    first, reason = device_choice(kind)
+    first, reason = device_choice(kind, work=work)
     if first is None:
         return (), reason
     from oocgraph.arrays.cuda import CudaDevice, open_others

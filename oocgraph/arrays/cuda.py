@@ -70,6 +70,18 @@ def open_others(first: CudaDevice) -> list[CudaDevice]:
     return found
 
 
+def num_uncompiled(sources: Sequence[Source], ordinal: int | None = None) -> int:
+    """Return how many of some sources would have to be compiled for a GPU, on which this makes no context.
+
+    Raises
+    ------
+    DeviceError, MissingDependencyError
+        No GPU can be used.
+    """
+    cupy, ordinal = usable_cupy(ordinal)
+    return sum(not is_ready(cupy, ordinal, source) for source in sources)
+
+
 def device_of(array: Any) -> CudaDevice:
     """Open the device that holds an array of CuPy's."""
     return open_cuda(int(array.device.id))

@@ -68,6 +68,17 @@ def driver_version() -> int | None:
     return version.value
 
 
+def has_context(ordinal: int) -> bool:
+    """Whether this process has the primary context of a device, made by whatever uses CUDA in it; none is made by asking."""
+    try:
+        library = ctypes.CDLL(DRIVER_LIBRARY)
+        flags, active = ctypes.c_uint(0), ctypes.c_int(0)
+        status = library.cuDevicePrimaryCtxGetState(ctypes.c_int(ordinal), ctypes.byref(flags), ctypes.byref(active))
+    except (OSError, AttributeError):
+        return False
+    return status == 0 and bool(active.value)  # not 0: CUDA has not been initialized, or there is no such device
+
+
 def _import_cupy(driver: int) -> Any:
     installed = installed_packages()
     if len(installed) > 1:

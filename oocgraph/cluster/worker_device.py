@@ -16,7 +16,7 @@ from oocgraph.arrays import Device, DeviceChoice, device_choice
 from oocgraph.cluster.specs import GraphSpec
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.errors import DeviceError, MissingDependencyError
-from oocgraph.kernels.gpu import GpuKernels
+from oocgraph.kernels.gpu import search_source
 
 open_device = device_choice
 """Opens the device of a worker; tests put others here."""
@@ -59,7 +59,7 @@ class WorkerDevice:
         """Compile the kernels, whose compiler's memory then counts as what the process has held before it loads anything."""
         with self._lock, self.naming():
             if dtype.name not in self._warm:
-                GpuKernels(device, dtype)
+                device.module(*search_source(dtype))
                 self._warm.add(dtype.name)
 
     def limit_bytes(self, spec: GraphSpec, device: Device, held_bytes: int) -> int:

@@ -64,7 +64,7 @@ def bfs(
 ) -> None:
     """Search the graph store GRAPH breadth-first; several --source make one search from the set.
 
-    The search runs in this process, on a GPU if there is one (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
+    The search runs in this process, on a GPU where that pays (--device), or on a Dask cluster (--cluster, --scheduler); --memory,
     --device-memory and --threads are then those of each worker. With --partition it is top-down, over --partitions parts of the edges
     whose parts tell each other what they find; making them is the setup.
 

@@ -6,20 +6,24 @@ host never holds a second copy.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.engine.resident import read_into
 from oocgraph.engine.shard import Adjacency
+from oocgraph.errors import DeviceError
 from oocgraph.kernels.gpu import PLANE_ALIGNMENT, Lookup
 from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.store.arrays import StoredArray
 from oocgraph.types import PAGE_BYTES, Array
+
+logger = logging.getLogger(__name__)
 
 UPLOAD_BYTES = 4 << 20
 """One pinned buffer for loading."""
@@ -60,7 +64,9 @@ class DeviceAdjacency(Adjacency):
 
 
 class Uploader:
-    """Brings arrays to the device through two pinned buffers.
+    """Brings arrays to the device through two pinned buffers. Use it in a ``with`` statement, whose end waits until all have arrived.
+
+    After a failure, too: memory that is let go while a copy to it is under way goes to whatever is allocated next.
 
     Parameters
     ----------
@@ -85,9 +91,16 @@ class Uploader:
         """Read elements from `start` on into a device array."""
         self.fill(target, lambda a, out: read_into(array, start + a, out, self._pool, READ_BYTES))
 
-    def finish(self) -> None:
-        """Wait until everything has arrived."""
-        self._device.synchronize(self._stream)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
+        try:
+            self._device.synchronize(self._stream)
+        except DeviceError as other:
+            if error is None:
+                raise
+            logger.warning("after a failure the device does not end its work: %s", str(other))
 
     def fill(self, target: Array, fill: Callable[[int, Array], None]) -> None:
         """Fill a device array piece by piece: ``fill(a, out)`` writes its elements from `a` on to pinned memory."""

@@ -115,8 +115,7 @@ def load_device_graph(
     budget.reserve("pinned edges", residency.host_edge_bytes)
     held: list[DeviceAdjacency] = []
     try:
-        with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
-            uploader = Uploader(device, pool)
+        with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
             for group, array, num_resident, num_host in zip(groups, indices, residency.num_resident, residency.num_host, strict=True):
                 num_planes = residency.num_planes if group == store.pull_group else 0
                 held.append(
@@ -125,7 +124,6 @@ def load_device_graph(
                         limit_bytes=budget.limit_bytes, progress=progress,
                     )
                 )  # fmt: skip
-            uploader.finish()
     except BaseException:
         close_files(held)
         raise

@@ -144,8 +144,8 @@ class DevicePartPlan(ShardPlan):
         """
         device, dtype = self.device, self.store.index_dtype
         num_resident = dict(zip(self.groups, residency.num_resident, strict=True))
-        with ThreadPoolExecutor(max(2, self.loading.threads), thread_name_prefix="oocgraph-load") as pool:
-            uploader = Uploader(device, pool)
+        threads = max(2, self.loading.threads)
+        with ThreadPoolExecutor(threads, thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
             out, into = graph.push, graph.pull
             nothing = np.full(1, self.store.num_rows, np.int64)
             resident, edges = self._edges_on_device(uploader, out, num_resident[self.groups[0]])
@@ -157,7 +157,6 @@ class DevicePartPlan(ShardPlan):
             heads = upload_planes(device, uploader, lengths, dtype, lambda k, target: self._take_plane(uploader, pool, k, target))
             lookup = upload_lookup(uploader, into.lookup)
             pull = DeviceAdjacency(into.stored, lookup, heads, resident, into.files, into.num_rows, into.share, **edges)
-            uploader.finish()
         return Shard(push, pull, residency, graph.load_seconds)
 
     def _read_edges(self, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor) -> Array:

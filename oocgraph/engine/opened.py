@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from oocgraph.arrays import Device
 from oocgraph.closing import Closing
-from oocgraph.engine.in_process import open_in_process
+from oocgraph.engine.in_process import MANY_SEARCHES, open_in_process
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.on_devices import Kept, KeptOnDevices
 from oocgraph.errors import BudgetError
@@ -105,6 +105,8 @@ class OpenedGraph(Closing):
         Memory, threads and device.
     progress
         Called while the graph is loaded.
+    num_searches
+        How many searches the start of a GPU has to pay for.
 
     Raises
     ------
@@ -117,14 +119,16 @@ class OpenedGraph(Closing):
     client = None
     """The Dask client on whose workers it is: none."""
 
-    def __init__(self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress) -> None:
+    def __init__(
+        self, store: CSRStore, resources: Resources, progress: Progress = ignore_progress, *, num_searches: int = MANY_SEARCHES
+    ) -> None:  # fmt: skip
         self.store, self.view, self.resources = store.stored, store, resources
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
         self._on_devices = KeptOnDevices()
         self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
-            store, resources, progress=progress
+            store, resources, num_searches=num_searches, progress=progress
         )
         self._metrics = self._loaded.metrics
         self._limit_bytes, self._baseline_bytes = self._loaded.budget.limit_bytes, self._loaded.budget.baseline_bytes

@@ -30,6 +30,9 @@ class WholeGraph:
     resources = Resources()
     """What it was opened with, as far as that is known."""
 
+    device_reason = ""
+    """Why it is on the processor, or on a GPU."""
+
     @property
     def view(self: Any) -> CSRStore:
         """The graph as it is searched."""
@@ -62,5 +65,6 @@ class WholeGraph:
             "load_seconds": self.load_seconds,
             "memory_budget": self.memory_budget,
             "planes_resident": self.planes_resident,
+            "device_reason": self.device_reason,
             **self.device_metrics,
         }

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.arrays.compiler import Source
 from oocgraph.errors import ArgumentError
 from oocgraph.types import Array
 
@@ -146,6 +147,11 @@ def kernel_names(dtype: np.dtype[Any]) -> tuple[str, ...]:
     return (*_PLAIN, *(f"{name}<{index}>" for name in _OF_INDEX), *expands)
 
 
+def search_source(dtype: np.dtype[Any]) -> Source:
+    """Return what searches of ids of `dtype` compile."""
+    return Source(cuda_source(), kernel_names(dtype))
+
+
 class GpuKernels:
     """The compiled kernels of one device for one index dtype, launched on one stream.
 
@@ -170,7 +176,7 @@ class GpuKernels:
         self.device, self.dtype = device, np.dtype(dtype)
         self._names = kernel_names(self.dtype)
         self._index = self._names[len(_PLAIN)].partition("<")[2].rstrip(">")
-        module = device.module(cuda_source(), self._names)
+        module = device.module(*search_source(self.dtype))
         self._functions = {name: module.get_function(name) for name in self._names}
         self._functions |= {name: self._functions[f"{name}<{self._index}>"] for name in _OF_INDEX}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
@@ -179,6 +185,7 @@ class GpuKernels:
         self.fetched: Array = device.pinned(8 * NUM_COUNTERS).view(np.int64)
         self.fetched[:] = 0
         self.reset()
+        device.synchronize(self.stream)  # what lets go of it unused must not leave a kernel that writes to its counters
 
     def fetch(self) -> None:
         """Copy the counters to the host, in the stream's turn: they are `fetched` after whatever the host next waits for there."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.arrays.compiler import Source
 from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, cuda_source, index_name
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.types import Array
@@ -76,6 +77,11 @@ def share_edges(num_edges: int, num_blocks: int) -> int:
     return share
 
 
+def product_source(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> Source:
+    """Return what products of these dtypes compile; see `product_names`."""
+    return Source(cuda_source(SOURCES), product_names(index_dtype, dtype))
+
+
 class GpuProductKernels:
     """The compiled kernels of one device for some dtypes, launched on one stream.
 
@@ -97,9 +103,9 @@ class GpuProductKernels:
     def __init__(self, device: Device, index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         self.device, self.index_dtype, self.dtype = device, np.dtype(index_dtype), np.dtype(dtype)
         self._index, self._value = index_name(self.index_dtype), _value_name(self.dtype)
-        names = product_names(self.index_dtype, self.dtype)
-        module = device.module(cuda_source(SOURCES), names)
-        self._functions = {name: module.get_function(name) for name in names}
+        source = product_source(self.index_dtype, self.dtype)
+        module = device.module(*source)
+        self._functions = {name: module.get_function(name) for name in source.names}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         self.stream = device.stream()
 

@@ -44,6 +44,8 @@ class BFSResult(VertexResult):
         Planes that were held in memory; of the GPU, if the search ran on one.
     device
         Where the search ran: ``cpu``, or the name of a GPU.
+    device_reason
+        Why there: as asked for, or what decided where the device was ``auto``.
     device_memory_budget, device_bytes
         Bytes of device memory that the search was allowed, and held; 0 without a GPU.
     partition
@@ -77,6 +79,7 @@ class BFSResult(VertexResult):
     reverse: bool = False
     planes_resident: int = 0
     device: str = "cpu"
+    device_reason: str = ""
     device_memory_budget: int = 0
     device_bytes: int = 0
     partition: str | None = None
@@ -247,6 +250,8 @@ class BFSResult(VertexResult):
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, as the command line prints them, those of each worker and iteration included."""
         found = super().summary()
+        if self.device_reason:
+            found["device_reason"] = self.device_reason
         if self.device_memory_budget:
             found |= {name: getattr(self, name) for name in ("device_memory_budget", "device_bytes", "link_bytes")}
         if self.partition is not None:

@@ -31,7 +31,7 @@ class TestOnDevices(ProductContract):
     @pytest.fixture
     def options(self, monkeypatch):
         devices = tuple(CpuDevice(seed=i, deferred=True) for i in range(3))
-        monkeypatch.setattr(devices_module, "devices_choice", lambda _kind: (devices, "shims"))
+        monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, **_: (devices, "shims"))
         return {}
 
 

@@ -204,6 +204,10 @@ class CpuDevice:
         except BuildError as error:
             raise DeviceError(f"the kernels do not compile for {self.name}:\n{error}") from error
 
+    def lacks(self, code: str, names: Sequence[str]) -> bool:
+        """Say that nothing has to be compiled: what g++ makes is kept."""
+        return False
+
     @_operation
     def launch(self, function: CpuFunction, grid: int, block: int, args: tuple[Any, ...], stream: CpuStream) -> None:
         """Queue a kernel."""

@@ -2,22 +2,23 @@
 
 Every allocation is one ``malloc`` of exactly its bytes, so that the address sanitizer sees an access behind its end, and starts with any
 content. Arrays are views of a `Memory`, which counts as freed when the last of them is gone, while operations that a stream has yet to do
-hold only its bytes: what is freed too early is found when they run.
+hold only its bytes: what is freed too early is poisoned, and noted (`Uses.dropped`); operations that run on it nonetheless fail.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 ALIGNMENT = 256
 """Bytes; what CUDA's allocations are aligned to at least."""
 
-ANY_CONTENT = 0xA5
+ANY_CONTENT, POISON = 0xA5, 0xDB
 
 _libc = ctypes.CDLL(None)
 _libc.posix_memalign.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t]
@@ -41,6 +42,32 @@ class Bytes:
         return np.asarray(_Window(self, address, shape, np.dtype(dtype)))
 
 
+class Uses:
+    """Operations that a stream has yet to do with the bytes of one allocation.
+
+    Attributes
+    ----------
+    dropped : list of str
+        Of all allocations: what was freed while there were some.
+    """
+
+    dropped: ClassVar[list[str]] = []
+
+    def __init__(self, what: str, held: Bytes) -> None:
+        self._what, self._held, self._count, self._lock = what, weakref.ref(held), 0, threading.Lock()
+
+    def add(self, change: int) -> None:
+        """Note that some were queued, or are done."""
+        with self._lock:
+            self._count += change
+
+    def on_free(self) -> None:
+        """Poison the bytes if an operation has them yet, as what is allocated next would change them."""
+        if self._count and (held := self._held()) is not None:
+            ctypes.memset(ctypes.c_void_p(held.address), POISON, held.num_bytes)
+            self.dropped.append(f"{self._what}, before {self._count} operations on it")
+
+
 class Memory:
     """What arrays of one allocation share.
 
@@ -56,7 +83,9 @@ class Memory:
 
     def __init__(self, num_bytes: int, kind: str, on_free: Callable[[int], None]) -> None:
         self.bytes, self.kind = Bytes(num_bytes), kind
+        self.uses = Uses(f"{kind} memory of {num_bytes} bytes", self.bytes)
         weakref.finalize(self, on_free, num_bytes).atexit = False
+        weakref.finalize(self, self.uses.on_free).atexit = False
 
     def array(self) -> np.ndarray:
         """Return all of it as a uint8 array."""
@@ -114,12 +143,14 @@ class Borrowed:
             raise TypeError(f"an array that is neither of this device nor page-locked: {array!r}")
         if not array.flags.c_contiguous:
             raise ValueError("an array that is not contiguous")
-        self.kind = memory.kind
+        self.kind, self._uses = memory.kind, memory.uses
         self._memory = weakref.ref(memory)
+        self._uses.add(1)
         self._plain = memory.bytes.array(array.__array_interface__["data"][0], array.shape, array.dtype)
 
     def array(self) -> np.ndarray:
-        """Return the plain array, or raise if the memory was freed."""
+        """Return the plain array, once, to the operation; or raise if the memory was freed."""
+        self._uses.add(-1)
         if self._memory() is None:
             raise RuntimeError("memory was freed before the operation that uses it had run")
         return self._plain

@@ -124,6 +124,62 @@ class Nvrtc:
             raise CompileError(f"{function} returned {status}")
 
 
+class CupyNvrtc:
+    """NVRTC behind the functions of `cupy.cuda.nvrtc`; `compilations` counts what it compiles."""
+
+    def __init__(self, major: int) -> None:
+        found = Nvrtc(major)
+        self._library, self._version, self._archs = found._library, tuple(map(int, found.release.split("."))), tuple(found.archs)
+        self.compilations, self.NVRTCError = 0, CompileError
+
+    def getVersion(self) -> tuple[int, ...]:
+        return self._version
+
+    def getSupportedArchs(self) -> tuple[int, ...]:
+        return self._archs
+
+    def createProgram(self, code: str, name: str, headers: Sequence[str], include_names: Sequence[str]) -> int:
+        program = ctypes.c_void_p()
+        self._check("nvrtcCreateProgram", ctypes.byref(program), code.encode(), name.encode(), len(headers), None, None)
+        return program.value or 0
+
+    def addNameExpression(self, program: int, name: str) -> None:
+        self._check("nvrtcAddNameExpression", ctypes.c_void_p(program), name.encode())
+
+    def compileProgram(self, program: int, options: Sequence[str]) -> None:
+        self.compilations += 1
+        given = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
+        self._check("nvrtcCompileProgram", ctypes.c_void_p(program), len(options), given)
+
+    def getLoweredName(self, program: int, name: str) -> str:
+        lowered = ctypes.c_char_p()
+        self._check("nvrtcGetLoweredName", ctypes.c_void_p(program), name.encode(), ctypes.byref(lowered))
+        return (lowered.value or b"").decode()
+
+    def getCUBIN(self, program: int) -> bytes:
+        return self._content("CUBIN", program)
+
+    def getPTX(self, program: int) -> bytes:
+        return self._content("PTX", program)
+
+    def getProgramLog(self, program: int) -> str:
+        return self._content("ProgramLog", program).rstrip(b"\0").decode()
+
+    def destroyProgram(self, program: int) -> None:
+        self._library.nvrtcDestroyProgram(ctypes.byref(ctypes.c_void_p(program)))
+
+    def _content(self, what: str, program: int) -> bytes:
+        size = ctypes.c_size_t()
+        self._check(f"nvrtcGet{what}Size", ctypes.c_void_p(program), ctypes.byref(size))
+        content = ctypes.create_string_buffer(size.value)
+        self._check(f"nvrtcGet{what}", ctypes.c_void_p(program), content)
+        return content.raw
+
+    def _check(self, function: str, *arguments: object) -> None:
+        if self._library[function](*arguments):
+            raise CompileError(function)
+
+
 def kernel_uses(log: str) -> dict[str, Use]:
     """Read what ``--ptxas-options=-v`` says of each entry, functions that it calls included."""
     uses = {}

@@ -31,7 +31,7 @@ def use(monkeypatch):
     """Let searches find a device; returns a function that is given it."""
 
     def use(one):
-        monkeypatch.setattr(sssp_on_device, "device_choice", lambda kind: DeviceChoice(one if kind != "cpu" else None, "a test"))
+        monkeypatch.setattr(sssp_on_device, "device_choice", lambda kind, **_: DeviceChoice(one if kind != "cpu" else None, "a test"))
         return one
 
     return use
@@ -220,7 +220,7 @@ def test_where_it_runs(kron, use, tmp_path):
 def test_a_runtime_on_a_device(kron, use, monkeypatch):
     """What it has loaded for searches is given back where both do not fit."""
     there = use(CpuDevice(total_bytes=13 << 20))
-    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda kind: DeviceChoice(there, "a test"))
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda kind, **_: DeviceChoice(there, "a test"))
     with open_runtime(kron, resources=ON_DEVICE) as runtime:
         before = oocgraph.bfs(kron, 5, runtime=runtime).level
         result = sssp(kron, 5, runtime=runtime)

@@ -33,7 +33,7 @@ def kron(tmp_path_factory):
 @pytest.fixture
 def devices(monkeypatch):
     """Let products find two devices of the processor."""
-    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind: ([CpuDevice(), CpuDevice()], "shims"))
+    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind, **_: ([CpuDevice(), CpuDevice()], "shims"))
 
 
 def test_searches_are_right(kron):

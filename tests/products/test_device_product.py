@@ -47,7 +47,7 @@ def given(monkeypatch):
     """Let `spmv` find these devices."""
 
     def call(devices, reason="they are there"):
-        monkeypatch.setattr(module, "devices_choice", lambda kind: ((), "asked for") if kind == "cpu" else (tuple(devices), reason))
+        monkeypatch.setattr(module, "devices_choice", lambda kind, **_: ((), "asked for") if kind == "cpu" else (tuple(devices), reason))
 
     return call
 

@@ -50,8 +50,8 @@ def given(monkeypatch):
     """Let everything find these devices."""
 
     def call(*devices):
-        monkeypatch.setattr(devices_module, "devices_choice", lambda kind: ((), "asked for") if kind == "cpu" else (devices, "given"))
-        monkeypatch.setattr(in_process, "device_choice", lambda kind: DeviceChoice(None if kind == "cpu" else devices[0], "given"))
+        monkeypatch.setattr(devices_module, "devices_choice", lambda kind, **_: ((), "asked for") if kind == "cpu" else (devices, "given"))
+        monkeypatch.setattr(in_process, "device_choice", lambda kind, **_: DeviceChoice(None if kind == "cpu" else devices[0], "given"))
         return devices
 
     return call
