@@ -8,6 +8,7 @@ and, if asked, ranks are used as soon as they are made (`oocgraph.products.in_pl
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from oocgraph.products.device_ranking import DeviceRanking
-
-FEW_ITERATIONS = 20
-"""Iterations that most rankings take at least: at the default `tol`, kron20 takes 21."""
 
 ITERATIONS = "iterations"
 """Phase of progress: iterations done, of the most that may be done."""
@@ -269,7 +267,7 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
     """Rank in this process, on GPUs where they are to be used."""
     asked, found = options.resources, None
     if not options.in_place and options.precision != "single":
-        work = partial(_work, options)
+        work = partial(_work, options, run)
         found = on_devices("ranking", opened, asked, lambda devices, given: _on_devices(options, run, opened, devices, given), work=work)
     elif asked.device == "cuda":
         what = "schedule is 'in-place'" if options.in_place else "oocgraph.precision is single"
@@ -277,14 +275,17 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
     return found or opened.within(lambda budget: _in_process(options, run, opened, budget))
 
 
-def _work(options: RankOptions) -> Work:
-    """Estimate a ranking: the edges reach a device once, and are multiplied in each iteration."""
+def _work(options: RankOptions, run: _Run) -> Work:
+    """Estimate a ranking: the edges reach a device once, and are multiplied in each iteration, in which changes shrink by `damping` at least."""
     from oocgraph.algorithms.spmv import ENTRY_SECONDS
     from oocgraph.kernels.gpu_spmv import product_source
 
     store = options.store
     num_edges, weight_bytes = store.attributes.num_stored_edges, 0 if options.column is None else 8
-    seconds = FEW_ITERATIONS * num_edges * ENTRY_SECONDS / options.resources.num_threads
+    num_iterations = run.max_iter if not run.enough else 1
+    if 0 < run.enough < 1 and options.damping:
+        num_iterations = min(run.max_iter, 1 + int(math.log(run.enough) / math.log(options.damping)))
+    seconds = num_iterations * num_edges * ENTRY_SECONDS / options.resources.num_threads
     source = product_source(store.index_dtype, np.dtype(np.float64))
     return Work(seconds, num_edges * (store.index_dtype.itemsize + weight_bytes), (source,))
 

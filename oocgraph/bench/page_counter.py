@@ -64,6 +64,10 @@ class CountingRuntime(LocalRuntime):
         self._count_pages(state)
         return state
 
+    def little_levels(self, state: SearchState, last_level: int, *, may_pull: bool) -> bool:
+        """Push a tiny frontier; see `push_levels`."""
+        return self.push_levels(state, last_level)
+
     def push_levels(self, state: SearchState, last_level: int, *, few: TinyLimits | None = None) -> bool:
         """Push a tiny frontier; one level at a time, so that each is counted."""
         is_larger = super().push_levels(state, min(last_level, state.level + 1), few=few)

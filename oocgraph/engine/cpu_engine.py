@@ -177,6 +177,10 @@ class Engine(Closing):
 
     # The steps, in the order in which an iteration takes them.
 
+    def little_levels(self, state: SearchState, last_level: int, *, may_pull: bool) -> bool:
+        """Find levels that are little work, many in one call; returns whether one is left that is more: here those of tiny frontiers."""
+        return self.push_levels(state, last_level)
+
     def push_levels(self, state: SearchState, last_level: int, *, few: TinyLimits | None = None) -> bool:
         """Push tiny frontiers, many levels in one kernel call; returns whether a larger frontier is left.
 
@@ -340,7 +344,9 @@ class Engine(Closing):
     def reached_edges(self, state: SearchState) -> int:
         """Edges of the reached part: out-edges when directed, else each edge once (a kept self-loop is stored once)."""
         is_reached = partial(are_marked, state.reached)
-        stored = self._count_edges(self.graph.push, state.reached, state.num_reached)[1] - self.store.count_dead_edges(is_reached)
+        if state.reached_edges is None:
+            state.reached_edges = self._count_edges(self.graph.push, state.reached, state.num_reached)[1]
+        stored = state.reached_edges - self.store.count_dead_edges(is_reached)
         return stored if self.store.attributes.directed else (stored + self.store.count_self_loops(is_reached)) // 2
 
     def has_found_targets(self, state: SearchState) -> bool:

@@ -359,7 +359,7 @@ class DeviceEngine(Closing):
     def load_large_levels(self) -> None:
         """Do nothing: all kernels are in memory."""
 
-    def push_levels(self, state: DeviceState, last_level: int) -> bool:
+    def little_levels(self, state: DeviceState, last_level: int, *, may_pull: bool) -> bool:
         """Push tiny frontiers; returns whether a larger frontier is left."""
         push, a = self.graph.push, state.arrays
         if not push.in_host_memory or state.frontier_size > TINY.vertices or state.frontier_edges > TINY.edges:

@@ -25,7 +25,7 @@ SMALL_ROWS, SMALL_EDGES = 1 << 16, 1 << 17
 FOUND_BYTES = 48
 """What a search holds for each vertex that it has room for: while its tables grow, and as a result."""
 
-FEW_ROOM, FEW_EDGES, SHARE_OF_EDGES = 1 << 15, 1 << 16, 1 / 64
+FEW_ROOM, FEW_EDGES, SHARE_OF_EDGES = 1 << 15, 1 << 16, 1 / 1024
 """Vertices that there is room for in a large graph, edges that are followed at the most, and which share of all edges at the most."""
 
 _NOBODY = np.empty(0, np.int64)

@@ -56,7 +56,7 @@ def _search(
     if targets is not None:
         state.targets = targets
     while state.frontier_size and state.level < last_level and not (state.targets.size and runtime.has_found_targets(state)):
-        if direction not in ("auto", "push") or runtime.push_levels(state, last_level):
+        if direction not in ("auto", "push") or runtime.little_levels(state, last_level, may_pull=direction == "auto"):
             loading = time.perf_counter()
             runtime.load_large_levels()
             began += time.perf_counter() - loading  # as of a graph for which that was done when it was opened

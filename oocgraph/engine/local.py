@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
+import numpy as np
+
 from oocgraph.config import Settings, settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.buffers import BufferPool
@@ -22,7 +24,9 @@ from oocgraph.engine.shard_plan import Loading, ShardPlan
 from oocgraph.engine.state import SearchState
 from oocgraph.engine.whole import WholeGraph
 from oocgraph.errors import BudgetError
-from oocgraph.kernels import cpu, warm
+from oocgraph.kernels import cpu, serial_levels, warm
+from oocgraph.kernels.rows import NO_LONG_ROWS
+from oocgraph.kernels.serial_levels import LOG_COLUMNS
 from oocgraph.memory import Budget, effective_budget_bytes, host_bytes
 from oocgraph.plan.direction import Choice
 from oocgraph.plan.residency import QUEUE_CAPACITY, Residency
@@ -30,10 +34,19 @@ from oocgraph.progress import watched
 from oocgraph.results.search import Iteration, Search
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.store.libraries import load_libraries
-from oocgraph.types import Array, Direction, Progress, ProgressOption, ignore_progress
+from oocgraph.types import LEVEL_UNREACHED, Array, Direction, Progress, ProgressOption, ignore_progress, no_parent
 
 SMALL_EDGES, ROOM_BYTES = 1 << 20, 256 << 20
 """Of a graph of so few edges all levels may be tiny; kernels of others are loaded when there is one, if a budget leaves so much room."""
+
+WAKING_SECONDS = 2e-4
+"""What a level costs that threads share, beside its work: to choose how it is found, to hand it over, and to wait for the last of them."""
+
+MOST_SERIAL_SECONDS = 5e-3
+"""Work of a level that is left to what is prepared for large ones in any case, which may be interrupted."""
+
+SERIAL_LOG = 1024
+"""Levels in one call of the kernel for those that one thread finds."""
 
 KERNEL_BYTES = 24 << 20
 """What those kernels take, and finding out whether they are cached; measured 12 MiB."""
@@ -74,6 +87,9 @@ class LocalRuntime(WholeGraph, Engine):
         graph = plan.load_within(budget, lambda residency: _new_state(store, residency, buffers).touch())
         super().__init__(store, graph, threads=threads, io_threads=io_threads, knobs=knobs)
         self.budget, self._buffers = budget, buffers
+        self._serial_log = np.empty((SERIAL_LOG, LOG_COLUMNS)) if self._is_serial else np.empty((0, LOG_COLUMNS))
+        gained = 1 - 1 / self.threads
+        self._serial_nanoseconds = int(1e9 * min(MOST_SERIAL_SECONDS, WAKING_SECONDS / gained if gained else MOST_SERIAL_SECONDS))
         self.load_seconds = time.perf_counter() - began
 
     @classmethod
@@ -169,6 +185,45 @@ class LocalRuntime(WholeGraph, Engine):
     def load_large_levels(self) -> None:
         """Bring into memory the kernels that `open` has left out."""
         warm.load_search_kernels(self.store.attributes.index_dtype)
+
+    @property
+    def _is_serial(self) -> bool:
+        """Whether one thread can find levels by itself, whichever direction they take."""
+        return all(adjacency.all_resident for adjacency in self.graph.adjacencies)
+
+    def little_levels(self, state: SearchState, last_level: int, *, may_pull: bool) -> bool:
+        """Find levels that are little work, many in one call; returns whether one is left that is more."""
+        if not self._is_serial:
+            return super().little_levels(state, last_level, may_pull=may_pull)
+        push, pull, log, began_at = self.graph.push, self.graph.pull, self._serial_log, state.level
+        last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
+        limits = np.array([last_level, last_of_form, self._serial_nanoseconds, may_pull], np.int64)
+        progress = np.array(
+            [state.frontier_size, state.frontier_edges, state.level, 0, state.counts[6], state.num_reached, 0, state.queued], np.int64
+        )
+        status = cpu.STATUS_LOG_FULL
+        while status == cpu.STATUS_LOG_FULL:
+            progress[serial_levels.ROWS], first = 0, int(progress[serial_levels.LEVEL])
+            status = serial_levels.search_levels(
+                push.lookup, push.resident, pull.lookup, pull.heads, pull.resident, progress, limits, state.queues, state.frontier,
+                state.visited, state.before, state.undecided, state.marks, NO_LONG_ROWS, no_parent(self.store.index_dtype), state.targets,
+                log,
+            )  # fmt: skip
+            state.take_serial(first + 1, log[: progress[serial_levels.ROWS]].copy())
+        size, edges, level, _, queue, state.num_reached, reached_edges, is_listed = progress.tolist()
+        state.frontier_size, state.frontier_edges, state.level = size, edges, level
+        state.counts[6], state.queued, state.pulled = queue, bool(is_listed), not is_listed
+        state.is_finished = status == cpu.STATUS_DONE
+        if state.is_finished and began_at == 0:
+            state.reached_edges = reached_edges + edges
+        elif not state.is_finished:
+            self.measure(state)
+        return not state.is_finished
+
+    def finish(self, state: SearchState) -> None:
+        """Set parent and level of what was not reached, unless they are."""
+        if not state.is_finished:
+            super().finish(state)
 
     @property
     def memory_budget(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,31 @@ def are_marked(bitmap: Array, vertices: Array) -> Array:
     """Return whether the bits of vertices are set, as numbers that are 0 or not: (n,) uint64 of (n,) int64 and (num_words,) uint64."""
     marked: Array = (bitmap[vertices >> 6] >> (vertices & 63).astype(np.uint64)) & np.uint64(1)
     return marked
+
+
+class SerialLevels(NamedTuple):
+    """Metrics of levels that one thread has found in one call.
+
+    Attributes
+    ----------
+    first : int
+        Level that the first of them found.
+    log : (num_levels, columns) float64
+        See `oocgraph.kernels.serial_levels.LOG_COLUMNS`.
+    """
+
+    first: int
+    log: Array
+
+    def iterations(self) -> list[Iteration]:
+        """Return one for each level."""
+        return [
+            Iteration(
+                level, "pull" if pulled else "push",
+                f"one thread: a push takes {push:.0f} ns" + (f", a pull {pull:.0f} ns" if pull else ""), int(frontier), 0, ns / 1e9, 0,
+            )
+            for level, (frontier, _, ns, pulled, push, pull) in enumerate(self.log.tolist(), self.first)
+        ]  # fmt: skip
 
 
 class SearchProgress:
@@ -52,7 +77,7 @@ class SearchProgress:
         self.pulled = False
         self.bytes_requested = 0
         self.counts = np.zeros(7, np.int64)
-        self._records: list[Iteration | Array] = []
+        self._records: list[Iteration | Array | SerialLevels] = []
 
     @property
     def num_unvisited(self) -> int:
@@ -115,7 +140,11 @@ class SearchProgress:
         self.frontier_size, self.frontier_edges, self.level = (int(x) for x in self.counts[:3])
         self.counts[3] = self.counts[4] = 0
 
-    def drain(self) -> list[Iteration | Array]:
+    def take_serial(self, first: int, log: Array) -> None:
+        """Append the metrics of levels that one thread has found."""
+        self._records.append(SerialLevels(first, log))
+
+    def drain(self) -> list[Any]:
         """Return the metrics since the last call: of single levels, or (num_levels, 5) float64 (see `take_log`)."""
         records, self._records = self._records, []
         return records
@@ -130,6 +159,8 @@ class SearchProgress:
         for record in self._records:
             if isinstance(record, Iteration):
                 out.append(record)
+            elif isinstance(record, SerialLevels):
+                out += record.iterations()
             else:
                 out += [
                     Iteration(
@@ -158,6 +189,10 @@ class SearchState(SearchProgress):
         Whether levels are int32 (from the start on graphs of high diameter) or one byte each.
     queued : bool
         Whether the frontier is in ``queues`` rather than in the bitmap.
+    reached_edges : int, optional
+        Edges of all that was reached, as stored, if the search has ended and they are known.
+    is_finished : bool
+        Whether the search has ended, with parents and levels set everywhere.
     """
 
     def __init__(self, num_vertices: int, dtype: np.dtype[Any], pool: BufferPool, *, num_kept: int = 0, wide: bool = False) -> None:
@@ -170,6 +205,8 @@ class SearchState(SearchProgress):
         self.level8, self.level32 = levels[:n], levels.view(np.int32)
         self.wide = wide
         self.queued = True
+        self.reached_edges: int | None = None
+        self.is_finished = False
         self.queues = pool.take(4 * QUEUE_CAPACITY * 8).view(np.int64).reshape(4, QUEUE_CAPACITY)
         self.kept = np.zeros(2, np.int64)
         self.kept_entries = Tails(

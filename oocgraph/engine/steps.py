@@ -103,8 +103,8 @@ class InProcess(Steps, Protocol):
         """Return the state in which `sources` (store numbers, distinct) are the frontier, at level 0."""
         ...
 
-    def push_levels(self, state: Any, last_level: int) -> bool:
-        """Push tiny frontiers, many levels in one call; returns whether a larger frontier is left."""
+    def little_levels(self, state: Any, last_level: int, *, may_pull: bool) -> bool:
+        """Find levels that are little work, many in one call; returns whether one is left that is more."""
         ...
 
     def load_large_levels(self) -> None:

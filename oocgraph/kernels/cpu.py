@@ -16,11 +16,24 @@ import numba as nb
 import numpy as np
 
 from oocgraph.kernels.deques import OVER, next_piece
-from oocgraph.kernels.intrinsics import atomic_add, atomic_min, atomic_or, count_ones, load_acquire, nanoseconds, trailing_zeros
+from oocgraph.kernels.intrinsics import (
+    atomic_add,
+    atomic_min,
+    atomic_or,
+    copy_chosen,
+    count_ones,
+    load_acquire,
+    nanoseconds,
+    set_chosen,
+    trailing_zeros,
+)
 from oocgraph.kernels.rows import NO_HIT, find_class, next_class, read_pages, row_of, vertex_of_edge
 
 BATCH = 4096
 """Rows looked at together when reads are coalesced: 512 short rows do not fill a read of 128 KiB."""
+
+MANY = np.uint64(24)
+"""Vertices of a word from which all 64 are looked at in a plane: that takes no branch for each."""
 
 STATUS_DONE, STATUS_GROWN, STATUS_LOG_FULL, STATUS_MISSES = 0, 1, 2, 3
 """Why `push_levels` stopped: no frontier or the last level; frontier too large; log full; pages to fetch first."""
@@ -97,7 +110,7 @@ def pull_heads(
     """
     plane_edges, plane_offset, plane_length = planes
     parent, level8, level32, wide, level = marks
-    one, every = np.uint64(1), ~np.uint64(0)
+    one = np.uint64(1)
     num_planes = plane_length.size - 1
     num_tails = plane_length[num_planes]
     num_resident = base + resident.size
@@ -121,11 +134,12 @@ def pull_heads(
                 break
             hits = np.uint64(0)
             at = plane_offset[k] + v0
-            if asked == every:
-                for b in range(64):
-                    y = np.int64(plane_edges[at + b])
-                    parent[v0 + b] = y
-                    hits |= ((frontier[y >> 6] >> np.uint64(y & 63)) & one) << np.uint64(b)
+            if covered >= 64 and count_ones(asked) >= MANY:
+                for b in range(np.uint64(64)):  # unsigned: a negative index would count from the end
+                    x = np.uint64(plane_edges[np.uint64(at) + b])
+                    hits |= ((frontier[x >> np.uint64(6)] >> (x & np.uint64(63))) & one) << b
+                hits &= asked
+                copy_chosen(parent, v0, hits, plane_edges, at)
             else:
                 while asked:
                     b = np.int64(trailing_zeros(asked))
@@ -170,9 +184,10 @@ def pull_heads(
         if hits:
             visited[w] |= hits
             found += np.int64(count_ones(hits))
-            if hits == every and not wide:
-                for b in range(64):
-                    level8[v0 + b] = level
+            if v0 + 64 <= num_vertices and wide:
+                set_chosen(level32, v0, hits, np.int32(level))
+            elif v0 + 64 <= num_vertices:
+                set_chosen(level8, v0, hits, np.uint8(level))
             else:
                 while hits:
                     b = np.int64(trailing_zeros(hits))

@@ -380,6 +380,46 @@ def add_rows(typing_context: Any, sums: Any, table: Any, rows: Any, count: Any, 
 
 
 @intrinsic
+def set_chosen(typing_context: Any, values: Any, first: Any, chosen: Any, value: Any) -> Any:
+    """``values[first + b] = value`` for the set bits b of a uint64, all in a few steps. There are 64 values, all written by this thread."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        item, mask = data.type.pointee, ir.VectorType(ir.IntType(1), 64)
+        vector = ir.VectorType(item, 64)
+        place = builder.bitcast(builder.gep(data, [args[1]]), vector.as_pointer())
+        none = ir.Constant(vector, ir.Undefined)
+        value = builder.insert_element(none, args[3], ir.Constant(ir.IntType(32), 0))
+        values = builder.shuffle_vector(value, none, ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64))
+        align = signature.args[0].dtype.bitwidth // 8
+        old = builder.load(place, align=align)
+        builder.store(builder.select(builder.bitcast(args[2], mask), values, old), place, align=align)
+        return context.get_dummy_value()
+
+    return types.void(values, types.int64, types.uint64, values.dtype), codegen
+
+
+@intrinsic
+def copy_chosen(typing_context: Any, values: Any, first: Any, chosen: Any, source: Any, begin: Any) -> Any:
+    """``values[first + b] = source[begin + b]`` for the set bits b of a uint64; as `set_chosen`, of two arrays of a dtype."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target, source = (context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 3))
+        lanes, index, align = 16, ir.IntType(64), signature.args[0].dtype.bitwidth // 8
+        vector, mask = ir.VectorType(target.type.pointee, lanes), ir.VectorType(ir.IntType(1), lanes)
+        for lane in range(0, 64, lanes):
+            at = ir.Constant(index, lane)
+            to = builder.bitcast(builder.gep(target, [builder.add(args[1], at)]), vector.as_pointer())
+            of = builder.bitcast(builder.gep(source, [builder.add(args[4], at)]), vector.as_pointer())
+            bits = builder.bitcast(builder.trunc(builder.lshr(args[2], at), ir.IntType(lanes)), mask)
+            new, old = builder.load(of, align=align), builder.load(to, align=align)
+            builder.store(builder.select(bits, new, old), to, align=align)
+        return context.get_dummy_value()
+
+    return types.void(values, types.int64, types.uint64, source, types.int64), codegen
+
+
+@intrinsic
 def bytes_at(typing_context: Any, address: Any) -> Any:
     """Return the eight bytes at any address as a uint64, the first one lowest."""
 

@@ -12,7 +12,8 @@ import numpy as np
 from oocgraph.kernels import cpu, few, gather, partition
 from oocgraph.kernels.deques import Member, new_counts, new_deques
 from oocgraph.kernels.load import Call, load_kernels
-from oocgraph.kernels.rows import Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
+from oocgraph.kernels.rows import NO_LONG_ROWS, Marks, Tails, explicit_rows, new_long_rows, no_files, no_planes
+from oocgraph.kernels.serial_levels import LOG_COLUMNS, search_levels
 from oocgraph.types import Array, Progress, ignore_progress
 
 
@@ -89,6 +90,10 @@ def _calls_of_tiny_levels(x: _Example, dtype: np.dtype[Any], owners: tuple[Any, 
             queues, x.numbers, x.numbers, x.rows, x.planes, x.resident, x.files, x.none, x.buffer, x.buffer.view(dtype), x.none, x.bits,
             *owners, x.marks, x.none, queues,
         )),
+        *([] if owners[0] is not None else [(search_levels, (
+            x.rows, x.resident, x.rows, x.planes, x.resident, x.numbers, x.numbers, queues, *[x.bits] * 4, x.marks, NO_LONG_ROWS,
+            np.iinfo(dtype).max, x.none, np.empty((1, LOG_COLUMNS)),
+        ))]),
         (cpu.count_edges, (0, 1, x.rows, x.bits)),
         (cpu.list_vertices, (x.bits, queues[0])),
         (cpu.mark_vertices, (queues[0], 1, x.bits)),

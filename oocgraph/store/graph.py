@@ -246,7 +246,9 @@ class CSRStore(GraphAccess):
     def _shape(self, name: str) -> ArrayShape:
         codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
         if self._folder is not None:
-            return read_shape(self._folder, name, codec, REMEDY)
+            if name not in self._shapes:
+                self._shapes[name] = read_shape(self._folder, name, codec, REMEDY)
+            return self._shapes[name]
         try:
             stored = self._remote.metadata(name)
             if not isinstance(stored, dict):
@@ -254,6 +256,11 @@ class CSRStore(GraphAccess):
             return parse_array(stored, codec)
         except ValueError as error:
             raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); {REMEDY}") from error
+
+    @cached_property
+    def _shapes(self) -> dict[str, ArrayShape]:
+        """What metadata of a local store have said: a call that asks for a vertex opens three arrays, and parsing takes 0.2 ms."""
+        return {}
 
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:
         """Return bytes ``start .. stop - 1`` of a file of the store, or fewer where it ends before; None where there is no such file."""
