@@ -241,6 +241,39 @@ def shortest_few(
     return DONE, followed
 
 
+@nb.njit(nogil=True, cache=True)
+def farthest_few(
+    indptr: Any, near: Any, weight: Any, sources: Any, targets: Any, most: Any, distance: Any, parent: Any, farthest: Any
+) -> Any:  # fmt: skip
+    """Find the largest distance from each of some vertices, that of no path where there is one that is not reached.
+
+    Parameters
+    ----------
+    targets : (0,) int64
+        None.
+    distance, parent : (num_vertices,), changed
+        As of `shortest_few`, for each search in turn.
+    farthest : (num_sources,), changed
+        Of the dtype of distances.
+
+    Returns
+    -------
+    `DONE` or `GIVEN_UP`, as of `shortest_few`.
+    """
+    unreached, none = distance[0], parent[0]
+    for i in range(sources.size):
+        for v in range(distance.size):
+            distance[v], parent[v] = unreached, none
+        status, _ = shortest_few(indptr, near, weight, sources[i : i + 1], targets, unreached, most, distance, parent)
+        if status != DONE:
+            return status
+        found = distance[0]
+        for v in range(distance.size):
+            found = max(found, distance[v])
+        farthest[i] = found
+    return DONE
+
+
 def few_calls(index_dtype: str) -> list[Call]:
     """Return what searches that reach few vertices call."""
     numbers = np.zeros(4, np.int64)

@@ -34,20 +34,29 @@ def count_groups(group: Any, count: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def is_forest(source: Any, target: Any, root: Any) -> bool:
-    """Return whether edges make no cycle; `root` names each vertex itself, and is changed."""
+def join_ends(source: Any, target: Any, component: Any) -> Any:
+    """Find the components that edges make; returns how many there are.
+
+    Parameters
+    ----------
+    component : (n,) int64, changed
+        Names each vertex itself; afterwards the smallest of its component.
+    """
+    num_components = component.size
     for i in range(source.size):
         u, v = source[i], target[i]
-        while root[u] != u:
-            root[u] = root[root[u]]
-            u = root[u]
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        if u == v:
-            return False
-        root[v] = u
-    return True
+        while component[u] != u:
+            component[u] = component[component[u]]
+            u = component[u]
+        while component[v] != v:
+            component[v] = component[component[v]]
+            v = component[v]
+        if u != v:
+            component[max(u, v)] = min(u, v)
+            num_components -= 1
+    for v in range(component.size):  # what a vertex names is smaller, and done already
+        component[v] = component[component[v]]
+    return num_components
 
 
 @nb.njit(nogil=True, cache=True)

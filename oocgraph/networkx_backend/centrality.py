@@ -19,7 +19,7 @@ def _by_degree(nodes: Nodes, group: str | None = None) -> Mapping[Any, float]:
     if len(nodes) <= 1:
         return dict.fromkeys(nodes, 1)
     nodes.charge(degrees=16)
-    return nodes.from_stored(nodes.degrees(group) * (1.0 / (len(nodes) - 1.0)), 0.0)
+    return nodes.from_own(nodes.degrees(group) * (1.0 / (len(nodes) - 1.0)), 0.0)
 
 
 @algorithm()
@@ -72,6 +72,8 @@ def betweenness_centrality(
     """See `networkx.betweenness_centrality`."""
     if not len(nodes):
         return {}
+    if k == 0:
+        raise ZeroDivisionError("k is 0, and what no node was searched from has no mean")
     if k is not None and not 1 <= k <= len(nodes):
         raise ValueError(f"Sample larger than population or is negative: k is {k}, and the graph has {len(nodes)} nodes")
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)

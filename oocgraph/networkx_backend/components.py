@@ -8,26 +8,15 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.algorithms.components import connected_components as find_components
-from oocgraph.algorithms.strong_components import strongly_connected_components as find_strong
-from oocgraph.networkx_backend.nodes import Nodes
+from oocgraph.networkx_backend.nodes import Components, Nodes
 from oocgraph.networkx_backend.registry import algorithm
 from oocgraph.networkx_backend.searching import groups, search
 
 
-def _components(nodes: Nodes) -> Any:
-    return find_components(nodes.store, resources=nodes.resources)
-
-
-def _strong(nodes: Nodes) -> Any:
-    return find_strong(nodes.store, resources=nodes.resources)
-
-
-def _sets(nodes: Nodes, find: Callable[[Nodes], Any]) -> Iterator[Any]:
+def _sets(nodes: Nodes, find: Callable[[], Components]) -> Iterator[Any]:
     """Iterate over the components that a function finds, as sets."""
     nodes.charge(members=12)
-    found = find(nodes)
-    component = nodes.own(found, "component")
+    component = find().component
     yield from nodes.in_sets(*groups(component, component.size))
     for node in nodes.alone():
         yield {node}
@@ -42,19 +31,19 @@ def _is_whole(nodes: Nodes, num_components: int) -> bool:
 @algorithm()
 def connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.connected_components`."""
-    return _sets(nodes, _components)
+    return _sets(nodes, nodes.components)
 
 
 @algorithm()
 def number_connected_components(nodes: Nodes) -> int:
     """See `networkx.number_connected_components`."""
-    return int(_components(nodes).num_components)
+    return nodes.components().num_components
 
 
 @algorithm()
 def is_connected(nodes: Nodes) -> bool:
     """See `networkx.is_connected`."""
-    return _is_whole(nodes, _components(nodes).num_components)
+    return _is_whole(nodes, nodes.components().num_components)
 
 
 @algorithm()
@@ -67,34 +56,34 @@ def node_connected_component(nodes: Nodes, n: Any) -> Any:
 @algorithm()
 def weakly_connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.weakly_connected_components`."""
-    return _sets(nodes, _components)
+    return _sets(nodes, nodes.components)
 
 
 @algorithm()
 def number_weakly_connected_components(nodes: Nodes) -> int:
     """See `networkx.number_weakly_connected_components`."""
-    return int(_components(nodes).num_components)
+    return nodes.components().num_components
 
 
 @algorithm()
 def is_weakly_connected(nodes: Nodes) -> bool:
     """See `networkx.is_weakly_connected`."""
-    return _is_whole(nodes, _components(nodes).num_components)
+    return _is_whole(nodes, nodes.components().num_components)
 
 
 @algorithm()
 def strongly_connected_components(nodes: Nodes) -> Iterator[Any]:
     """See `networkx.strongly_connected_components`."""
-    return _sets(nodes, _strong)
+    return _sets(nodes, nodes.strong_components)
 
 
 @algorithm()
 def number_strongly_connected_components(nodes: Nodes) -> int:
     """See `networkx.number_strongly_connected_components`."""
-    return int(_strong(nodes).num_components)
+    return nodes.strong_components().num_components
 
 
 @algorithm()
 def is_strongly_connected(nodes: Nodes) -> bool:
     """See `networkx.is_strongly_connected`."""
-    return _is_whole(nodes, _strong(nodes).num_components)
+    return _is_whole(nodes, nodes.strong_components().num_components)

@@ -9,15 +9,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from oocgraph.kernels.grouping import is_forest, tree_order
+from oocgraph.algorithms.strong_components import strongly_connected_components
+from oocgraph.kernels.grouping import join_ends, tree_order
 from oocgraph.networkx_backend.graph import WEIGHT, ConvertedGraph
-from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
-from oocgraph.networkx_backend.tiny import is_tiny
-from oocgraph.resources import Resources
+from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
+from oocgraph.networkx_backend.tiny import is_tiny, load_once, strong_in_tiny
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 
@@ -25,10 +24,11 @@ class ConvertedNodes(Nodes):
     """Nodes of a graph of NetworkX that has been converted."""
 
     graph: ConvertedGraph
+    device = "cpu"  # it is in memory, and rarely large enough for a GPU
 
-    def __init__(self, graph: ConvertedGraph, resources: Resources) -> None:
-        super().__init__(graph, resources)
-        self._nodes = graph.nodes
+    @property
+    def _nodes(self) -> list[Any]:
+        return self.graph.nodes
 
     @property
     def store(self) -> CSRStore:
@@ -59,11 +59,6 @@ class ConvertedNodes(Nodes):
         values: Array = getattr(result, column)
         return values
 
-    def in_own_order(self, stored: Array) -> Array:
-        """See `Nodes.in_own_order`."""
-        numbers = VertexIds(self.store).vertices_of(np.arange(len(self)))
-        return np.where(numbers < 0, 0, stored[numbers]) if stored.size else np.zeros(len(self), stored.dtype)
-
     def labels(self, numbers: Array) -> list[Any]:
         """See `Nodes.labels`."""
         nodes = self._nodes
@@ -90,7 +85,40 @@ class ConvertedNodes(Nodes):
 
     def isolated(self) -> Iterator[Any]:
         """See `Nodes.isolated`."""
-        return iter(self.labels(np.flatnonzero(VertexIds(self.store).vertices_of(np.arange(len(self))) < 0)))
+        return iter(self.labels(np.flatnonzero(self.degrees() == 0)))
+
+    @property
+    def num_isolated(self) -> int:
+        """See `Nodes.num_isolated`."""
+        return int((self.degrees() == 0).sum())
+
+    def is_isolated(self, node: Any) -> bool:
+        """See `Nodes.is_isolated`."""
+        return bool(self.degrees()[self.id_of(node)] == 0)
+
+    @property
+    def num_self_loops(self) -> int:
+        """See `Nodes.num_self_loops`."""
+        return int((self.graph.source == self.graph.target).sum())
+
+    def components(self) -> Components:
+        """See `Nodes.components`: found along the converted edges."""
+        self.charge(components=8)
+        called = self.graph.source, self.graph.target, np.arange(len(self))
+        load_once(join_ends, called)
+        return Components(called[2], int(join_ends(*called)))
+
+    def strong_components(self) -> Components:
+        """See `Nodes.strong_components`."""
+        if is_tiny(self.graph):
+            return Components(*strong_in_tiny(self.graph))
+        found = strongly_connected_components(self.store, resources=self.resources)
+        return Components(found.component, found.num_components)
+
+    def degrees(self, group: str | None = None) -> Array:
+        """See `Nodes.degrees`."""
+        ends = {"out": [self.graph.source], "in": [self.graph.target], None: [self.graph.source, self.graph.target]}
+        return sum((np.bincount(one, minlength=len(self)) for one in ends[group]), np.zeros(len(self), np.int64))
 
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""
@@ -98,7 +126,7 @@ class ConvertedNodes(Nodes):
 
     def is_forest(self) -> bool:
         """See `Nodes.is_forest`."""
-        return self.num_edges < len(self) and bool(is_forest(self.graph.source, self.graph.target, np.arange(len(self))))
+        return self.num_edges < len(self) and self.components().num_components == len(self) - self.num_edges
 
     def leave_negative_weights(self) -> None:
         """See `Nodes.leave_negative_weights`."""
@@ -142,9 +170,9 @@ class ConvertedNodes(Nodes):
         """See `Nodes.as_mapping`."""
         return dict(zip(self._nodes, getattr(result, column or next(iter(result.columns))).tolist(), strict=True))
 
-    def from_stored(self, stored: Array, isolated: float) -> dict[Any, Any]:
-        """See `Nodes.from_stored`."""
-        return dict(zip(self._nodes, self.in_own_order(stored).tolist(), strict=True))
+    def from_own(self, values: Array, others: float) -> dict[Any, Any]:
+        """See `Nodes.from_own`."""
+        return dict(zip(self._nodes, values.tolist(), strict=True))
 
     def reached(self, search: Any) -> dict[Any, Any]:
         """See `Nodes.reached`."""

@@ -11,7 +11,6 @@ import numpy as np
 from oocgraph.networkx_backend.components import is_connected, is_strongly_connected
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
-from oocgraph.store.vertices import VertexIds
 from oocgraph.types import Array
 
 
@@ -30,25 +29,26 @@ def isolates(nodes: Nodes) -> Iterator[Any]:
 @algorithm()
 def number_of_isolates(nodes: Nodes) -> int:
     """See `networkx.number_of_isolates`."""
-    return nodes.store.attributes.num_isolated
+    return nodes.num_isolated
 
 
 @algorithm()
 def is_isolate(nodes: Nodes, n: Any) -> bool:
     """See `networkx.is_isolate`."""
-    return n in nodes and bool(VertexIds(nodes.store).vertices_of(nodes.id_of(n))[0] < 0)
+    return n in nodes and nodes.is_isolated(n)
 
 
 @algorithm()
 def number_of_selfloops(nodes: Nodes) -> int:
     """See `networkx.number_of_selfloops`."""
-    return nodes.store.attributes.num_self_loops
+    return nodes.num_self_loops
 
 
 def _degrees(nodes: Nodes, group: str | None = None) -> Array:
     """Return the degrees of all nodes, in no order."""
     nodes.charge(degrees=16)
-    return np.append(nodes.degrees(group), np.zeros(nodes.store.attributes.num_isolated, np.int64))
+    degrees = nodes.degrees(group)
+    return np.append(degrees, np.zeros(len(nodes) - degrees.size, np.int64))
 
 
 @algorithm()

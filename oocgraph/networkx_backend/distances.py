@@ -13,19 +13,48 @@ from oocgraph.algorithms.eccentricity import diameter as find_diameter
 from oocgraph.algorithms.eccentricity import eccentricity as find_eccentricity
 from oocgraph.algorithms.multi_source_bfs import multi_source_bfs
 from oocgraph.errors import ArgumentError
+from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.registry import algorithm
+from oocgraph.networkx_backend.tiny import are_few, eccentricities_in_tiny
+from oocgraph.store.graph import CSRStore
 from oocgraph.store.vertices import VertexIds
+from oocgraph.types import UNREACHED, Array
 
 BLOCK_SOURCES = 1 << 12
 """Nodes that searches begin at together."""
 
 
-def _eccentricities(nodes: Nodes, ids: list[Any] | None = None) -> Any:
+def _in_tiny(nodes: Nodes, weight: Any, chosen: list[Any] | None = None) -> Array | None:
+    """Return the eccentricity of the nodes in own order, or of chosen ones; None unless these are few searches of a tiny graph."""
+    graph = nodes.graph
+    if isinstance(graph, ConvertedGraph):
+        sources = np.arange(len(nodes)) if chosen is None else np.array([nodes.id_of(node) for node in chosen], np.int64)
+        if are_few(sources.size, len(nodes), graph.near.size):
+            weighted = nodes.column_of(weight) is not None
+            if weighted:
+                nodes.leave_negative_weights()
+            found = eccentricities_in_tiny(graph, sources, weighted=weighted)
+            if found is None:
+                raise NotImplementedError("distances by a weight that are too long for 64 bits are not supported")
+            if ((found == UNREACHED) | (found == inf)).any():
+                raise _infinite(nodes)
+            return found
+    return None
+
+
+def _found(nodes: Nodes, ids: list[Any] | None = None) -> Any:
+    """Return the result that has the eccentricities."""
     try:
         return find_eccentricity(nodes.store, ids, resources=nodes.resources)
     except ArgumentError as error:
         raise _infinite(nodes) from error
+
+
+def _eccentricities(nodes: Nodes, weight: Any) -> Array:
+    """Return the eccentricities of the nodes in own order."""
+    found = _in_tiny(nodes, weight)
+    return nodes.own(_found(nodes), "eccentricity") if found is None else found
 
 
 def _infinite(nodes: Nodes) -> nx.NetworkXError:
@@ -33,41 +62,53 @@ def _infinite(nodes: Nodes) -> nx.NetworkXError:
     return nx.NetworkXError(f"Found infinite path length because {why}")
 
 
-def _empty(given: Mapping[str, Any]) -> str | None:
-    return None if len(given["G"]) else "a graph without nodes has no distances"
+def _refusal(given: Mapping[str, Any]) -> str | None:
+    graph = given["G"]
+    if not len(graph):
+        return "a graph without nodes has no distances"
+    if given["weight"] is None:
+        return None
+    if isinstance(graph, CSRStore) or not are_few(len(graph), len(graph), (1 if graph.is_directed() else 2) * graph.number_of_edges()):
+        return "by a weight, distances from every node are found of tiny graphs of NetworkX only"
+    return None
 
 
-@algorithm(unsupported=["sp", "weight"], refuse=_empty)
+@algorithm(unsupported=["sp"], refuse=_refusal)
 def eccentricity(nodes: Nodes, v: Any = None, sp: Any = None, weight: Any = None) -> Any:
     """See `networkx.eccentricity`."""
     if v is None:
-        return nodes.as_mapping(_eccentricities(nodes))
+        found = _in_tiny(nodes, weight)
+        return nodes.as_mapping(_found(nodes)) if found is None else nodes.from_own(found, 0)
     chosen = nodes.chosen(v)
-    ids = [nodes.id_of(node) for node in chosen]
-    values = _eccentricities(nodes, ids).of(ids).tolist() if ids else []
+    values: list[Any] = []
+    if chosen:
+        found = _in_tiny(nodes, weight, chosen)
+        ids = [nodes.id_of(node) for node in chosen]
+        values = (_found(nodes, ids).of(ids) if found is None else found).tolist()
     return values[0] if v in nodes else dict(zip(chosen, values, strict=True))
 
 
-@algorithm(unsupported=["e", "weight"], refuse=_empty)
-def diameter(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> int:
-    """See `networkx.diameter`; of an undirected graph, by bounds always."""
-    if nodes.is_directed:
-        return int(nodes.own(_eccentricities(nodes), "eccentricity").max(initial=0))
+@algorithm(unsupported=["e"], refuse=_refusal)
+def diameter(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
+    """See `networkx.diameter`; of an undirected graph, by bounds always, unless it is tiny."""
+    found = _eccentricities(nodes, weight) if nodes.is_directed else _in_tiny(nodes, weight)
+    if found is not None:
+        return found.max().item() if found.size else 0
     try:
         return find_diameter(nodes.store, resources=nodes.resources).diameter
     except ArgumentError as error:
         raise _infinite(nodes) from error
 
 
-@algorithm(unsupported=["e", "weight"], refuse=_empty)
-def radius(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> int:
+@algorithm(unsupported=["e"], refuse=_refusal)
+def radius(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     """See `networkx.radius`."""
-    found = nodes.own(_eccentricities(nodes), "eccentricity")
-    return int(found.min()) if found.size else 0
+    found = _eccentricities(nodes, weight)
+    return found.min().item() if found.size else 0
 
 
-def _where(nodes: Nodes, extreme: str) -> list[Any]:
-    found = nodes.own(_eccentricities(nodes), "eccentricity")
+def _where(nodes: Nodes, weight: Any, extreme: str) -> list[Any]:
+    found = _eccentricities(nodes, weight)
     if not found.size:
         return list(nodes.alone())
     return nodes.label_list(np.flatnonzero(found == getattr(found, extreme)()))
@@ -75,21 +116,21 @@ def _where(nodes: Nodes, extreme: str) -> list[Any]:
 
 def _tree(given: Mapping[str, Any]) -> str | None:
     graph = given["G"]
-    if isinstance(graph, nx.Graph) and not graph.is_directed() and graph.number_of_edges() == len(graph) - 1:
+    if given["weight"] is None and isinstance(graph, nx.Graph) and not graph.is_directed() and graph.number_of_edges() == len(graph) - 1:
         return "of a tree NetworkX finds the center without distances"
-    return _empty(given)
+    return _refusal(given)
 
 
-@algorithm(unsupported=["e", "weight"], refuse=_tree)
+@algorithm(unsupported=["e"], refuse=_tree)
 def center(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """See `networkx.center`."""
-    return _where(nodes, "min")
+    return _where(nodes, weight, "min")
 
 
-@algorithm(unsupported=["e", "weight"], refuse=_empty)
+@algorithm(unsupported=["e"], refuse=_refusal)
 def periphery(nodes: Nodes, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """See `networkx.periphery`."""
-    return _where(nodes, "max")
+    return _where(nodes, weight, "max")
 
 
 class _Sums(NamedTuple):

@@ -6,20 +6,19 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import networkx as nx
 
 from oocgraph.errors import ArgumentError, ConvergenceError, VertexNotFoundError
 
+TRANSLATED = (VertexNotFoundError, ConvergenceError, ArgumentError)
+"""Errors that become those of NetworkX."""
 
-@contextmanager
-def errors_of_networkx(max_iter: int = 0) -> Iterator[None]:
-    """Raise errors of NetworkX instead of those that oocgraph raises inside.
 
-    Raises
-    ------
+def error_of_networkx(error: Exception, max_iter: int) -> nx.NetworkXException:
+    """Return what NetworkX raises instead of one of the errors in `TRANSLATED`.
+
+    Returns
+    -------
     networkx.NodeNotFound
         Instead of `VertexNotFoundError`.
     networkx.PowerIterationFailedConvergence
@@ -27,11 +26,6 @@ def errors_of_networkx(max_iter: int = 0) -> Iterator[None]:
     networkx.NetworkXError
         Instead of `ArgumentError`.
     """
-    try:
-        yield
-    except VertexNotFoundError as error:
-        raise nx.NodeNotFound(str(error.args[0])) from error
-    except ConvergenceError as error:
-        raise nx.PowerIterationFailedConvergence(max_iter) from error
-    except ArgumentError as error:
-        raise nx.NetworkXError(str(error)) from error
+    if isinstance(error, VertexNotFoundError):
+        return nx.NodeNotFound(str(error.args[0]))
+    return nx.PowerIterationFailedConvergence(max_iter) if isinstance(error, ConvergenceError) else nx.NetworkXError(str(error))

@@ -37,29 +37,56 @@ class ConvertedGraph:
         Node objects, in the order in which they were added.
     index : dict
         Position of each.
-    source, target : (num_edges,) int64
-        Positions of the ends of edges.
-    weights : (num_edges,) int64 or float64, or None
-        None: all edges weigh one.
+    degrees : list of int
+        Length of the list of neighbours (of a directed graph: successors) of each.
+    near : (num_neighbours,) int64
+        Positions of the neighbours, list after list: of an undirected graph each edge is in two lists, a self-loop in one.
+    weights : (num_neighbours,) int64 or float64, or None
+        Weight of the edge to each neighbour; None: all edges weigh one.
     weight
         Edge attribute that the weights are; None: none was asked for.
 
     Attributes
     ----------
     rows : dict
-        What `oocgraph.networkx_backend.tiny` has made of the edges, by whether it is reversed.
+        What `oocgraph.networkx_backend.tiny` has made of the lists, by whether it is reversed.
     """
 
     __networkx_backend__ = "oocgraph"
 
     def __init__(
-        self, original: Any, nodes: list[Any], index: dict[Any, int], source: Array, target: Array, weights: Array | None = None,
+        self, original: Any, nodes: list[Any], index: dict[Any, int], degrees: list[int], near: Array, weights: Array | None = None,
         weight: str | None = None,
     ) -> None:  # fmt: skip
         self.original, self.nodes, self.index = original, nodes, index
-        self.source, self.target, self.weights, self.weight = source, target, weights, weight
+        self.degrees, self.near, self.near_weights, self.weight = degrees, near, weights, weight
         self.graph: dict[str, Any] = original.graph
+        self._is_directed = bool(original.is_directed())
         self.rows: dict[bool, tuple[Array, Array, Array]] = {}
+
+    @cached_property
+    def _edges(self) -> tuple[Array, Array, Array | None]:
+        source = np.repeat(np.arange(len(self.degrees)), self.degrees)
+        target, weights = self.near, self.near_weights
+        if self._is_directed:
+            return source, target, weights
+        is_first = source <= target
+        return source[is_first], target[is_first], None if weights is None else weights[is_first]
+
+    @property
+    def source(self) -> Array:
+        """Positions of one end of each edge: (num_edges,) int64."""
+        return self._edges[0]
+
+    @property
+    def target(self) -> Array:
+        """Positions of the other end of each edge: (num_edges,) int64."""
+        return self._edges[1]
+
+    @property
+    def weights(self) -> Array | None:
+        """Weight of each edge: (num_edges,) int64 or float64; None: all weigh one."""
+        return self._edges[2]
 
     @cached_property
     def store(self) -> CSRStore:
@@ -82,11 +109,11 @@ class ConvertedGraph:
     @property
     def has_negative_weights(self) -> bool:
         """Whether a weight is below zero."""
-        return self.weights is not None and bool(self.weights.min(initial=0) < 0)
+        return self.near_weights is not None and bool(self.near_weights.min(initial=0) < 0)
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
-        return bool(self.original.is_directed())
+        return self._is_directed
 
     def is_multigraph(self) -> bool:
         """Whether there may be several edges between two nodes: no."""
@@ -128,21 +155,22 @@ def converted(graph: Any, edge_attrs: Mapping[str, Any] | None = None) -> Conver
         raise NotImplementedError(f"{type(graph).__name__} computes its edges when they are asked for")
     if edge_attrs is not None and len(edge_attrs) > 1:
         raise NotImplementedError(f"one edge attribute can be converted, not {', '.join(map(repr, edge_attrs))}")
-    nodes = list(graph)
+    nodes, adjacency = list(graph), graph._adj
     index = {node: position for position, node in enumerate(nodes)}
-    ends = [(index[u], index[v]) for u, v in graph.edges()]
-    source, target = np.array(ends, np.int64).reshape(-1, 2).T.copy()
+    lists = [adjacency[node] for node in nodes]
     weight, values = None, None
     for weight, default in (edge_attrs or {}).items():
-        values = _weights([found for _, _, found in graph.edges(data=weight, default=default)])
-    return ConvertedGraph(graph, nodes, index, source, target, values, weight)
+        values = _weights([found.get(weight, default) for one in lists for found in one.values()])
+    near = np.array([index[node] for one in lists for node in one], np.int64)
+    return ConvertedGraph(graph, nodes, index, list(map(len, lists)), near, values, weight)
 
 
 def _weights(values: list[Any]) -> Array | None:
     """Return weights as int64 or float64; None if all are one."""
-    if all(type(value) is int for value in values) and sum(map(abs, values)) < 1 << 60:
+    kinds = set(map(type, values))
+    if kinds <= {int} and sum(map(abs, values)) < 1 << 60:
         array = np.array(values, np.int64)
-    elif all(isinstance(value, int | float | np.integer | np.floating) for value in values):
+    elif all(issubclass(kind, int | float | np.integer | np.floating) for kind in kinds):
         array = np.array(values, np.float64)
         if not np.isfinite(array).all():
             raise NotImplementedError("infinite weights and NaN are not supported")

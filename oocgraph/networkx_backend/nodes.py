@@ -13,18 +13,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import networkx as nx
-import numpy as np
 
 from oocgraph.memory import Budget
 from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.layout import SELF_LOOPS
-from oocgraph.store.scipy import row_degrees
-from oocgraph.types import Array
+from oocgraph.types import Array, DeviceKind
 
 
 class TreeEdges(NamedTuple):
@@ -46,6 +44,21 @@ class TreeEdges(NamedTuple):
     name: Any
 
 
+class Components(NamedTuple):
+    """Components of a graph.
+
+    Attributes
+    ----------
+    component : (n,) integers
+        Own number of a vertex of the same component, of each vertex in own order.
+    num_components
+        How many there are.
+    """
+
+    component: Array
+    num_components: int
+
+
 class Nodes(ABC):
     """The vertices of a graph.
 
@@ -53,12 +66,20 @@ class Nodes(ABC):
     ----------
     graph
         What NetworkX has.
-    resources
-        What computations may use.
     """
 
-    def __init__(self, graph: Any, resources: Resources) -> None:
-        self.graph, self.resources = graph, resources
+    device: DeviceKind | None = None
+    """Where computations run; None: wherever `oocgraph.Resources` chooses."""
+
+    def __init__(self, graph: Any, memory_budget: str | int | None = None, threads: int | None = None) -> None:
+        self.graph, self._memory_budget, self._threads = graph, memory_budget, threads
+        if memory_budget is not None or threads is not None:
+            self.resources  # noqa: B018 - what is invalid is refused, even where nothing is computed with it
+
+    @cached_property
+    def resources(self) -> Resources:
+        """What computations may use: tiny graphs are searched without it."""
+        return Resources(memory_budget=self._memory_budget, threads=self._threads, device=self.device, client=False)
 
     @property
     @abstractmethod
@@ -118,10 +139,6 @@ class Nodes(ABC):
         """Return a column of a result in own order; columns of ids have own numbers."""
 
     @abstractmethod
-    def in_own_order(self, stored: Array) -> Array:
-        """Return numbers in store order in own order; those of vertices without edges are 0."""
-
-    @abstractmethod
     def labels(self, numbers: Array) -> Any:
         """Return the nodes of own numbers: a list, or an array of ids."""
 
@@ -155,8 +172,8 @@ class Nodes(ABC):
         """Return a column of a result, by default its first, of each node."""
 
     @abstractmethod
-    def from_stored(self, stored: Array, isolated: float) -> Mapping[Any, Any]:
-        """Return numbers in store order, and the one of vertices without edges, of each node."""
+    def from_own(self, values: Array, others: float) -> Mapping[Any, Any]:
+        """Return numbers in own order, and the one of the nodes that it does not have, of each node."""
 
     @abstractmethod
     def reached(self, search: Any) -> Mapping[Any, Any]:
@@ -173,6 +190,28 @@ class Nodes(ABC):
     @abstractmethod
     def isolated(self) -> Iterator[Any]:
         """Iterate over the nodes without edges."""
+
+    @property
+    @abstractmethod
+    def num_isolated(self) -> int:
+        """Number of nodes without edges."""
+
+    @abstractmethod
+    def is_isolated(self, node: Any) -> bool:
+        """Return whether a node of the graph has no edges."""
+
+    @property
+    @abstractmethod
+    def num_self_loops(self) -> int:
+        """Number of edges from a node to itself."""
+
+    @abstractmethod
+    def components(self) -> Components:
+        """Find the components, of a directed graph the weakly connected ones."""
+
+    @abstractmethod
+    def strong_components(self) -> Components:
+        """Find the strongly connected components."""
 
     @abstractmethod
     def nodes_of(self, ids: Any) -> list[Any]:
@@ -231,15 +270,9 @@ class Nodes(ABC):
             for name, num_bytes in vectors.items():
                 budget.reserve(name.replace("_", " "), num_bytes * len(self))
 
+    @abstractmethod
     def degrees(self, group: str | None = None) -> Array:
-        """Return degrees in store order, as NetworkX counts them: (num_rows,) int64; of the lists ``out`` or ``in``, or in all.
+        """Return degrees in own order, as NetworkX counts them: (n,) int64; of the lists ``out`` or ``in``, or in all.
 
         A self-loop of an undirected graph counts twice, of a directed one in each direction.
         """
-        if self.is_directed:
-            groups = ("out", "in") if group is None else (group,)
-            return sum((row_degrees(self.store, one).astype(np.int64) for one in groups), np.zeros(self.store.num_rows, np.int64))
-        degree = row_degrees(self.store, "out").astype(np.int64)
-        if self.store.attributes.num_self_loops:
-            degree[self.store.read(SELF_LOOPS)] += 1
-        return degree

@@ -12,7 +12,6 @@ EXPECTED_FAILURES = {
         "a graph is converted before the iteration, which does not see that it is changed later",
     **dict.fromkeys(
         (
-            "test_cycles.py::TestMinimumCycleBasis::test_unweighted_diamond",
             "test_cycles.py::TestMinimumCycleBasis::test_weighted_diamond",
             "test_cycles.py::TestMinimumCycleBasis::test_gh6787_and_edge_attribute_names",
         ),

@@ -16,11 +16,10 @@ import networkx as nx
 
 from _oocgraph_nx import COSTS
 from oocgraph.networkx_backend.converted_nodes import ConvertedNodes
-from oocgraph.networkx_backend.errors import errors_of_networkx
+from oocgraph.networkx_backend.errors import TRANSLATED, error_of_networkx
 from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.networkx_backend.nodes import Nodes
 from oocgraph.networkx_backend.store_nodes import StoreNodes
-from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
 
 Refusal = Callable[[Mapping[str, Any]], str | None]
@@ -37,6 +36,10 @@ class Algorithm:
         Called by NetworkX.
     parameters
         Of the function, as NetworkX has them.
+    positional
+        Names of those that may be given by position.
+    defaults
+        Of those that have one.
     unsupported
         Parameters that must be left at their defaults.
     refuse
@@ -47,22 +50,38 @@ class Algorithm:
 
     run: Callable[..., Any]
     parameters: Signature
+    positional: Sequence[str]
+    defaults: Mapping[str, Any]
     unsupported: Sequence[str]
     refuse: Refusal | None
     takes_parallel_edges: bool
 
+    def given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments of a call by name, with defaults: ten times as fast as `Signature.bind` where all is well.
+
+        Raises
+        ------
+        TypeError
+            The function cannot be called with them.
+        """
+        named = dict(zip(self.positional, args, strict=False))
+        given = {**self.defaults, **named, **kwargs}
+        if len(named) != len(args) or not kwargs.keys().isdisjoint(named) or given.keys() != self.parameters.parameters.keys():
+            bound = self.parameters.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return bound.arguments
+        return given
+
     def refusal(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
         """Return why a call cannot run, or None."""
         try:
-            bound = self.parameters.bind(*args, **kwargs)
+            given = self.given(args, kwargs)
         except TypeError as error:
             return f"arguments: {error}"
-        bound.apply_defaults()
-        given = bound.arguments
         if given["G"].is_multigraph() and not (self.takes_parallel_edges and isinstance(given["G"], CSRStore)):
             return "multigraphs are not supported"
         for name in self.unsupported:
-            if given[name] is not self.parameters.parameters[name].default:
+            if given[name] is not self.defaults[name]:
                 return f"{name}={given[name]!r} is not supported"
         if callable(given.get("weight")):
             return "weights that are computed by a function are not supported"
@@ -99,16 +118,20 @@ def algorithm(
 
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
-            bound = parameters.bind(*args, **kwargs)
-            bound.apply_defaults()
-            graph, budget = bound.arguments.pop("G"), bound.arguments.pop("memory_budget")
-            with errors_of_networkx(bound.arguments.get("max_iter", 0)):
-                return function(nodes_of(graph, budget), **bound.arguments)
+            given = dict(found.given(args, kwargs))
+            nodes = nodes_of(given.pop("G"), given.pop("memory_budget"))
+            try:
+                return function(nodes, **given)
+            except TRANSLATED as error:
+                raise error_of_networkx(error, given.get("max_iter", 0)) from error
 
         first, *others = signature(function).parameters.values()
         budget = Parameter("memory_budget", Parameter.KEYWORD_ONLY, default=None)
         parameters = Signature([first.replace(name="G"), *others, budget])
-        ALGORITHMS[name] = Algorithm(run, parameters, tuple(unsupported), refuse, takes_parallel_edges)
+        positional = tuple(one.name for one in parameters.parameters.values() if one.kind is not Parameter.KEYWORD_ONLY)
+        defaults = {one.name: one.default for one in parameters.parameters.values() if one.default is not Parameter.empty}
+        found = Algorithm(run, parameters, positional, defaults, tuple(unsupported), refuse, takes_parallel_edges)
+        ALGORITHMS[name] = found
         return function
 
     return register
@@ -118,6 +141,4 @@ def nodes_of(graph: Any, memory_budget: str | int | None = None) -> Nodes:
     """Return the vertices of a graph of this backend, with the resources that NetworkX' configuration allows."""
     config = nx.config.backends["oocgraph"]
     budget = config.memory_budget if memory_budget is None else memory_budget
-    if isinstance(graph, ConvertedGraph):  # is in memory, and rarely large enough for a GPU
-        return ConvertedNodes(graph, Resources(memory_budget=budget, threads=config.threads, device="cpu", client=False))
-    return StoreNodes(graph, Resources(memory_budget=budget, threads=config.threads, client=False))
+    return (ConvertedNodes if isinstance(graph, ConvertedGraph) else StoreNodes)(graph, budget, config.threads)

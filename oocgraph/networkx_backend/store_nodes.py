@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -10,17 +11,18 @@ import networkx as nx
 import numpy as np
 
 from oocgraph.algorithms.components import connected_components
+from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.memory import Budget
-from oocgraph.networkx_backend.nodes import Nodes, TreeEdges
+from oocgraph.networkx_backend.nodes import Components, Nodes, TreeEdges
 from oocgraph.networkx_backend.vertex_set import BLOCK_IDS, PathsOf, VertexSet
-from oocgraph.resources import Resources
 from oocgraph.results.base import VertexResult
 from oocgraph.results.bfs import BFSResult
 from oocgraph.results.values import ValuesResult
 from oocgraph.store.columns import Ids, as_numpy
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.in_memory import build_bytes, build_in_memory
-from oocgraph.store.layout import WEIGHT
+from oocgraph.store.layout import SELF_LOOPS, WEIGHT
+from oocgraph.store.scipy import row_degrees
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
@@ -30,9 +32,10 @@ class StoreNodes(Nodes):
 
     graph: CSRStore
 
-    def __init__(self, graph: CSRStore, resources: Resources) -> None:
-        super().__init__(graph, resources)
-        self.ids = VertexIds(graph)
+    @cached_property
+    def ids(self) -> VertexIds:
+        """Its ids."""
+        return VertexIds(self.graph)
 
     @property
     def store(self) -> CSRStore:
@@ -61,10 +64,6 @@ class StoreNodes(Nodes):
     def own(self, result: VertexResult, column: str) -> Array:
         """See `Nodes.own`."""
         return stored_column(result, column)
-
-    def in_own_order(self, stored: Array) -> Array:
-        """See `Nodes.in_own_order`."""
-        return stored
 
     def labels(self, numbers: Array) -> Any:
         """See `Nodes.labels`."""
@@ -106,6 +105,40 @@ class StoreNodes(Nodes):
         """See `Nodes.isolated`."""
         return self.alone()
 
+    @property
+    def num_isolated(self) -> int:
+        """See `Nodes.num_isolated`."""
+        return self.store.attributes.num_isolated
+
+    def is_isolated(self, node: Any) -> bool:
+        """See `Nodes.is_isolated`."""
+        return bool(self.ids.vertices_of(node)[0] < 0)
+
+    @property
+    def num_self_loops(self) -> int:
+        """See `Nodes.num_self_loops`."""
+        return self.store.attributes.num_self_loops
+
+    def components(self) -> Components:
+        """See `Nodes.components`."""
+        found = connected_components(self.store, resources=self.resources)
+        return Components(stored_column(found, "component"), found.num_components)
+
+    def strong_components(self) -> Components:
+        """See `Nodes.strong_components`."""
+        found = strongly_connected_components(self.store, resources=self.resources)
+        return Components(stored_column(found, "component"), found.num_components)
+
+    def degrees(self, group: str | None = None) -> Array:
+        """See `Nodes.degrees`."""
+        if self.is_directed:
+            groups = ("out", "in") if group is None else (group,)
+            return sum((row_degrees(self.store, one).astype(np.int64) for one in groups), np.zeros(self.store.num_rows, np.int64))
+        degree = row_degrees(self.store, "out").astype(np.int64)
+        if self.store.attributes.num_self_loops:
+            degree[self.store.read(SELF_LOOPS)] += 1
+        return degree
+
     def nodes_of(self, ids: Array) -> list[Any]:
         """See `Nodes.nodes_of`."""
         found: list[Any] = ids.tolist()
@@ -115,7 +148,7 @@ class StoreNodes(Nodes):
         """See `Nodes.is_forest`."""
         if self.num_edges >= len(self):
             return False
-        return bool(connected_components(self.store, resources=self.resources).num_components == len(self) - self.num_edges)
+        return self.components().num_components == len(self) - self.num_edges
 
     def leave_negative_weights(self) -> None:
         """See `Nodes.leave_negative_weights`."""
@@ -183,9 +216,9 @@ class StoreNodes(Nodes):
         """See `Nodes.as_mapping`."""
         return result if column is None else result.column(column)
 
-    def from_stored(self, stored: Array, isolated: float) -> Mapping[Any, Any]:
-        """See `Nodes.from_stored`."""
-        return NodeValues(ids=self.ids, stored={"value": stored}, isolated={"value": isolated})
+    def from_own(self, values: Array, others: float) -> Mapping[Any, Any]:
+        """See `Nodes.from_own`."""
+        return NodeValues(ids=self.ids, stored={"value": values}, isolated={"value": others})
 
     def reached(self, search: Any) -> Mapping[Any, Any]:
         """See `Nodes.reached`."""

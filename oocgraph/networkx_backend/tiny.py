@@ -16,19 +16,29 @@ from oocgraph.engine.levels import MAX_DEPTH_LIMIT
 from oocgraph.kernels import few as kernels
 from oocgraph.kernels.load import load_kernel
 from oocgraph.kernels.relax import MOST_WIDE, SHORTEST
+from oocgraph.kernels.rest import Rest, Walk, walk_rest
 from oocgraph.kernels.rows import explicit_rows
 from oocgraph.networkx_backend.graph import ConvertedGraph
 from oocgraph.types import UNREACHED, Array, no_parent
 
-TINY = 1 << 13
-"""Nodes and edges of a tiny graph: what is held of one is less than 1 MiB, within what every call is allowed beside its reservations."""
+TINY = 1 << 14
+"""Nodes and neighbours of a tiny graph, of which an edge counts twice: what is held of one is less than 1 MiB, within what every call is
+allowed beside its reservations."""
+
+MOST_STEPS = 1 << 22
+"""Nodes and neighbours that searches of a tiny graph may look at in all: up to that one at a time is quicker than 64 in sweeps."""
 
 _NOBODY = np.empty(0, np.int64)
 
 
 def is_tiny(graph: ConvertedGraph) -> bool:
     """Whether a graph is tiny."""
-    return len(graph.nodes) + graph.source.size <= TINY
+    return len(graph.nodes) + graph.near.size <= TINY
+
+
+def are_few(num_sources: int, num_nodes: int, num_neighbours: int) -> bool:
+    """Whether searches from so many nodes of a graph are made one after the other, as of a tiny one."""
+    return num_nodes + num_neighbours <= TINY and num_sources * (num_nodes + num_neighbours) <= MOST_STEPS
 
 
 class TinySearch:
@@ -78,8 +88,8 @@ def search_tiny(
     indptr, near, _ = _rows(graph, reverse=reverse)
     num_nodes = len(graph.nodes)
     limits = np.array([MAX_DEPTH_LIMIT if last_level is None else min(last_level, MAX_DEPTH_LIMIT), num_nodes, near.size], np.int64)
-    called = explicit_rows(indptr), near, num_nodes, np.unique(sources), np.unique(np.array(targets, np.int64)), limits
-    _load(kernels.search_few, called)
+    called = explicit_rows(indptr), near, num_nodes, _distinct(sources), _distinct(targets), limits
+    load_once(kernels.search_few, called)
     _, begin, _, vertices, parents, log = kernels.search_few(*called)
     level, parent = np.full(num_nodes, UNREACHED, np.int32), np.full(num_nodes, UNREACHED, np.int64)
     bounds = np.append(log[:, 0], (begin, vertices.size))
@@ -103,7 +113,7 @@ def shortest_in_tiny(
         bound = type(unreached)(0)
     targets = _NOBODY if target is None else np.array([target])
     called = indptr, near, weights, np.array([source]), targets, bound, MOST_WIDE if is_integer else unreached, distance, parent
-    _load(kernels.shortest_few, called)
+    load_once(kernels.shortest_few, called)
     status, _ = kernels.shortest_few(*called)
     if status == kernels.GIVEN_UP:
         return None
@@ -113,25 +123,63 @@ def shortest_in_tiny(
     )
 
 
+def eccentricities_in_tiny(graph: ConvertedGraph, sources: Array, *, weighted: bool) -> Array | None:
+    """Find the largest distance from some nodes, -1 or infinite where not all can be reached; None where they are too long for 64 bits.
+
+    `weighted`: by the weights of the graph, if it has any; else by the number of edges.
+    """
+    indptr, near, weights = _rows(graph, reverse=False)
+    weights = weights if weighted else np.ones(weights.size, np.int64)
+    is_integer = weights.dtype.kind == "i"
+    unreached = SHORTEST["wide" if is_integer else "float"][1]
+    distance, parent = np.full(len(graph.nodes), unreached), np.full(len(graph.nodes), no_parent(near.dtype), near.dtype)
+    farthest = np.empty(sources.size, distance.dtype)
+    called = indptr, near, weights, sources, _NOBODY, MOST_WIDE if is_integer else unreached, distance, parent, farthest
+    load_once(kernels.farthest_few, called)
+    if kernels.farthest_few(*called) == kernels.GIVEN_UP:
+        return None
+    return np.where(farthest == unreached, UNREACHED, farthest) if is_integer else farthest
+
+
+def strong_in_tiny(graph: ConvertedGraph) -> tuple[Array, int]:
+    """Find the strongly connected components: of each node the first of its component, and how many there are."""
+    indptr, near, _ = _rows(graph, reverse=False)
+    n, kind = len(graph.nodes), near.dtype
+    number = np.arange(n, dtype=kind)
+    rest = Rest(np.array([n, near.size]), number, indptr[:-1], indptr[1:], near, number)
+    walk = Walk(np.empty(n, np.int64), np.empty(n, kind), np.zeros(n, kind), np.empty(n, kind), np.empty(n, kind))
+    called = rest, walk, kind.type(no_parent(kind))
+    load_once(walk_rest, called)
+    walk_rest(*called)
+    roots, first, component = np.unique(walk.seen, return_index=True, return_inverse=True)
+    return first[component], roots.size
+
+
 def _rows(graph: ConvertedGraph, *, reverse: bool) -> tuple[Array, Array, Array]:
     """Return where rows begin, neighbours and weights, which are ones where all edges weigh one."""
     kept = graph.rows.get(reverse)
     if kept is None:
-        source, target = (graph.target, graph.source) if reverse else (graph.source, graph.target)
-        weights = np.ones(source.size, np.int64) if graph.weights is None else graph.weights
-        if not graph.is_directed():
-            back = source != target
-            source, target = np.concatenate([source, target[back]]), np.concatenate([target, source[back]])
-            weights = np.concatenate([weights, weights[back]])
-        order = np.argsort(source, kind="stable")
+        near, weights = graph.near.astype(np.uint32), graph.near_weights
+        weights = np.ones(near.size, np.int64) if weights is None else weights
         indptr = np.zeros(len(graph.nodes) + 1, np.int64)
-        np.cumsum(np.bincount(source, minlength=len(graph.nodes)), out=indptr[1:])
-        kept = graph.rows[reverse] = indptr, target[order].astype(np.uint32), weights[order]
+        if reverse and graph.is_directed():
+            order = np.argsort(near, kind="stable")
+            source = np.repeat(np.arange(len(graph.nodes), dtype=np.uint32), graph.degrees)
+            np.cumsum(np.bincount(near, minlength=len(graph.nodes)), out=indptr[1:])
+            near, weights = source[order], weights[order]
+        else:
+            np.cumsum(graph.degrees, out=indptr[1:])
+        kept = graph.rows[reverse] = indptr, near, weights
     return kept
 
 
-def _load(kernel: Any, called: tuple[Any, ...]) -> None:
-    """Bring a kernel into memory for the dtype that the distances of a call have, if any."""
+def _distinct(positions: Sequence[int]) -> Array:
+    """Return positions in ascending order, each once."""
+    return np.array(sorted(set(positions)), np.int64)
+
+
+def load_once(kernel: Any, called: tuple[Any, ...]) -> None:
+    """Bring a kernel into memory, which is the same for all calls in which the third argument has the same dtype, if any."""
     key = kernel, called[2].dtype if isinstance(called[2], np.ndarray) else None
     if key not in _loaded:
         load_kernel(kernel, called)

@@ -9,13 +9,15 @@ import subprocess
 import sys
 
 import networkx as nx
+import numpy as np
 import pytest
 
 import oocgraph
 from _oocgraph_nx import COSTS, get_info
 from oocgraph import BudgetError
-from oocgraph.networkx_backend import BackendInterface
+from oocgraph.networkx_backend import BackendInterface, tiny
 from oocgraph.networkx_backend.registry import ALGORITHMS
+from tests.networkx_backend.calls import GRAPHS
 
 IMPORT = """
 import json, sys, time
@@ -211,3 +213,59 @@ def test_a_store_becomes_a_graph_of_networkx(tmp_path):
     assert sorted(found.edges(data=True)) == [("a", "b", {"kind": "x", "weight": 1.5}), ("b", "c", {"kind": "y", "weight": 2.0})]
     with nx.config.backends.oocgraph(memory_budget="1k"), pytest.raises(BudgetError, match="as a graph of NetworkX"):
         BackendInterface.convert_to_nx(store)
+
+
+MEASURES = ("eccentricity", "diameter", "radius", "center", "periphery")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("weight", [None, "whole", "real", "one"])
+def test_measures_of_distances_by_a_weight_are_those_of_networkx(directed, weight):
+    """On graphs that are connected, and where one node is beyond reach."""
+    graph = nx.gnp_random_graph(24, 0.2, seed=3, directed=directed)
+    nx.add_cycle(graph, range(24))
+    rng = np.random.default_rng(5)
+    for *_, data in graph.edges(data=True):
+        data |= {"whole": int(rng.integers(0, 9)), "real": float(rng.random()), "one": 1}
+    for name in MEASURES:
+        measure = getattr(nx, name)
+        assert measure(graph, weight=weight, backend="oocgraph") == measure(graph, weight=weight), name
+    assert nx.eccentricity(graph, 3, weight=weight, backend="oocgraph") == nx.eccentricity(graph, 3, weight=weight)
+    assert nx.eccentricity(graph, [3, 9], weight=weight, backend="oocgraph") == nx.eccentricity(graph, [3, 9], weight=weight)
+    graph.add_edge(0, "end", whole=1, real=1.0, one=1)
+    if directed:
+        for name in MEASURES:
+            with pytest.raises(nx.NetworkXError, match="strongly connected"):
+                getattr(nx, name)(graph, weight=weight, backend="oocgraph")
+
+
+def test_measures_by_weights_that_are_negative_or_of_large_graphs_are_left_to_networkx():
+    graph = nx.path_graph(4)
+    nx.set_edge_attributes(graph, -1, "cost")
+    with pytest.raises(NotImplementedError, match="raised NotImplementedError"):
+        nx.eccentricity(graph, weight="cost", backend="oocgraph")
+    large = nx.path_graph(tiny.TINY)
+    assert "tiny graphs" in BackendInterface.can_run("radius", (large,), {"weight": "cost"})
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_what_is_found_of_tiny_graphs_is_what_is_found_of_others(monkeypatch, kind):
+    """Components, degrees, distances and searches of the same graph, with stores built for it and without."""
+    graph = GRAPHS[kind]()
+    nodes = sorted(graph)
+    calls = [(name, ()) for name in ("eccentricity", "radius", "center", "isolates", "number_of_selfloops")]
+    calls += [("single_source_shortest_path_length", (nodes[1],)), ("single_source_dijkstra_path_length", (nodes[1],))]
+    calls += [(name, ()) for name in (("strongly_connected_components", "is_arborescence") if graph.is_directed() else ("is_tree",))]
+
+    def found():
+        for name, arguments in calls:
+            try:
+                result = getattr(nx, name)(graph, *arguments, backend="oocgraph")
+                yield sorted(map(sorted, result)) if name.endswith("components") else list(result) if name == "isolates" else result
+            except nx.NetworkXError as error:
+                yield str(error)
+
+    with_tiny = list(found())
+    graph.__networkx_cache__.clear()
+    monkeypatch.setattr(tiny, "TINY", -1)
+    assert list(found()) == with_tiny
