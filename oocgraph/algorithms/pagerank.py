@@ -276,7 +276,7 @@ def _here(options: RankOptions, run: _Run, opened: OpenedGraph | Unopened) -> Ra
 
 
 def _work(options: RankOptions, run: _Run) -> Work:
-    """Estimate a ranking: the edges reach a device once, and are multiplied in each iteration, in which changes shrink by `damping` at least."""
+    """Estimate a ranking: edges reach a device once, and are multiplied in each iteration; changes shrink by `damping` at least."""
     from oocgraph.algorithms.spmv import ENTRY_SECONDS
     from oocgraph.kernels.gpu_spmv import product_source
 
