@@ -120,8 +120,8 @@ class Capabilities(NamedTuple):
 
 CAPABILITIES = {
     "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True),
-    "spmv": Capabilities(gpu=True, cluster=True),
-    "pagerank": Capabilities(gpu=True, cluster=True, resumes=True),
+    "spmv": Capabilities(gpu=True, cluster=True, gpu_cluster=True),
+    "pagerank": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(gpu=True, cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),

@@ -134,7 +134,7 @@ def sssp(
     -----
     Host memory: about 10.3 bytes a vertex (14.3 where distances are floats or do not fit into 31 bits), and as many blocks of 64 KiB of
     neighbours and their weights as the budget has room for, at least one for each of 8 threads that read and of those that compute. On a
-    worker of a cluster that is about 110 bytes a vertex. Device memory: about 8.4 bytes a vertex (12.4), 28 bytes for each row of a batch,
+    worker of a cluster that is about 110 bytes a vertex. Device memory: about 8.4 bytes a vertex (12.4), 20 bytes for each row of a batch,
     and as many edges with their weights as fit.
 
     Examples
