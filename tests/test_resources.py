@@ -84,7 +84,6 @@ def test_functions_use_their_own_row(tmp_path):
     result, gpu = oocgraph.bfs(graph, 0), Resources(device="cuda")
     components = oocgraph.connected_components(graph)
     calls = {
-        "pagerank": lambda: oocgraph.pagerank(graph, resources=gpu),
         "connected_components": lambda: oocgraph.connected_components(graph, resources=gpu),
         "partition_graph": lambda: oocgraph.partition_graph(graph, 2, policy="EEC", path=tmp_path / "p", resources=gpu),
         "build_csr": lambda: oocgraph.build_csr(([0], [1]), tmp_path / "h.zarr", resources=gpu),

@@ -157,7 +157,10 @@ def sssp(
         asked = on_processor(asked, {"where": view.where, "reverse": view.reverse})
     if asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None) and runtime is None:
         name = "device" if asked.device == "cuda" else "device_memory_budget"
-        raise ArgumentError(f"{name} is given, but workers of a cluster find shortest paths on their processors; leave out one of them")
+        raise ArgumentError(
+            f"{name} is given, but workers of a cluster find shortest paths on their processors, by blocks of edges in memory that they "
+            "share; leave it out, or search in this process with client=False"
+        )
     task = Task(source, weight, schedule, delta, target, distance_limit)
     return find_paths(view, task, asked, progress=progress, runtime=runtime, may_use_device=runtime is None or asked.device == "cuda")
 
