@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,6 +45,7 @@ def bench_gpu(
     threads: int | None = None,
     folder: str | None = None,
     prepared_vertices: int = PREPARED_VERTICES,
+    baseline: Literal["sweep"] | None = None,
     emulated: bool = False,
 ) -> Report:
     """Measure a device and searches on it.
@@ -68,6 +69,9 @@ def bench_gpu(
         Where results wait for their validation (10 bytes for each vertex and source).
     prepared_vertices
         Of the graph of which a dependency subgraph is made.
+    baseline
+        ``sweep``: where edges are in host memory, beside each search one that loads whole partitions in turn in every iteration
+        (`oocgraph.bench.gpu_sweep`), with the bytes of both over the link.
     emulated
         `device` only executes kernels on the processor: its times are not compared.
 
@@ -93,7 +97,9 @@ def bench_gpu(
     with scratch_folder(folder) as scratch:
         for number, (store, some) in enumerate(zip(stores, cases, strict=True)):
             vertices = draw_sources(store, num_sources, seed)
-            metrics, wrong = _measure_graph(store, some, vertices.tolist(), rates, resources, scratch / str(number))
+            metrics, wrong = _measure_graph(
+                store, some, vertices.tolist(), rates, resources, scratch / str(number), beside_sweep=baseline == "sweep"
+            )
             graphs.append(metrics)
             invalid += wrong
     return Report(
@@ -115,15 +121,18 @@ def bench_gpu(
 
 
 def _measure_graph(
-    store: CSRStore, cases: Sequence[Case], vertices: Sequence[int], rates: DeviceRates, resources: Resources, folder: Path
-) -> tuple[dict[str, Any], list[str]]:
+    store: CSRStore, cases: Sequence[Case], vertices: Sequence[int], rates: DeviceRates, resources: Resources, folder: Path, *,
+    beside_sweep: bool,
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
     """Measure all cases of a graph and the kernels on it; return the metrics, and what is wrong, in words."""
     sources = source_ids(store, vertices)
     disk = measure_disk(stored_edges(store))
     runs: list[CaseRun] = []
     for case in cases:
         beside_cpu = all(run.refused is not None for run in runs)
-        runs.append(measure_case(case, store, sources, resources, folder=folder / str(len(runs)), beside_cpu=beside_cpu))
+        runs.append(
+            measure_case(case, store, sources, resources, folder=folder / str(len(runs)), beside_cpu=beside_cpu, beside_sweep=beside_sweep)
+        )
         resources.device.close()
     kernels = _measure_kernels(store, sources[0], vertices[0], resources)
     if kernels["plane_scan"] is not None:

@@ -16,13 +16,14 @@ from typing import Any, Literal
 from oocgraph.algorithms.bfs import bfs
 from oocgraph.arrays import Device
 from oocgraph.bench.disk import chunk_files, drop_page_cache
+from oocgraph.bench.gpu_sweep import SweepRuntime, sweep_metrics
 from oocgraph.bench.harness import in_turn
 from oocgraph.bench.results_on_disk import ResultsOnDisk
 from oocgraph.config import parse_bytes
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.engine.local import LocalRuntime
-from oocgraph.errors import BudgetError, OocGraphError
+from oocgraph.errors import BudgetError, DeviceError, OocGraphError
 from oocgraph.memory import PeakSampler, format_bytes
 from oocgraph.results.bfs import BFSResult
 from oocgraph.store.arrays import StoredArray
@@ -97,6 +98,10 @@ class CaseRun:
         Metrics of the processor, where it was measured beside: ``seconds`` of each source, and what it held.
     cpu_invalid
         Rules that its results break.
+    sweep
+        Metrics of the baseline, where it was measured beside: its partitions, and ``searches`` (``seconds, link_bytes, num_levels``).
+    sweep_invalid
+        Rules that its results break.
     """
 
     case: Case
@@ -106,13 +111,16 @@ class CaseRun:
     invalid: Sequence[str | None] = ()
     cpu: dict[str, Any] | None = None
     cpu_invalid: Sequence[str | None] = ()
+    sweep: dict[str, Any] | None = None
+    sweep_invalid: Sequence[str | None] = ()
 
     @property
     def wrong(self) -> list[str]:
         """What is wrong with results, in words that follow the graph."""
         rules = zip(self.results, self.invalid, strict=True)
         ours = [f", {self.case.name}, source {result.source}: {rule}" for result, rule in rules if rule is not None]
-        return ours + [f", processor: {rule}" for rule in self.cpu_invalid if rule is not None]
+        ours += [f", processor: {rule}" for rule in self.cpu_invalid if rule is not None]
+        return ours + [f", {self.case.name}, sweep: {rule}" for rule in self.sweep_invalid if rule is not None]
 
 
 def cases_of(store: CSRStore, budgets: tuple[str, ...]) -> list[Case]:
@@ -166,7 +174,9 @@ def stored_edges(store: CSRStore) -> list[StoredArray]:
     return [store.array(f"{group}/indices") for group in (["out", "in"] if store.attributes.directed else ["out"])]
 
 
-def measure_case(case: Case, store: CSRStore, sources: list[Any], resources: Resources, *, folder: Path, beside_cpu: bool) -> CaseRun:
+def measure_case(
+    case: Case, store: CSRStore, sources: list[Any], resources: Resources, *, folder: Path, beside_cpu: bool, beside_sweep: bool = False
+) -> CaseRun:
     """Search from each source, then validate.
 
     Parameters
@@ -177,27 +187,37 @@ def measure_case(case: Case, store: CSRStore, sources: list[Any], resources: Res
         Where results wait for their validation.
     beside_cpu
         Whether the processor searches too, in turn.
+    beside_sweep
+        Whether the baseline does, too, where edges are in host memory.
     """
-    results, cpu_results = ResultsOnDisk(folder / "gpu"), ResultsOnDisk(folder / "cpu")
+    results, cpu_results, sweep_results = (ResultsOnDisk(folder / name) for name in ("gpu", "cpu", "sweep"))
     try:
         with PeakSampler() as sampler:
-            held, cpu = _search_all(case, store, sources, resources, results, cpu_results if beside_cpu else None)
+            beside = cpu_results if beside_cpu else None, sweep_results if beside_sweep and case.edges == "host" else None
+            held, cpu, sweep = _search_all(case, store, sources, resources, results, *beside)
     except BudgetError as error:
         return CaseRun(case=case, refused=str(error))
     held["peak_host_bytes"] = sampler.peak_bytes
     invalid = results.validate(store, resources.progress, phase=f"validating: {case.name}")
     cpu_invalid = cpu_results.validate(store, resources.progress, phase=f"validating: {case.name}, processor")
+    sweep_invalid = sweep_results.validate(store, resources.progress, phase=f"validating: {case.name}, sweep")
     if cpu is not None and len(cpu_results):
         cpu["seconds"] = [one.seconds for one in cpu_results]
-    return CaseRun(case=case, held=held, results=tuple(results), invalid=invalid, cpu=cpu, cpu_invalid=cpu_invalid)
+    if sweep is not None and len(sweep_results):
+        sweep["searches"] = [{"seconds": one.seconds, "link_bytes": one.link_bytes, "num_levels": one.depth} for one in sweep_results]
+    return CaseRun(
+        case=case, held=held, results=tuple(results), invalid=invalid, cpu=cpu, cpu_invalid=cpu_invalid, sweep=sweep,
+        sweep_invalid=sweep_invalid,
+    )  # fmt: skip
 
 
 def _search_all(
-    case: Case, store: CSRStore, sources: list[Any], resources: Resources, results: ResultsOnDisk, cpu_results: ResultsOnDisk | None
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Search on the device and, where its results have a place, on the processor, in turn; return what both held.
+    case: Case, store: CSRStore, sources: list[Any], resources: Resources, results: ResultsOnDisk, cpu_results: ResultsOnDisk | None,
+    sweep_results: ResultsOnDisk | None,
+) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | None]:  # fmt: skip
+    """Search on the device and, where their results have a place, on the processor and by sweeps, in turn; return what all held.
 
-    Both runtimes and their memory are gone when this function returns.
+    All runtimes and their memory are gone when this function returns.
     """
     device = resources.device
     free = device.free_bytes()
@@ -222,9 +242,31 @@ def _search_all(
                 cpu["resident_bytes"] = local.graph.residency.resident_bytes
                 subjects["cpu"] = lambda source: cpu_results.put(bfs(store, source, runtime=local))
         bfs(store, sources[0], runtime=runtime)  # not counted: the driver loads a kernel when it is launched first
+        held["peak_device_bytes"] = free - device.free_bytes()  # nothing is allocated while searching
+        sweep = _sweep_beside(runtime, sources[0], sweep_results, subjects)
         in_turn(subjects, sources, resources.progress, phase=f"searching: {case.name}", alternate=True)
-        held["peak_device_bytes"] = free - device.free_bytes()
-    return held, cpu
+        subjects.clear()  # so that nothing of the sweep stays on the device
+    return held, cpu, sweep
+
+
+def _sweep_beside(
+    runtime: DeviceRuntime, source: Any, results: ResultsOnDisk | None, subjects: dict[str, Callable[[Any], None]]
+) -> dict[str, Any] | None:
+    """Let the baseline be one of the subjects if its results have a place; return what it holds."""
+    if results is None:
+        return None
+    try:
+        sweep = SweepRuntime(runtime)
+    except DeviceError as error:
+        return {"refused": str(error)}
+    store = runtime.store
+
+    def search(source: Any) -> None:
+        results.put(bfs(store, source, runtime=sweep, direction="pull"))
+
+    bfs(store, source, runtime=sweep, direction="pull", depth_limit=1)  # not counted either
+    subjects["sweep"] = search
+    return sweep_metrics(sweep)
 
 
 def _open(case: Case, store: CSRStore, resources: Resources) -> DeviceRuntime:

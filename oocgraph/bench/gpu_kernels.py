@@ -17,7 +17,8 @@ from oocgraph.arrays import Device
 from oocgraph.bench.gpu_rates import event_seconds
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_levels import TINY
-from oocgraph.engine.device_state import DeviceState, num_words, upload
+from oocgraph.engine.device_state import DeviceState, num_words
+from oocgraph.engine.transfers import TRANSFER_BYTES, Transfers
 from oocgraph.kernels.gpu import EVERY_EDGE, HYBRID, SCAN, SERIAL, WARP, Counter, GpuKernels, Lookup
 from oocgraph.subgraph.dependency import DependencySubgraph, subgraph_bytes
 from oocgraph.types import LEVEL_UNREACHED, Array
@@ -35,7 +36,6 @@ WIDEST_LEVELS = 8
 """Number of the largest levels among which the frontier with the most edges is chosen."""
 
 ACTIVE_SHARE = 0.1
-STAGING_BYTES = 1 << 20
 
 
 def measure_methods(runtime: DeviceRuntime, source: Any, vertex: int) -> list[dict[str, Any]]:
@@ -154,18 +154,19 @@ def measure_preparation(device: Device, kernels: GpuKernels, num_vertices: int, 
     words = num_words(num_vertices)
     mask = np.random.default_rng(1).integers(0, round(1 / ACTIVE_SHARE), num_vertices, np.uint8) == 0
     count = int(np.count_nonzero(mask))
-    if not count or subgraph_bytes(words, count, kernels.dtype.itemsize) + 8 * words + STAGING_BYTES > device.free_bytes():
+    if not count or subgraph_bytes(words, count, kernels.dtype.itemsize) + 8 * words + TRANSFER_BYTES > device.free_bytes():
         return None
-    staging = device.pinned(STAGING_BYTES)
+    transfers = Transfers(device, kernels.stream)
 
     def brought(values: Array) -> Array:
         target = device.empty(values.size, values.dtype)
-        upload(device, kernels.stream, values, target, staging)
+        transfers.upload(values, target)
         return target
 
     active = brought(bitmap(mask, words))
     rows = DependencySubgraph(device, kernels, words, count)
     of_rows = Lookup(*map(brought, power_law(num_vertices))) if lookup is None else lookup
+    transfers.close()
     start, stop = device.event(), device.event()
     seconds, kernel_seconds, counts = [], [], np.empty(0, np.int64)
     for _ in range(LAUNCHES):

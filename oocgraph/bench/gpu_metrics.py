@@ -83,6 +83,8 @@ def case_metrics(run: CaseRun, rates: DeviceRates, disk: DiskRate) -> dict[str, 
         metrics[f"median_{name}"] = statistics.median(values) if values else None
     if run.cpu is not None:
         metrics |= _cpu_metrics(run, searches)
+    if run.sweep is not None:
+        metrics |= _sweep_metrics(run, searches)
     return {**metrics, **run.held, "searches": searches}
 
 
@@ -94,3 +96,19 @@ def _cpu_metrics(run: CaseRun, searches: list[dict[str, Any]]) -> dict[str, Any]
     cpu["median_seconds"] = statistics.median(cpu["seconds"])
     cpu["num_invalid"] = sum(rule is not None for rule in run.cpu_invalid)
     return {"cpu": cpu, **paired_ratios("cpu_to_gpu", cpu["seconds"], [one["seconds"] for one in searches])}
+
+
+def _sweep_metrics(run: CaseRun, searches: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return those of the baseline beside.
+
+    ``link_to_sweep`` is the median over the sources of our bytes over the link by its bytes, ``sweep_to_gpu`` of its seconds by ours.
+    """
+    sweep = dict(run.sweep or {})
+    if "searches" not in sweep:
+        return {"sweep": sweep}
+    theirs = sweep["searches"]
+    sweep["num_invalid"] = sum(rule is not None for rule in run.sweep_invalid)
+    sweep |= {f"median_{name}": statistics.median(one[name] for one in theirs) for name in ("seconds", "link_bytes")}
+    bytes_of = [[one["link_bytes"] for one in all_of] for all_of in (searches, theirs)]
+    seconds_of = [[one["seconds"] for one in all_of] for all_of in (theirs, searches)]
+    return {"sweep": sweep, **paired_ratios("link_to_sweep", *bytes_of), **paired_ratios("sweep_to_gpu", *seconds_of)}

@@ -28,6 +28,11 @@ from oocgraph.text import format_number
     show_default=True,
     help="Budget of device memory: a size, or a share of the edge bytes; repeat for several.",
 )
+@click.option(
+    "--baseline",
+    type=click.Choice(["sweep"]),
+    help="What searches with edges in host memory are compared with. sweep: loading whole partitions in turn, in every iteration.",
+)
 @memory_option
 @threads_option
 @folder_option("--folder", "For the generated graph and for results that wait for their validation.")
@@ -72,6 +77,13 @@ _MOVED = {
     "peak_device_bytes": "peak_device_bytes",
     "peak_host_bytes": "peak_host_bytes",
 }
+_SWEPT = {
+    "link_to_sweep": "link bytes/sweep",
+    "sweep_to_gpu": "sweep/gpu",
+    "median_link_bytes": "link_bytes",
+    "sweep_link_bytes": "of the sweep",
+    "sweep_partitions": "partitions",
+}
 _STAGED = {
     "median_read_seconds": "read_seconds",
     "median_copy_seconds": "copy_seconds",
@@ -98,6 +110,7 @@ def print_report(metrics: Mapping[str, Any]) -> None:
         measured = [case for case in graph["cases"] if case["refused"] is None]
         for columns in (_TIMES, _MOVED, _STAGED):
             _print_columns(measured, columns)
+        _print_columns([_with_sweep(case) for case in measured if case.get("sweep")], _SWEPT)
         for case in graph["cases"]:
             if case["refused"] is not None:
                 click.echo(f"  {case['case']}: not measured: {case['refused']}")
@@ -112,6 +125,12 @@ def _print_columns(cases: Iterable[Mapping[str, Any]], columns: Mapping[str, str
     rows = [{"edges": case["case"], **{head: case.get(name) for name, head in columns.items()}} for case in cases]
     if rows:
         print_table(rows)
+
+
+def _with_sweep(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a case with the figures of its baseline beside its own."""
+    sweep = case["sweep"]
+    return {**case, "sweep_link_bytes": sweep.get("median_link_bytes"), "sweep_partitions": sweep.get("num_partitions")}
 
 
 def _print_kernels(graph: Mapping[str, Any]) -> None:

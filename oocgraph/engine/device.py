@@ -77,6 +77,8 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
             Edges in pinned host memory at most; by default as many as fit. 0: all that is not on the device comes from the store.
         check_pages
             Compare every page read with its checksum.
+        progress
+            Called with kernels compiled, and with bytes of edges page-locked and read in host memory.
 
         Raises
         ------
@@ -94,15 +96,15 @@ class DeviceRuntime(WholeGraph, DeviceEngine):
             assert device is not None
         _check_width(store)
         limit = device_limit_bytes(device, device_memory_budget if device_memory_budget is not None else knobs.device_memory_budget)
-        with watched(progress) as shown:
-            warm.load_search_kernels(store.attributes.index_dtype, shown, device=True)
-        kernels = GpuKernels(device, store.index_dtype)
         budget = Budget(effective_budget_bytes(memory_budget if memory_budget is not None else knobs.memory_budget))
         io_threads = io_threads or knobs.io_threads
-        loaded = load_device_graph(
-            store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads, buffer_bytes=BUFFER_BYTES,
-            max_planes=max_planes, max_host_edges=max_host_edges,
-        )  # fmt: skip
+        with watched(progress) as shown:
+            warm.load_search_kernels(store.attributes.index_dtype, shown, device=True)
+            kernels = GpuKernels(device, store.index_dtype)
+            loaded = load_device_graph(
+                store, device, budget, device_limit=limit, threads=threads or knobs.threads, io_threads=io_threads,
+                buffer_bytes=BUFFER_BYTES, max_planes=max_planes, max_host_edges=max_host_edges, progress=shown,
+            )  # fmt: skip
         try:
             runtime = cls(store, loaded, device, kernels, io_threads=io_threads, scratch_bytes=BUFFER_BYTES, knobs=knobs)
             runtime.arrays = DeviceArrays(device, store.index_dtype, store.num_rows)

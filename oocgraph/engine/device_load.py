@@ -27,6 +27,13 @@ from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
+from oocgraph.types import Array, Progress, ignore_progress
+
+LOCKING = "page-locking host memory"
+"""Phase of loading; bytes, of one group's edges."""
+
+HOST_READ_BYTES = 64 << 20
+"""Read into host memory between two reports of progress."""
 
 DEFAULT_SHARE = 0.9
 """Of the device memory that is free, when the user gives no budget."""
@@ -67,9 +74,9 @@ def host_fixed_bytes(num_vertices: int, itemsize: int, *, io_threads: int, buffe
 
 def load_device_graph(
     store: CSRStore, device: Device, budget: Budget, *, device_limit: int, threads: int, io_threads: int, buffer_bytes: int,
-    max_planes: int | None, max_host_edges: int | None,
+    max_planes: int | None, max_host_edges: int | None, progress: Progress = ignore_progress,
 ) -> Shard[DeviceAdjacency]:  # fmt: skip
-    """Plan, charge to `budget` what the host holds, and read.
+    """Plan, charge to `budget` what the host holds, and read; `progress` is called with bytes of edges in host memory.
 
     Raises
     ------
@@ -114,7 +121,7 @@ def load_device_graph(
                 held.append(
                     _load(
                         store, device, uploader, pool, group, array, lookups.get(group), num_planes, num_resident, num_host,
-                        limit_bytes=budget.limit_bytes,
+                        limit_bytes=budget.limit_bytes, progress=progress,
                     )
                 )  # fmt: skip
             uploader.finish()
@@ -139,7 +146,7 @@ def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str,
 
 def _load(
     store: CSRStore, device: Device, uploader: Uploader, pool: ThreadPoolExecutor, group: str, array: StoredArray,
-    lookup: RowLookup | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int,
+    lookup: RowLookup | None, num_planes: int, num_resident: int, num_host: int, *, limit_bytes: int, progress: Progress,
 ) -> DeviceAdjacency:  # fmt: skip
     """Bring one direction to the device and to pinned memory."""
     verified = host.for_loading(store)
@@ -147,15 +154,27 @@ def _load(
     loading = verified.array(array.name)
     resident = device.empty(num_resident, array.dtype.newbyteorder("="))
     uploader.stored(loading, 0, resident)
-    pinned = device.pinned(num_host * array.dtype.itemsize).view(array.dtype.newbyteorder("="))
-    step = max(1, (64 << 20) // array.dtype.itemsize)
-    for a in range(0, num_host, step):
-        host.read_into(loading, a, pinned[a : a + step], pool, READ_BYTES)
+    pinned = _read_pinned(device, loading, num_host, pool, progress)
     rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
     return DeviceAdjacency(array, rows, heads, resident, files, store.num_rows, host=pinned, mapped=mapped)
+
+
+def _read_pinned(device: Device, array: StoredArray, num_edges: int, pool: ThreadPoolExecutor, progress: Progress) -> Array:
+    """Read the first edges into page-locked memory. Locking is one call, of some seconds for tens of gigabytes."""
+    dtype = array.dtype.newbyteorder("=")
+    num_bytes, step = num_edges * dtype.itemsize, max(1, HOST_READ_BYTES // dtype.itemsize)
+    if num_bytes:
+        progress(LOCKING, 0, num_bytes)
+    pinned = device.pinned(num_bytes).view(dtype)
+    if num_bytes:
+        progress(LOCKING, num_bytes, num_bytes)
+    for a in range(0, num_edges, step):
+        host.read_into(array, a, pinned[a : a + step], pool, READ_BYTES)
+        progress(f"reading {array.name} into host memory", min(a + step, num_edges) * dtype.itemsize, num_bytes)
+    return pinned
 
 
 def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: RowLookup | None) -> Lookup:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import oocgraph
 from oocgraph import generate_kronecker
 from oocgraph.bench import disk, gpu_rates
 from oocgraph.bench.disk import measure_disk
@@ -17,6 +18,7 @@ from oocgraph.bench.gpu import bench_gpu
 from oocgraph.bench.gpu_cases import Case, Resources, cases_of, measure_case
 from oocgraph.bench.gpu_kernels import METHODS, measure_methods, measure_preparation, power_law
 from oocgraph.bench.gpu_rates import measure_device
+from oocgraph.bench.gpu_sweep import SweepRuntime
 from oocgraph.bench.gpu_targets import NO_DEVICE, TARGETS, verdicts
 from oocgraph.bench.sources import draw_sources, source_ids
 from oocgraph.cli import cli
@@ -105,6 +107,63 @@ def test_sums_are_those_of_the_levels(on_cpu):
 
 
 @pytest.mark.shim
+def test_sweeps_beside(kron):
+    """Whole partitions in turn find the same, and move all edges in every iteration; refused where host memory lacks edges."""
+    with planned_as_large(FIXED_BYTES=STATE):
+        report = bench_gpu([kron], device=CpuDevice(total_bytes=64 << 20), budgets=("230%",), baseline="sweep", emulated=True, **SMALL)
+    assert not report.invalid
+    of = cases(report.metrics)
+    assert [place for place, case in of.items() if "sweep" in case] == [("host", 2.3)]
+    case = of["host", 2.3]
+    sweep = case["sweep"]
+    assert (len(sweep["searches"]), sweep["num_invalid"]) == (NUM_SOURCES, 0)
+    assert sweep["num_partitions"] == -(-kron.edge_bytes // sweep["partition_bytes"]) > 1
+    for one, theirs in zip(case["searches"], sweep["searches"], strict=True):
+        assert theirs["link_bytes"] == kron.edge_bytes * len(one["levels"])
+    assert case["link_to_sweep"] == statistics.median(
+        one["link_bytes"] / theirs["link_bytes"] for one, theirs in zip(case["searches"], sweep["searches"], strict=True)
+    )
+    assert case["sweep_to_gpu"] > 0
+
+
+@pytest.mark.shim
+def test_a_sweep_that_is_wrong_is_reported(kron, monkeypatch):
+    """Its results are validated as ours are."""
+    take = SweepRuntime.pull_tails
+
+    def skip_the_first(sweep, state):
+        sweep.graph.pull.host[: sweep.partition_edges] = 0
+        return take(sweep, state)
+
+    monkeypatch.setattr(SweepRuntime, "pull_tails", skip_the_first)
+    with planned_as_large(FIXED_BYTES=STATE):
+        report = bench_gpu([kron], device=CpuDevice(total_bytes=64 << 20), budgets=("230%",), baseline="sweep", emulated=True, **SMALL)
+    assert any("sweep: " in wrong for wrong in report.invalid)
+
+
+@pytest.mark.shim
+def test_a_sweep_needs_all_edges_in_host_memory(kron):
+    with (
+        planned_as_large(FIXED_BYTES=STATE),
+        DeviceRuntime.open(kron, device=CpuDevice(), device_memory_budget="800K", max_host_edges=0) as runtime,
+        pytest.raises(OocGraphError, match="swept from host memory"),
+    ):
+        SweepRuntime(runtime)
+
+
+@pytest.mark.shim
+def test_what_crosses_the_link_of_a_graph_that_does_not_fit(tmp_path):
+    """With a device budget of 10 % at most 2 % of the edge bytes, and a fifth of what sweeps move: all edges in every iteration."""
+    store = generate_kronecker(18, tmp_path / "kron18.zarr")
+    with planned_as_large(), DeviceRuntime.open(store, device=CpuDevice(), device_memory_budget=store.edge_bytes // 10) as runtime:
+        assert runtime.graph.push.in_host_memory
+        moved = [oocgraph.bfs(store, source, runtime=runtime) for source in source_ids(store, draw_sources(store, 5, 2).tolist())]
+    assert 0 < statistics.median(one.link_bytes for one in moved) <= 0.02 * store.edge_bytes
+    for one in moved:
+        assert one.link_bytes <= 0.2 * store.edge_bytes * len(one.iterations)
+
+
+@pytest.mark.shim
 def test_edges_come_from_where_the_case_says(on_cpu):
     """No byte over the link when all are resident; none from disk when they are in host memory; none pinned when they are on disk."""
     of = cases(on_cpu[2])
@@ -157,7 +216,7 @@ def test_what_does_not_fit_is_told(kron):
     assert figures["graphs"][0]["unmeasured"] == "the edges do not fit in device memory"
     assert figures["graphs"][0]["methods"] == []
     assert sum("cpu" in case for case in of.values()) == 1
-    (link,) = (row for row in figures["targets"] if "bytes over the link" in row["what"])
+    (link,) = (row for row in figures["targets"] if "bytes over the link / edge bytes" in row["what"])
     assert link["verdict"].startswith("not measured: refused: ")
 
 
@@ -257,7 +316,14 @@ def test_targets_are_verdicts():
         "graph": "kron26.zarr",
         "cases": [
             {"edges": "device", "budget_share": None, "refused": None, "median_device_teps": 120e9, "median_results_ratio": 2.5},
-            {"edges": "host", "budget_share": 0.1, "refused": None, "median_each_edge_once_ratio": 0.3, "median_link_fraction": 0.016},
+            {
+                "edges": "host",
+                "budget_share": 0.1,
+                "refused": None,
+                "median_each_edge_once_ratio": 0.3,
+                "median_link_fraction": 0.016,
+                "link_to_sweep": 0.1,
+            },
             {"edges": "disk", "budget_share": 0.1, "refused": "too small", "case": "10 %, rest on disk"},
         ],
         "methods": [{"serial_to_hybrid": 5.0, "best_other_to_hybrid": 1.2}, {"serial_to_hybrid": 2.0, "best_other_to_hybrid": 1.1}],
@@ -266,7 +332,7 @@ def test_targets_are_verdicts():
     }
     rows = verdicts([graph], {"seconds": 0.0003}, emulated=False)
     told = [row["verdict"] for row in rows]
-    assert told == ["met", "met", "missed", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
+    assert told == ["met", "met", "missed", "met", "met", "not measured: refused: 10 %, rest on disk", "met", "missed", "met", "met"]
     assert [row["must_reach"] for row in rows][:4] == [">= 100", "<= 3", "<= 0.25", "<= 0.02"]
     emulated = [row["verdict"] for row in verdicts([graph], None, emulated=True)]
     assert emulated == [NO_DEVICE if target.needs_device else "met" for target in TARGETS] + [NO_DEVICE]

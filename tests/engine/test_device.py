@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import oocgraph
 from oocgraph import ArgumentError, Resources, open_runtime
 from oocgraph.arrays import DeviceChoice
-from oocgraph.engine import device_levels
+from oocgraph.engine import device_levels, device_load
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_levels import TINY
 from oocgraph.engine.device_load import device_sizes
@@ -112,7 +113,8 @@ def small_plans(monkeypatch):
 
 def least_budget(store):
     """Return the smallest budget of device memory that is not refused."""
-    sizes = device_sizes(store, [store.array("out/indices")], {"out": sorted_lookup(store)})
+    groups = ["out", "in"] if store.attributes.directed else ["out"]
+    sizes = device_sizes(store, [store.array(f"{group}/indices") for group in groups], {store.pull_group: sorted_lookup(store)})
     return device_residency.least_bytes(sizes)
 
 
@@ -207,10 +209,7 @@ def test_launches_and_waits_of_a_level(place, directed, tmp_path, monkeypatch):
     src, dst = (np.minimum(rng.zipf(1.6, 40000) * rng.integers(1, 30, 40000), 3999) for _ in range(2))
     reference_build(src, dst, tmp_path / "g", directed=directed)
     store = open_graph(tmp_path / "g")
-    groups = ["out", "in"] if directed else ["out"]
-    lookups = {store.pull_group: sorted_lookup(store)}
-    sizes = device_sizes(store, [store.array(f"{group}/indices") for group in groups], lookups)
-    budget = None if place == "device" else device_residency.least_bytes(sizes) + store.edge_bytes // 10 + (1 << 16)
+    budget = None if place == "device" else least_budget(store) + store.edge_bytes // 10 + (1 << 16)
     with CountedRuntime.open(
         store, device=CpuDevice(), device_memory_budget=budget, max_host_edges=0 if place == "disk" else None, io_threads=2
     ) as runtime:
@@ -287,6 +286,22 @@ def test_the_log_of_tiny_levels_comes_in_one_piece_or_in_several(most, usual, tm
     assert result.search.level.tolist() == list(range(231))
     assert [(one.level, one.frontier) for one in result.iterations] == [(level, 1) for level in range(1, 232)]
     assert device.launched["push_levels<unsigned int>"] == -(-231 // most)
+
+
+@pytest.mark.shim
+def test_results_are_part_of_the_time(kron, monkeypatch):
+    """A search ends when parent and level are in host memory, as on the processor; it says how much of its time they took to come."""
+    come = DeviceRuntime.results
+
+    def results(runtime, state):
+        time.sleep(0.05)
+        return come(runtime, state)
+
+    monkeypatch.setattr(DeviceRuntime, "results", results)
+    with DeviceRuntime.open(kron, device=CpuDevice()) as runtime:
+        search = oocgraph.bfs(kron, SOURCES[0], runtime=runtime).search
+    assert search.seconds > search.results_seconds >= 0.05
+    assert oocgraph.bfs(kron, SOURCES[0], resources=Resources(device="cpu")).search.results_seconds < 0.05
 
 
 def test_depth_limits_and_several_sources(tmp_path, device):
@@ -391,6 +406,32 @@ def test_a_device_that_gives_less_than_it_says(kron, monkeypatch):
 def test_device_memory_without_a_device(kron):
     with pytest.raises(OocGraphError, match="processor"):
         open_runtime(kron, resources=Resources(device="cpu", device_memory_budget="1G"))
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("directed", [False, True])
+def test_progress_of_page_locking_and_reading(directed, tmp_path, monkeypatch):
+    """Loading says that it locks memory before it does, and how much it has read."""
+    small_plans(monkeypatch)
+    monkeypatch.setattr(device_load, "HOST_READ_BYTES", 4096)
+    rng = np.random.default_rng(1)
+    reference_build(*rng.integers(0, 500, (2, 9000)), tmp_path / "g", directed=directed)
+    store, told, device = open_graph(tmp_path / "g"), [], CpuDevice()
+
+    def note(phase, done, total):
+        told.append((phase, done, total, device.pinned_bytes))
+
+    with DeviceRuntime.open(store, device=device, device_memory_budget=least_budget(store) + 9000, progress=note):
+        pass
+    locking = [one for one in told if one[0] == device_load.LOCKING]
+    assert len(locking) == 2 * (1 + directed)
+    for before, after in zip(locking[::2], locking[1::2], strict=True):
+        assert before[1:3] == (0, store.edge_bytes // (1 + directed))
+        assert after[1] == after[2] == before[2] == after[3] - before[3]
+    for group in ("out", "in")[: 1 + directed]:
+        read = [done for phase, done, _, _ in told if phase == f"reading {group}/indices into host memory"]
+        assert len(read) > 3
+        assert (read, read[-1]) == (sorted(read), store.edge_bytes // (1 + directed))
 
 
 def test_a_given_device_is_used(kron):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.engine import device_part
+from oocgraph.engine import device_part, transfers
 from oocgraph.engine.cpu_engine import TinyLimits
 from oocgraph.engine.part import SearchOptions
 from oocgraph.errors import CorruptStoreError, DeviceError
@@ -59,6 +59,25 @@ def test_compressed_stores_come_through_windows(tmp_path, codec):
         parts = open_device_parts(store, 2, CpuDevice(), cramp=7)
         states, _ = run_parts(parts, [1], direction=direction)
         judge(store, parts, states, [1])
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_bitmaps_cross_the_link_without_a_wait_for_each_piece(tmp_path, direction, monkeypatch):
+    """A level has a few waits, however many pieces its bitmaps are cut into."""
+    reference_build(*np.random.default_rng(2).integers(0, 20000, (2, 60000)), tmp_path / "g")
+    store, stream_waits, levels = open_graph(tmp_path / "g"), [], []
+    for slot_bytes in (1 << 20, 64):
+        monkeypatch.setattr(transfers, "SLOT_BYTES", slot_bytes)
+        device = CpuDevice()
+        parts = open_device_parts(store, 1, device)
+        before, copied = device.waits["stream"], device.calls["copy"]
+        states, _ = run_parts(parts, [1], direction=direction, few=NONE)
+        levels.append(len(drained(states)))
+        stream_waits.append(device.waits["stream"] - before)
+        copied = device.calls["copy"] - copied
+        parts.pop().close()
+    assert stream_waits[0] == stream_waits[1] <= 3 * levels[1]
+    assert copied > 50 * levels[1], "each bitmap in many pieces"
 
 
 def drained(states):
