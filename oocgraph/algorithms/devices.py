@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.arrays import Device, devices_choice
 from oocgraph.config import settings
 from oocgraph.engine.opened import OpenedGraph, Unopened
@@ -21,7 +22,8 @@ Made = TypeVar("Made")
 
 
 def on_devices(
-    what: str, opened: OpenedGraph | Unopened, asked: Resources, compute: Callable[[Sequence[Device], str | int | None], Made]
+    what: str, opened: OpenedGraph | OpenedMatrix | Unopened, asked: Resources,
+    compute: Callable[[Sequence[Device], str | int | None], Made],
 ) -> Made | None:  # fmt: skip
     """Compute on GPUs where they are to be used; None: on the processor.
 

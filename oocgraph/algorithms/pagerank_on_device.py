@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from oocgraph.algorithms.pagerank_arguments import RankOptions
-from oocgraph.algorithms.spmv_on_device import Opened, device_rooms, stored_on
+from oocgraph.algorithms.spmv_on_device import OpenedForGraph, device_rooms, stored_on
 from oocgraph.arrays import Device
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import SLACK_BYTES, Budget
@@ -22,7 +22,7 @@ from oocgraph.products.ranking import Jumps, strength_of, vector_bytes
 
 @contextmanager
 def ranking_on(
-    devices: Sequence[Device], options: RankOptions, opened: Opened, budget: Budget, requested: str | int | None,
+    devices: Sequence[Device], options: RankOptions, opened: OpenedForGraph, budget: Budget, requested: str | int | None,
     begin: Callable[[], Personalization],
 ) -> Iterator[DeviceRanking]:  # fmt: skip
     """Yield iterations on devices; those of a graph that is open leave its edges there.

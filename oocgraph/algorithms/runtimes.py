@@ -83,7 +83,7 @@ class Runtime(Protocol):
 
 @known_keywords
 def open_runtime(
-    graph: CSRStore | str | os.PathLike[str],
+    graph: Any,
     *,
     where: str | None = None,
     reverse: bool = False,
@@ -98,7 +98,7 @@ def open_runtime(
     Parameters
     ----------
     graph
-        A graph store or its path.
+        A graph store or its path. Or a sparse matrix of SciPy's, for products alone (`oocgraph.spmv`): GPUs keep it, as far as it fits.
     where, reverse
         Load the edges that meet a condition, or turned round; see `oocgraph.bfs`. What uses the runtime must be given the same.
     partition
@@ -138,11 +138,28 @@ def open_runtime(
     ...     [bfs(runtime.store, source, runtime=runtime).depth for source in (0, 1)]
     [2, 1]
     """
+    if hasattr(graph, "shape") and not isinstance(graph, CSRStore):
+        others = {"where": where, "reverse": reverse or None, "partition": partition}
+        opened: Runtime = _open_matrix(graph, others, resources, memory_budget=memory_budget, client=client)
+        return opened
     found = resources_of("open_runtime", resources, memory_budget=memory_budget, client=client, graph=graph)
     store = view_of(open_graph(graph), where=where, reverse=reverse)
     found = on_processor(found, {"where": store.where, "reverse": store.reverse}, partition=partition)
     with watched(progress) as shown:
         return open_where(store, found, partition=partition, progress=shown)
+
+
+def _open_matrix(matrix: Any, others: dict[str, Any], resources: Resources | None, **given: Any) -> Any:
+    """Open a matrix in memory; the `others` are for graphs."""
+    from oocgraph.algorithms.opened_matrix import OpenedMatrix
+
+    for name, value in others.items():
+        if value is not None:
+            raise ArgumentError(f"{name} is {value!r}, which is of a graph, and this is a matrix; leave it out")
+    found = resources_of("open_runtime", resources, graph=matrix, take_current=False, **given)
+    if found.client or found.num_partitions is not None:
+        raise ArgumentError("a matrix is open in this process; leave out client and num_partitions, or give a graph")
+    return OpenedMatrix(matrix, found)
 
 
 def open_where(
@@ -198,6 +215,8 @@ def check_runtime(
     ArgumentTypeError, ArgumentError
         It is.
     """
+    if hasattr(runtime, "matrix"):
+        raise ArgumentError("the runtime has a matrix, of which products alone are made (spmv); open another one with the graph")
     if not hasattr(type(runtime), "metrics"):
         raise ArgumentTypeError(f"runtime is {runtime!r}; give what open_runtime returns")
     url = graph.url if isinstance(graph, CSRStore) else os.fspath(graph)

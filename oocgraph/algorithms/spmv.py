@@ -8,12 +8,14 @@ paper in: workers are threads; a graph's parts are read while others are multipl
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oocgraph.algorithms.devices import on_devices
+from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand, graph_operand, matrix_operand
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.allocator import returned_memory
@@ -45,20 +47,22 @@ def spmv(
     transpose: bool = False,
     semiring: SemiringName = "plus_times",
     weight: str | None = None,
-    runtime: Runtime | None = None,
+    runtime: Runtime | OpenedMatrix | None = None,
     resources: Resources | None = None,
     memory_budget: str | int | None = None,
     client: Client | None = None,
 ) -> Array:
-    """Multiply a matrix and a vector: ``y_i = plus over j of times(A_ij, x_j)``.
+    """Multiply a matrix and a vector, or several: ``y_i = plus over j of times(A_ij, x_j)``.
 
     Parameters
     ----------
     graph
         A graph store or its path: A has an entry for each stored edge from i to j, an undirected edge both ways. Or a SciPy sparse
         matrix or array in CSR, CSC, or COO sorted by row or by column. Or one of CuPy, which is multiplied where it is.
-    x : (num_columns,) bools or real numbers
-        Of a graph: one for each input id, ascending, isolated ones included, as `BFSResult.vertices`. Bools in ``or_and``.
+    x : (num_columns,) or (num_columns, width) bools or real numbers
+        Of a graph: one for each input id, ascending, isolated ones included, as `BFSResult.vertices`. Bools in ``or_and``. Each column
+        of a matrix is multiplied: by a graph, or a CSR matrix that is not transposed, in one pass over its nonzeros (on GPUs for as many
+        as there is room for), by another matrix, and on a cluster, one after the other.
     transpose
         Multiply by the transpose: along edges from i to j, y_j is made of x_i.
     semiring
@@ -67,8 +71,8 @@ def spmv(
     weight
         Edge column that holds a graph's values; by default its weight.
     runtime
-        The graph opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of its workers, keeps
-        edges between products, as many as fit, in the memory of its GPUs if it was opened there; workers multiply on their processors.
+        The graph, or the matrix, opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of
+        its workers, keeps edges between products, as many as fit, in the memory of its GPUs if it was opened there.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
         (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Each worker of a cluster uses its own, if it has one.
@@ -81,7 +85,7 @@ def spmv(
 
     Returns
     -------
-    (num_rows,) float64, float32 or bool
+    (num_rows,) or (num_rows, width) float64, float32 or bool
         Float32 where neither x nor values are wider; float64 otherwise, also of integers; bool of ``or_and``. A row without entries has the
         identity of plus: 0, infinity in ``min_plus``, False. Of a graph: by input id, as `x`. Of a CuPy matrix a CuPy vector.
 
@@ -118,9 +122,10 @@ def spmv(
     asked = resources_of(
         "spmv", resources, memory_budget=memory_budget, client=client, runtime=runtime, graph=graph, take_current=is_graph
     )  # fmt: skip
-    if runtime is not None:
-        if not is_graph:
-            raise ArgumentError("the runtime has loaded a graph, not this matrix; leave runtime out")
+    if runtime is not None and not is_graph:
+        if getattr(runtime, "matrix", None) is not graph:
+            raise ArgumentError("the runtime was opened with something else, not this matrix; open one with it, or leave runtime out")
+    elif runtime is not None:
         check_runtime(runtime, graph)
     if weight is not None and not is_graph:
         raise ArgumentError(f"weight is {weight!r}, which names an edge column of a graph; a matrix has values of its own")
@@ -138,21 +143,36 @@ def spmv(
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
         lease = None if runtime is None else runtime.lease
-        return multiply_on_cluster(operand, asked, client=asked.client, lease=lease)
+        return _by_columns(operand, lambda one: multiply_on_cluster(one, asked, client=asked.client, lease=lease))
     limit_bytes = asked.limit_bytes
-    opened: OpenedGraph | Unopened = Unopened(limit_bytes)
+    opened: OpenedGraph | OpenedMatrix | Unopened = Unopened(limit_bytes)
     if runtime is not None:
-        opened, asked = opened_of(runtime, graph, asked), runtime.resources
+        opened = runtime if isinstance(runtime, OpenedMatrix) else opened_of(runtime, graph, asked)
+        asked = runtime.resources
     y = on_devices("product", opened, asked, lambda devices, requested: _on_devices(operand, opened, devices, requested))
     if y is not None:
         return y
     if isinstance(operand, GraphOperand):
+        assert not isinstance(opened, OpenedMatrix)
         return _of_graph(operand, opened, threads=asked.num_threads)
-    return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
+    if operand.matrix.format == "csr" and not operand.transpose:
+        return _of_matrix(operand, threads=asked.num_threads, limit_bytes=limit_bytes)
+    return _by_columns(operand, lambda one: _of_matrix(one, threads=asked.num_threads, limit_bytes=limit_bytes))
+
+
+def _by_columns(operand: GraphOperand | MatrixOperand, multiply: Callable[[Any], Array]) -> Array:
+    """Multiply each column of `x` by itself, where a product takes one vector."""
+    if operand.x.ndim == 1:
+        return multiply(operand)
+    y = operand.as_given(operand.identities())
+    for column in range(operand.width):
+        y[:, column] = multiply(replace(operand, x=np.ascontiguousarray(operand.x[:, column])))
+    return y
 
 
 def _on_devices(
-    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | Unopened, devices: Sequence[Device], requested: str | int | None
+    operand: GraphOperand | MatrixOperand, opened: OpenedGraph | OpenedMatrix | Unopened, devices: Sequence[Device],
+    requested: str | int | None,
 ) -> Array:  # fmt: skip
     """Multiply on GPUs."""
     from oocgraph.algorithms.spmv_on_device import multiply_on
@@ -182,7 +202,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
     """Multiply the adjacency matrix of a store, out of core."""
     store, ring = operand.store, operand.semiring
     load_libraries(store)
-    empty = np.empty(0, operand.dtype)
+    empty = np.empty((0,) * operand.x.ndim, operand.dtype)
     load_kernel(part_of(stored_matrix(store, transpose=operand.transpose, column=operand.column), None), empty, empty, ring)
 
     def opened_within(budget: Budget) -> EdgeStream:
@@ -194,7 +214,7 @@ def _of_graph(operand: GraphOperand, opened: OpenedGraph | Unopened, *, threads:
 
     def multiplied(budget: Budget) -> Array:
         edges = opened_within(budget)
-        sums = ring.zeros(store.num_rows, operand.dtype)
+        sums = ring.zeros((store.num_rows, *operand.x.shape[1:]), operand.dtype)
         multiply_streamed(edges, operand.in_store_order(), sums, ring)
         if not ring.is_boolean and has_nan(sums):
             refuse_nan(edges.values(), operand.values_name)
@@ -208,11 +228,11 @@ def _of_matrix(operand: MatrixOperand, *, threads: int, limit_bytes: int) -> Arr
     """Multiply a matrix that is in memory."""
     ring, parts = operand.semiring, operand.parts(PARTS_PER_THREAD * threads)
     private = num_private_vectors(parts, threads)
-    empty = np.empty(0, operand.dtype)
+    empty = np.empty((0,) * operand.x.ndim, operand.dtype)
     load_kernel(parts[0], operand.x if operand.converted_bytes == 0 else empty, empty, ring)
     budget = Budget(limit_bytes)
-    budget.reserve("vectors", (1 + private) * operand.num_rows * operand.dtype.itemsize + operand.converted_bytes)
-    y = ring.zeros(operand.num_rows, operand.dtype)
+    budget.reserve("vectors", (1 + private) * operand.result_bytes + operand.converted_bytes)
+    y = ring.zeros((operand.num_rows, *operand.x.shape[1:]), operand.dtype)
     multiply(parts, operand.converted(), y, ring, threads=threads)
     if not ring.is_boolean and has_nan(y):
         refuse_nan([(0, operand.matrix.data)] if ring.uses_values else [], "the matrix")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.algorithms.operands import GraphOperand, MatrixOperand
 from oocgraph.arrays import Device
 from oocgraph.engine.device_load import device_limit_bytes
@@ -33,7 +34,9 @@ from oocgraph.types import Array
 TILE_WIDTH = 32
 """Vectors of a dense right side that are multiplied at once, where there is room: a thread for each in a warp."""
 
-Opened = OpenedGraph | Unopened
+Opened = OpenedGraph | OpenedMatrix | Unopened
+
+OpenedForGraph = OpenedGraph | Unopened
 
 
 def multiply_on(
@@ -50,7 +53,9 @@ def multiply_on(
     return opened.within(lambda budget: multiply(devices, operand, opened, budget, device_memory_budget))  # type: ignore[arg-type]
 
 
-def _of_graph(devices: Sequence[Device], operand: GraphOperand, opened: Opened, budget: Budget, requested: str | int | None) -> Array:
+def _of_graph(
+    devices: Sequence[Device], operand: GraphOperand, opened: OpenedForGraph, budget: Budget, requested: str | int | None
+) -> Array:
     store, ring, column = operand.store, operand.semiring, operand.column
     budget.reserve("vertex ids", BLOCK_BYTES)
     budget.reserve("the result", operand.result_bytes)
@@ -79,7 +84,8 @@ def _of_matrix(devices: Sequence[Device], operand: MatrixOperand, opened: Opened
         y[:, own] = sums
 
     options: dict[str, Any] = {"read": None, "keep": opened.keeps, "width": operand.width}
-    with opened.on_devices(None, lambda: _opened(devices, part, operand.dtype, ring, opened, budget, requested, **options)) as matrix:
+    key = (operand.transpose, np.dtype(operand.dtype), ring.is_boolean, ring.uses_values)
+    with opened.on_devices(key, lambda: _opened(devices, part, operand.dtype, ring, opened, budget, requested, **options)) as matrix:
         bad = _each_tile(matrix, operand, budget, lambda x, target: np.copyto(target, x, casting="unsafe"), result)
     if bad and ring.uses_values:
         refuse_nan([(0, operand.matrix.data)], "the matrix")
@@ -108,7 +114,7 @@ def _each_tile(
 
 @contextmanager
 def stored_on(
-    devices: Sequence[Device], store: CSRStore, opened: Opened, budget: Budget, *, transpose: bool, column: str | None,
+    devices: Sequence[Device], store: CSRStore, opened: OpenedForGraph, budget: Budget, *, transpose: bool, column: str | None,
     dtype: np.dtype[Any], semiring: Semiring, requested: str | int | None, width: int = 1, whole_rows: bool = False,
 ) -> Iterator[DeviceMatrix]:  # fmt: skip
     """Yield the matrix of a graph on devices: where the graph is open, the one of the last call, else for this call.
@@ -150,7 +156,7 @@ def _opened(
     limits = device_rooms(devices, opened, requested)
     kind = device_dtype(dtype, semiring)
     try:
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=min(width, TILE_WIDTH), **options)
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=max(1, min(width, TILE_WIDTH)), **options)
         found = found if found.width <= found.most_width else DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
     except BudgetError:
         if width == 1:

@@ -88,7 +88,7 @@ def bench_spmv(
     with returned_memory():
         streamed = _stream(store, num_rounds, threads, budget, progress)
     with PeakSampler() as sampler:
-        matrix, x = _matrix(store), np.random.default_rng(1).random(store.num_rows)
+        matrix, x = matrix_of(store), np.random.default_rng(1).random(store.num_rows)
         cut = _cut(matrix, num_parts)
         products = _products(matrix, x, threads, peer)
         seconds = in_turn({name: _timed(product) for name, product in products.items()}, range(num_rounds + 1), progress, phase=IN_MEMORY)
@@ -125,7 +125,7 @@ def _index_dtype(store: CSRStore) -> type[np.signedinteger[Any]]:
     return np.int32 if max(store.num_rows, store.attributes.num_stored_edges) < 2**31 else np.int64
 
 
-def _matrix(store: CSRStore) -> Any:
+def matrix_of(store: CSRStore) -> Any:
     """Return the graph in store order with random values, as a ``scipy.sparse.csr_array``."""
     from scipy.sparse import csr_array
 

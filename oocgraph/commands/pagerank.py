@@ -12,11 +12,11 @@ from oocgraph.commands.clusters import Place, client_options, peak_name
 from oocgraph.commands.common import (
     check_pages_option,
     check_result_path,
+    device_resources_options,
     emit,
     json_option,
     overwrite_option,
     progress_bars,
-    resources_options,
 )
 from oocgraph.commands.tables import print_table
 
@@ -44,7 +44,7 @@ SCHEDULES = ["auto", "in-place"]
 @click.option(
     "--schedule", type=click.Choice(SCHEDULES), default="auto", show_default=True, help="in-place: use ranks as soon as they are made."
 )
-@resources_options
+@device_resources_options
 @check_pages_option
 @client_options
 @click.option("--checkpoint", metavar="DIR", help="Folder for the state of the run; if it holds one, resume from it.")
@@ -72,7 +72,8 @@ def pagerank(
 
     Ranks sum to 1. The values are NetworkX's: a vertex without out-edges passes its rank on to all, isolated ones are counted.
 
-    It runs in this process, or on a Dask cluster (--cluster, --scheduler); --memory and --threads are then of each worker.
+    It runs in this process, on GPUs if there are some (--device), or on a Dask cluster (--cluster, --scheduler); --memory and --threads
+    are then of each worker.
 
     Metrics: seconds are of the iterations, load_seconds of what comes before; edge_bytes is what one iteration visits, kept_bytes the
     part of it that stays in memory; bytes_read is the larger of the bytes requested and the device bytes of this process.

@@ -9,15 +9,16 @@ asked for. On a GPU products keep matrices in its memory, beside what searches h
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.engine.blocks import BlockEngine
 from oocgraph.engine.in_process import open_in_process
 from oocgraph.engine.lifetime import Lifetime
+from oocgraph.engine.on_devices import Kept, KeptOnDevices
 from oocgraph.errors import BudgetError
 from oocgraph.memory import Budget, host_bytes
 from oocgraph.resources import Resources
@@ -35,35 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
-
-
-class OnDevices(Protocol):
-    """What a computation keeps on devices for the next one.
-
-    Attributes
-    ----------
-    host_bytes : int
-        Pinned memory that it holds.
-    device_bytes : dict
-        Memory that it holds on each device, by its number.
-    """
-
-    @property
-    def host_bytes(self) -> int: ...  # noqa: D102
-
-    @property
-    def device_bytes(self) -> Mapping[int, int]: ...  # noqa: D102
-
-    def close(self) -> None:
-        """Give it back."""
-        ...
-
-
-Kept = TypeVar("Kept", bound=OnDevices)
-
-
-def _held(kept: Iterable[OnDevices], number: int) -> int:
-    return sum(one.device_bytes.get(number, 0) for one in kept)
 
 
 class Unopened:
@@ -84,7 +56,7 @@ class Unopened:
 
     def __init__(self, limit_bytes: int, following_bytes: int = 0, baseline_bytes: int | None = None) -> None:
         self._limit_bytes, self._following_bytes, self.baseline_bytes = limit_bytes, following_bytes, baseline_bytes
-        self._on_devices: list[OnDevices] = []
+        self._on_devices = KeptOnDevices()
 
     def within(self, compute: Callable[[Budget], Found]) -> Found:
         """Return what `compute` makes within a budget, which it charges first."""
@@ -108,17 +80,12 @@ class Unopened:
     @contextmanager
     def on_devices(self, _key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
         """Yield what `make` makes, for this call."""
-        made = make()
-        self._on_devices.append(made)
-        try:
-            yield made
-        finally:
-            self._on_devices.remove(made)
-            made.close()
+        with self._on_devices.lend(object(), make, keep=False) as found:
+            yield found
 
     def held_on_device(self, number: int) -> int:
         """Bytes of a device's memory that are held for the graph."""
-        return _held(self._on_devices, number)
+        return self._on_devices.bytes_on(number)
 
     def first_indices(self, _group: str) -> Array | None:
         """Neighbours of the first edges that are in the memory of the first device."""
@@ -153,7 +120,7 @@ class OpenedGraph(Closing):
         self._lifetime = Lifetime(store.url)
         self._streams: dict[tuple[bool, str | None, bool], tuple[EdgeStream, int]] = {}
         self._engines: dict[tuple[bool, str | None], tuple[BlockEngine, int]] = {}
-        self._on_devices: dict[Hashable, OnDevices] = {}
+        self._on_devices = KeptOnDevices()
         self._loaded: LocalRuntime | BlockRuntime | DeviceRuntime | SmallRuntime | None = open_in_process(
             store, resources, progress=progress
         )
@@ -258,15 +225,13 @@ class OpenedGraph(Closing):
     @contextmanager
     def on_devices(self, key: Hashable, make: Callable[[], Kept]) -> Iterator[Kept]:
         """Yield what `make` has made at the first call with this key, and keep it for the next; inside of `within`."""
-        if key not in self._on_devices:
-            self._on_devices[key] = make()
-        found: Any = self._on_devices[key]
-        yield found
+        with self._on_devices.lend(key, make, keep=True) as found:
+            yield found
 
     def held_on_device(self, number: int) -> int:
         """Bytes of a device's memory that are held for the graph: 0 is the one that searches."""
         searching = getattr(self._loaded, "device_bytes", 0) if number == 0 else 0
-        return int(searching) + _held(self._on_devices.values(), number)
+        return int(searching) + self._on_devices.bytes_on(number)
 
     def first_indices(self, group: str) -> Array | None:
         """Neighbours of the first edges, ``out`` or ``in``, that searches have in the memory of the first device."""
@@ -288,14 +253,12 @@ class OpenedGraph(Closing):
         """Return the budget of a computation that leaves what is loaded in memory, also while its result is written."""
         loaded = 0 if self._loaded is None else self._loaded.budget.reserved_bytes
         kept = sum(num_bytes for kept in (self._streams, self._engines) for _, num_bytes in kept.values())
-        kept += sum(one.host_bytes for one in self._on_devices.values())
-        return Budget(self._limit_bytes, self._baseline_bytes + loaded + kept)
+        return Budget(self._limit_bytes, self._baseline_bytes + loaded + kept + self._on_devices.host_bytes)
 
     def _give_back(self) -> None:
         self._streams.clear()
         self._close_engines()
-        while self._on_devices:
-            self._on_devices.popitem()[1].close()
+        self._on_devices.give_back()
         if self._loaded is not None:
             self._loaded.close()
             self._loaded = None

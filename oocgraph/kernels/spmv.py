@@ -123,6 +123,42 @@ def multiply_csr(
 
 
 @nb.njit(nogil=True, cache=True)
+def multiply_csr_dense(
+    semiring: Any, first_line_partial: Any, pointers: Any, start: Any, stop: Any, indices: Any, values: Any, x: Any, y: Any, carry: Any
+) -> None:
+    """Multiply a `PartialCSR` and a matrix: as `multiply_csr` does each of its columns, in one pass over the nonzeros.
+
+    Parameters
+    ----------
+    x : (num_columns of the matrix, width) float32, float64 or uint8
+    y : (num_rows, width) like `x`
+        Its rows; added to.
+    carry : (1, width) like `x`
+        Added to by the first row where `first_line_partial`, in place of `y`.
+    """
+    last, width, elements_of_all = np.uint64(indices.size - 1), y.shape[1], x.reshape(-1)
+    for r in range(y.shape[0]):
+        begin, end = max(pointers[r], start) - start, min(pointers[r + 1], stop) - start
+        if begin >= end:
+            continue
+        total = carry[0] if r == 0 and first_line_partial else y[r]
+        for e in range(np.uint64(begin), np.uint64(end)):
+            ahead = np.uint64(indices[min(e + np.uint64(AHEAD), last)])
+            prefetch(elements_of_all, ahead * np.uint64(width))
+            elements = x[np.uint64(indices[e])]
+            if semiring == PLUS_TIMES and values is not None:
+                value = elements.dtype.type(values[e])
+                for c in range(width):
+                    total[c] += value * elements[c]
+            elif semiring in (MIN_PLUS, OR_AND):
+                for c in range(width):
+                    total[c] = _plus(semiring, total[c], _times(semiring, values, e, elements[c]))
+            else:
+                for c in range(width):
+                    total[c] += elements[c]
+
+
+@nb.njit(nogil=True, cache=True)
 def multiply_csc(semiring: Any, pointers: Any, start: Any, stop: Any, indices: Any, values: Any, x: Any, y: Any) -> None:
     """Multiply a `PartialCSC`.
 

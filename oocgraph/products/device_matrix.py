@@ -21,6 +21,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,13 @@ class DeviceMatrix(Closing):
         Cut between rows: each device has all of what it computes.
     cores
         Processors near to each device, by its number; by default as the machine says.
+    bounds
+        First nonzero of each part, and the one behind the last; by default as many nonzeros each.
 
     Attributes
     ----------
+    merge_seconds : float
+        Time that putting the parts of the last result together took, beside copying rows to their place.
     shares : list of DeviceShare
         In the order of the matrix; devices of a node follow each other.
     x, y : (num_columns, width), (num_rows, width)
@@ -83,17 +88,18 @@ class DeviceMatrix(Closing):
     def __init__(
         self, devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limits: Sequence[int],
         read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None, whole_rows: bool = False,
-        cores: Mapping[int, Sequence[int]] | None = None,
+        cores: Mapping[int, Sequence[int]] | None = None, bounds: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         (whole,) = balanced_partition(matrix, 1)
         nodes = topology_of_devices([device.bus_id for device in devices])
         near = cores_near(nodes, machine_topology()) if cores is None else cores
         self._whole, self.dtype, self.width = whole, np.dtype(dtype), width
+        self.merge_seconds = 0.0
         self.by_row, order = is_by_row(whole), [worker for node in nodes for worker in node.workers]
         reduces = 0 if self.by_row or len(devices) == 1 else whole.shape[0] * self.dtype.itemsize
 
         def planned(g: int) -> DeviceShare:
-            device, own = order[g], _part_of(whole, g, len(order), whole_rows=whole_rows)
+            device, own = order[g], _part_of(whole, g, len(order), whole_rows=whole_rows, bounds=bounds)
             return DeviceShare(
                 devices[device], own, dtype, semiring, device_limit=device_limits[device], read=read, keep=keep, width=width,
                 beside_bytes=reduces, first_indices=first_indices if device == 0 else None, cores=near.get(device),
@@ -197,7 +203,7 @@ class DeviceMatrix(Closing):
         Booleans are numbers above 0; see `oocgraph.kernels.gpu_spmv`.
         """
         self.on_each(partial(self._multiply_share, semiring))
-        plus = np.add if semiring.is_boolean else semiring.plus
+        began, plus = perf_counter(), np.add if semiring.is_boolean else semiring.plus
         if self.by_row:
             with np.errstate(invalid="ignore", over="ignore"):
                 for g, share in enumerate(self.shares):
@@ -206,6 +212,7 @@ class DeviceMatrix(Closing):
                         plus(row, self._carry[g], out=row)
         else:
             self._add_columns(semiring)
+        self.merge_seconds = perf_counter() - began
         return self.y
 
     def on_each(self, work: Callable[[DeviceShare], Any]) -> list[Any]:
@@ -266,13 +273,13 @@ class DeviceMatrix(Closing):
         own.device.synchronize(own.kernels.stream)
 
 
-def _part_of(whole: Any, g: int, count: int, *, whole_rows: bool) -> Any:
+def _part_of(whole: Any, g: int, count: int, *, whole_rows: bool = False, bounds: Sequence[int] | None = None) -> Any:
     """Return one of `count` parts of a matrix, as many nonzeros each; `whole_rows`: that begin where the row of their first one begins."""
     total = whole.stop - whole.start
-    bounds = [whole.start + total * at // count for at in (g, g + 1)]
+    ends = [whole.start + total * at // count for at in (g, g + 1)] if bounds is None else list(bounds[g : g + 2])
     if whole_rows:
-        bounds = [_row_begin(whole, e) if whole.start < e < whole.stop else e for e in bounds]
-    return cut(whole, [whole.start, *(bounds if g < count - 1 else bounds[:1]), whole.stop])[1]
+        ends = [_row_begin(whole, e) if whole.start < e < whole.stop else e for e in ends]
+    return cut(whole, [whole.start, *(ends if g < count - 1 else ends[:1]), whole.stop])[1]
 
 
 def _row_begin(whole: Any, entry: int) -> int:

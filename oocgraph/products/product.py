@@ -53,8 +53,8 @@ def multiply(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, *, th
     ----------
     parts
         All of one matrix, or of a range of its rows.
-    x : (num_columns,) float32 or float64; uint8 (0 and 1) in ``or_and``
-    y : (num_rows,) like `x`
+    x : (num_columns,) or, of `PartialCSR`, (num_columns, width) float32 or float64; uint8 (0 and 1) in ``or_and``
+    y : (num_rows,) or (num_rows, width) like `x`
     threads
         Threads that take parts, each when it is done with the last.
     first_row
@@ -78,9 +78,9 @@ def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring)
 
     Parameters
     ----------
-    x : (num_vertices,) float32 or float64; uint8 (0 and 1) in ``or_and``
+    x : (num_vertices,) or (num_vertices, width) float32 or float64; uint8 (0 and 1) in ``or_and``
         In store order.
-    y : (rows of ``edges.part``,) like `x`
+    y : (rows of ``edges.part``,) or (rows, width) like `x`
         The first may have been begun by an earlier part: then what is added to it is only this part's share of it.
 
     Raises
@@ -99,8 +99,8 @@ def multiply_streamed(edges: EdgeStream, x: Array, y: Array, semiring: Semiring)
 
 def _by_rows(parts: Sequence[Any], x: Array, y: Array, semiring: Semiring, each: _Each, first_row: int) -> None:
     def add_rows(part: PartialCSR | PartialCOO) -> Array:
-        """Return what the part has of a row that was begun before: (1,) like `y`."""
-        carry = semiring.zeros(1, y.dtype)
+        """Return what the part has of a row that was begun before: (1,) or (1, width) like `y`."""
+        carry = semiring.zeros((1, *y.shape[1:]), y.dtype)
         kernel, arguments = _call(part, x, y[part.first_line - first_row : part.stop_line - first_row], carry, semiring)
         kernel(*arguments)
         return carry
@@ -141,7 +141,7 @@ def _call(part: Any, x: Array, y: Array, carry: Array, semiring: Semiring) -> tu
     values, code = _values(part, semiring), semiring.code
     if isinstance(part, PartialCSR):
         rows = (part.first_line_partial, part.pointers, part.start, part.stop, part.indices)
-        return spmv.multiply_csr, (code, *rows, values, x, y, carry)
+        return spmv.multiply_csr if y.ndim == 1 else spmv.multiply_csr_dense, (code, *rows, values, x, y, carry)
     if isinstance(part, PartialCSC):
         own = x[part.first_line : part.stop_line]
         return spmv.multiply_csc, (code, part.pointers, part.start, part.stop, part.indices, values, own, y)

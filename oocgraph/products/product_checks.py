@@ -28,28 +28,32 @@ def is_labelled(given: Any) -> bool:
 
 
 def checked_vector(given: Any, length: int, semiring: Semiring, why: str) -> Array:
-    """Return the vector as a contiguous array in the machine's byte order; refuse what cannot be multiplied.
+    """Return the vector, or the vectors that are columns, as a contiguous array in the machine's byte order.
 
     Raises
     ------
     ArgumentError
-        It is no vector, of another length (`why` says which one is expected), of a dtype that is no number's, or NaN somewhere.
+        It has another number of dimensions than 1 or 2, another length (`why` says which one is expected), a dtype that is no number's,
+        or is NaN somewhere.
     """
     x = np.asarray(given)
-    check_shape(x, length, semiring, why)
-    for start in range(0, x.size if x.dtype.kind == "f" else 0, CHECKED_ELEMENTS):
-        bad = np.flatnonzero(np.isnan(x[start : start + CHECKED_ELEMENTS]))
+    check_shape(x, length, semiring, why, dimensions=(1, 2))
+    step = max(1, CHECKED_ELEMENTS // max(1, x.size // max(1, length)))
+    for start in range(0, length if x.dtype.kind == "f" else 0, step):
+        bad = np.argwhere(np.isnan(x[start : start + step]))
         if bad.size:
-            raise ArgumentError(f"x is NaN at position {start + int(bad[0])}; set a number there")
+            at = ", ".join(str(int(one)) for one in (start + bad[0][0], *bad[0][1:]))
+            raise ArgumentError(f"x is NaN at position {at}; set a number there")
     return np.ascontiguousarray(x, x.dtype.newbyteorder("="))
 
 
-def check_shape(x: Any, length: int, semiring: Semiring, why: str) -> None:
-    """Refuse arrays, of any library, that are no vector of this length and of numbers that kernels take."""
-    if x.ndim != 1:
-        raise ArgumentError(f"x has {x.ndim} dimensions; it must be one vector")
-    if x.size != length:
-        raise ArgumentError(f"x has {x.size:,} elements but {why}; give one element for each")
+def check_shape(x: Any, length: int, semiring: Semiring, why: str, *, dimensions: tuple[int, ...] = (1,)) -> None:
+    """Refuse arrays, of any library, that are no vector of this length and of numbers that kernels take; or no vectors that are columns."""
+    if x.ndim not in dimensions:
+        shape = "one vector" if dimensions == (1,) else "a vector, or a matrix whose columns are vectors"
+        raise ArgumentError(f"x has {x.ndim} dimensions; it must be {shape}")
+    if x.shape[0] != length:
+        raise ArgumentError(f"x has {x.shape[0]:,} {'elements' if x.ndim == 1 else 'rows'} but {why}; give one for each")
     if semiring.is_boolean and x.dtype != np.bool_:
         raise ArgumentError(f"x is of dtype {x.dtype}, but or_and takes bools; give x != 0 or x < inf, whichever is meant")
     if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:

@@ -116,7 +116,7 @@ class TestRefusals:
                          lambda: connected_components(weighted, runtime=runtime)):  # fmt: skip
                 with pytest.raises(ArgumentError, match="open another runtime for that graph"):
                     call()
-            with pytest.raises(ArgumentError, match="not this matrix"):
+            with pytest.raises(ArgumentError, match="not this matrix; open one with it"):
                 spmv(kron.to_scipy(), np.ones(3), runtime=runtime)
         for call in (lambda: pagerank(kron, runtime=7), lambda: connected_components(kron, runtime="r"), lambda: bfs(kron, 0, runtime=7)):
             with pytest.raises(TypeError, match="give what open_runtime returns"):

@@ -137,7 +137,10 @@ class TestBadInput:
         ("x", "options", "message"),
         [
             (np.ones(4), {}, "x has 4 elements but .* has 5 vertices, isolated ones included"),
-            (np.ones((5, 1)), {}, "x has 2 dimensions"),
+            (np.ones((5, 1, 1)), {}, "x has 3 dimensions; it must be a vector, or a matrix whose columns are vectors"),
+            (np.array(1.0), {}, "x has 0 dimensions"),
+            (np.ones((4, 5)), {}, "x has 4 rows but .* has 5 vertices, isolated ones included"),
+            (np.array([[1, 2], [3, np.nan], [0, 0], [0, 0], [0, 0]]), {}, "x is NaN at position 1, 1; set a number there"),
             ([1, 2, np.nan, 4, 5], {}, "x is NaN at position 2"),
             (np.ones(5, complex), {}, "x is of dtype complex128.*convert it with astype"),
             (np.array(list("abcde")), {}, "x is of dtype <U1"),

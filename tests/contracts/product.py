@@ -10,7 +10,7 @@ from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from tests.ingest.helpers_build import ArraySource
 from tests.oracles.products import dense_product
 from tests.reference_build import reference_build
-from tests.sparse.matrices import CASES, FORMATS, in_format
+from tests.sparse.matrices import CASES, FORMATS, in_format, of_rows
 from tests.stores import random_edges, rewrite
 
 EDGES = {"none": ([], []), "one": ([0], [1]), "star": ([0] * 50, [*range(1, 51)]), "self-loop": ([3, 4], [3, 5])}
@@ -65,6 +65,21 @@ class ProductContract:
             for name in SEMIRINGS:
                 x = vector_for(matrix.shape[1], name)
                 check(spmv(in_format(matrix, form), x, semiring=name, **options), matrix, x, name, False)
+
+    @pytest.mark.parametrize("width", [0, 3])
+    def test_each_column_of_a_dense_matrix(self, options, tmp_path, width):
+        src, dst = random_edges(4)
+        build_csr(ArraySource(src, dst), tmp_path / "g", directed=True)
+        store = open_graph(tmp_path / "g")
+        matrix = of_rows([3, 0, 70, 2, 0, 5])
+        for given in (store, matrix, matrix.tocsc()):
+            size = store.attributes.num_input_vertices if given is store else 50
+            for name in SEMIRINGS if width == 3 else ("plus_times",):
+                x = np.stack([vector_for(size, name), *(np.roll(vector_for(size, name), c) for c in range(1, width))], axis=1)[:, :width]
+                y = spmv(given, x, semiring=name, **options)
+                assert y.shape == (size if given is store else 6, width)
+                for c in range(width):
+                    np.testing.assert_allclose(y[:, c], spmv(given, x[:, c], semiring=name, **options), atol=1e-12)
 
     def test_what_cannot_be_multiplied(self, options, tmp_path):
         """A vector of another length, one with NaN, a weight that is NaN where it would be lost: each is named."""

@@ -117,7 +117,7 @@ def test_every_semiring_and_direction_with_edges_resident_and_streamed(given, we
                     x = vector_for(weighted.attributes.num_input_vertices, name)
                     options = {"semiring": name, "transpose": transpose}
                     close(spmv(weighted, x, runtime=runtime, **options), spmv(weighted, x, resources=ON_PROCESSOR, **options))
-        kept = [matrix.kept_bytes == matrix.edge_bytes for matrix in runtime._on_devices.values()]
+        kept = [matrix.kept_bytes == matrix.edge_bytes for matrix in runtime._on_devices._kept.values()]
         assert all(kept) == (room is None)
 
 
@@ -175,6 +175,58 @@ def test_sums_of_columns_are_added_on_a_device(num_devices, peers, monkeypatch, 
         assert moved["to_host"] == vector * (1 if peers else num_devices)
         assert ("directly" if peers else "by the host") in caplog.text
         assert devices[0].peak_bytes <= planned
+
+
+def test_dense_right_sides_are_multiplied_in_one_pass(given, kron):
+    """As many columns as there is room for; another product of as many allocates nothing."""
+    (device,) = given(CpuDevice())
+    n, rng = kron.num_rows, np.random.default_rng(5)
+    with open_runtime(kron, resources=Resources(device="cuda")) as runtime:
+        for width in (1, 5, 1, 32, 40):
+            x = rng.random((kron.attributes.num_input_vertices, width))
+            expected, counts = kron.to_scipy(dtype=np.float64) @ x, Counts(device)
+            close(spmv(kron, x, runtime=runtime), expected)
+            counts.look()
+            close(spmv(kron, x, runtime=runtime), expected)
+            assert counts.look() == {
+                "to_device": 8 * n * width, "to_host": 8 * n * width, "on_device": 0, "launches": 2, "waits": 1, "allocations": 0
+            }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_matrix_is_brought_there_once(given, form):
+    """For all products of one kind; its own transpose is another."""
+    devices = given(CpuDevice(), CpuDevice(seed=1))
+    matrix, x = in_format(of_rows([40, 0, 3] * 9), form), np.random.default_rng(0).random(50)
+    with open_runtime(matrix, resources=Resources(device="cuda")) as runtime:
+        close(spmv(matrix, x, runtime=runtime), matrix @ x)
+        counts = Counts(*devices)
+        for name in ("plus_times", "min_plus"):
+            close(spmv(matrix, x, semiring=name, runtime=runtime), spmv(matrix, x, semiring=name, resources=ON_PROCESSOR))
+            moved = counts.look()
+            assert moved["allocations"] == 0
+            assert moved["to_device"] <= 8 * 2 * 51
+        y = np.ones(27)
+        close(spmv(matrix, y, transpose=True, runtime=runtime), matrix.T @ y)
+        close(spmv(matrix, np.stack([x, x], axis=1), runtime=runtime)[:, 1], matrix @ x)
+        with pytest.raises(ArgumentError, match="opened with something else"):
+            spmv(matrix.copy(), x, runtime=runtime)
+    assert all(device.allocated_bytes == device.pinned_bytes == 0 for device in devices)
+    with pytest.raises(ArgumentError, match="is closed"):
+        spmv(matrix, x, runtime=runtime)
+
+
+def test_a_matrix_that_is_open_on_the_processor(kron):
+    matrix = of_rows([3, 5])
+    with open_runtime(matrix, resources=ON_PROCESSOR) as runtime:
+        close(spmv(matrix, np.ones(50), runtime=runtime), matrix @ np.ones(50))
+        with pytest.raises(ArgumentError, match="the runtime has a matrix, of which products alone are made"):
+            pagerank(kron, runtime=runtime)
+    for options in ({"where": "w > 1"}, {"reverse": True}, {"partition": "2d"}):
+        with pytest.raises(ArgumentError, match=r"which is of a graph, and this is a matrix; leave it out"):
+            open_runtime(matrix, **options)
+    with pytest.raises(ArgumentError, match="a matrix is open in this process; leave out client"):
+        open_runtime(matrix, client="a client")
 
 
 @pytest.mark.parametrize("personalized", [False, True])
@@ -258,7 +310,7 @@ def test_what_does_not_fit_beside_a_search_has_it_given_back(given, tmp_path, mo
         for _ in range(2):
             close(spmv(graph, x, runtime=runtime), expected[0])
             close(pagerank(graph, runtime=runtime).rank, expected[1], 1e-8)
-            assert runtime.held_on_device(0) == sum(kept.device_bytes[0] for kept in runtime._on_devices.values())  # no search
+            assert runtime.held_on_device(0) == runtime._on_devices.bytes_on(0)  # no search
             np.testing.assert_array_equal(bfs(graph, 0, runtime=runtime).level, levels)
             assert not runtime._on_devices
         assert device.peak_bytes <= limit
