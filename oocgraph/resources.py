@@ -121,8 +121,8 @@ class Capabilities(NamedTuple):
 
 CAPABILITIES = {
     "bfs": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True, divides=True),
-    "spmv": Capabilities(gpu=True, cluster=True),
-    "pagerank": Capabilities(gpu=True, cluster=True, resumes=True),
+    "spmv": Capabilities(gpu=True, cluster=True, gpu_cluster=True),
+    "pagerank": Capabilities(gpu=True, cluster=True, gpu_cluster=True, resumes=True),
     "connected_components": Capabilities(cluster=True),
     "sssp": Capabilities(gpu=True, cluster=True, divides=True),
     "core_numbers": Capabilities(cluster=True, divides=True),
@@ -166,6 +166,13 @@ CAPABILITIES = {
     "plan_bfs": Capabilities(),
 }
 """Public functions that compute. All run in this process, on the processor; this says where else."""
+
+
+_WHY = {
+    "connected_components": "it looks at two neighbours of most vertices, once: more would cross the link than it reads",
+    "core_numbers": "which list is next depends on what the one before has removed",
+}
+"""Why a GPU is of no use to some functions."""
 
 
 def capability_table() -> str:
@@ -227,7 +234,8 @@ def resources_of(
         return found
     if not can.gpu and (found.device == "cuda" or found.device_memory_budget is not None):
         name = "device" if found.device == "cuda" else "device_memory_budget"
-        raise ArgumentError(f"{name} is {getattr(found, name)!r}, but {function} computes on the processor; leave it out")
+        why = f" ({_WHY[function]})" if function in _WHY else ""
+        raise ArgumentError(f"{name} is {getattr(found, name)!r}, but {function} computes on the processor{why}; leave it out")
     if not can.divides and found.num_partitions is not None:
         raise ArgumentError(f"num_partitions is {found.num_partitions}, but {function} does not take it; leave it out")
     if not can.cluster and found.client:

@@ -95,7 +95,7 @@ def pagerank(
         GPUs: within rounding).
     runtime
         The graph opened before (`oocgraph.open_runtime`), for many runs; it has its own resources. It, or each of its workers, keeps
-        edges between runs, as many as fit; on GPUs if it was opened there, but on the processors of workers.
+        edges between runs, as many as fit; on GPUs if it was opened there.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. GPUs (all that this process sees) have the vectors and as many
         edges as fit; the others are streamed in each iteration. They gather float64, and sum in any order: ranks differ by rounding
@@ -150,8 +150,6 @@ def pagerank(
     if runtime is not None:
         check_runtime(runtime, graph)
         asked = replace(runtime.resources, client=runtime.client)
-    elif asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None):
-        raise ArgumentError("workers rank on their processors; leave out device and device_memory_budget, or the client")
     in_place = is_in_place(schedule, knobs.precision, is_on_cluster=bool(asked.client))
     store = open_graph(graph) if runtime is None else runtime.store
     column = chosen_column(store, weight)

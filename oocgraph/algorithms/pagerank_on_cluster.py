@@ -13,12 +13,14 @@ from typing import Any
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
+from oocgraph.cluster.preflight import device_sharers
 from oocgraph.cluster.ranks import PowerIteration, RankRun
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
+from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.products.personalization import charge_personalization
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -50,7 +52,8 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         spec = RanksSpec(
             url=url_for_workers(store), fingerprint=fingerprint, num_partitions=max(1, min(store.num_rows, len(workers))),
             settings=knobs, memory_budget=options.resources.memory_budget or knobs.memory_budget, threads=options.resources.threads,
-            check_pages=store.check_pages, device="cpu",
+            check_pages=store.check_pages, device=options.resources.device or knobs.device,
+            device_memory_budget=options.resources.device_memory_budget, device_sharers=device_sharers(workers),
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
             kept_for=lease,
         )  # fmt: skip
@@ -58,6 +61,7 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         with Watch(client, name) as watch:
             placement = Placement(session, spec, workers, acquire)
             placement.load(watch)
+            _check_device_is_used(placement)
             load_seconds = perf_counter() - start
             state = Supersteps(placement, watch).run(PowerIteration(placement, name, run))
         return Ranked(
@@ -66,4 +70,13 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
             kept_bytes=sum(part["kept_bytes"] for part in placement.parts),
             load_seconds=load_seconds,
             memory_budget=budget.limit_bytes,
+        )
+
+
+def _check_device_is_used(placement: Placement) -> None:
+    """Refuse a budget of device memory that no worker can heed."""
+    first = placement.parts[0]
+    if placement.spec.device_memory_budget is not None and all(part["device"] == "cpu" for part in placement.parts):
+        raise ArgumentError(
+            f"device_memory_budget is given, but no worker would rank on a GPU; worker {first['worker']}: {first['device_reason']}"
         )

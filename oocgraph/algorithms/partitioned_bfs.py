@@ -14,9 +14,10 @@ References
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,10 +27,12 @@ from typing import Any
 import numpy as np
 
 from oocgraph.algorithms.partition_graph import partition_options, partition_with_report
+from oocgraph.arrays import device_choice
 from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
-from oocgraph.errors import ArgumentError, ArgumentTypeError, StoreError, StoreNotFoundError
+from oocgraph.engine.device_load import device_limit_bytes
+from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
 from oocgraph.partition.cusp_spec import COMPILER_BYTES
@@ -48,6 +51,8 @@ from oocgraph.store.partitions import Partitions, open_partitions
 from oocgraph.store.rows import BLOCK_ROWS
 from oocgraph.store.search_store import SearchStore
 from oocgraph.types import Array, Direction, Progress, ignore_progress
+
+logger = logging.getLogger(__name__)
 
 IN_PROCESS_PARTITIONS = 4
 """Partitions of ``1d`` and ``2d`` in process, if none are asked for: the smallest grid that has rows and columns."""
@@ -135,7 +140,7 @@ class PartitionedGraph(Closing):
         """What a result says of the partitions: fields of `oocgraph.BFSResult`."""
         return {
             "load_seconds": self.runtime.load_seconds, "partition": self.name, "num_partitions": self.num_partitions,
-            "setup_seconds": self.setup_seconds, "memory_budget": self.memory_budget,
+            "setup_seconds": self.setup_seconds, "memory_budget": self.memory_budget, **self.runtime.device_metrics,
         }  # fmt: skip
 
     @cached_property
@@ -168,17 +173,14 @@ def open_partitioned(
     Raises
     ------
     ArgumentError
-        A GPU is asked for.
+        Device memory is given, and no GPU can be used.
+    DeviceError
+        Device ``cuda``, and no GPU can be used.
     StoreError
         Partitions cannot be opened, or are of another graph.
     BudgetError
         The budget is too small; the message names the smallest that works.
     """
-    for name, value in {"device": resources.device, "device_memory_budget": resources.device_memory_budget}.items():
-        if value not in (None, "auto", "cpu"):
-            raise ArgumentError(
-                f"{name} is {value!r}, but searches over partitions run on processors; leave it out, or leave out partition"
-            )  # fmt: skip
     began, client = time.perf_counter(), resources.client
     with ExitStack() as opened:
         found = opened.enter_context(_partitions(store, partition, resources, progress))
@@ -188,17 +190,15 @@ def open_partitioned(
             budget = Budget(resources.limit_bytes)
             allow_for_result(budget, store)
             budget.check_alternatives()
-            runtime: Any = PartitionedRuntime(
-                [] if found is None else list(found), num_vertices=store.num_rows, dtype=store.index_dtype,
-                directed=store.attributes.directed, budget=budget, threads=resources.num_threads, io_threads=settings().io_threads,
-            )  # fmt: skip
+            runtime: Any = _opened_here(store, [] if found is None else list(found), budget, resources)
             limit = runtime.budget.limit_bytes
         else:
             from oocgraph.cluster.parts import PartitionedClusterRuntime
 
             runtime = PartitionedClusterRuntime(
-                found, store, client, memory_budget=resources.memory_budget, threads=resources.threads, result_folder=result_folder
-            )
+                found, store, client, memory_budget=resources.memory_budget, threads=resources.threads, device=resources.device,
+                device_memory_budget=resources.device_memory_budget, result_folder=result_folder,
+            )  # fmt: skip
             limit = runtime.memory_budget
         opened.enter_context(runtime)
         graph = PartitionedGraph(
@@ -207,6 +207,28 @@ def open_partitioned(
             client=None if found is None else client, resources=resources, label=label_of(partition), _open=opened.pop_all(),
         )  # fmt: skip
     return graph
+
+
+def _opened_here(store: CSRStore, parts: Sequence[Any], budget: Budget, resources: Resources) -> PartitionedRuntime:
+    """Load partitions in this process: on a GPU where one is to be used, else for its processor."""
+    kind, requested = resources.device or settings().device, resources.device_memory_budget
+    device, reason = device_choice(kind)
+    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
+    options: dict[str, Any] = {
+        "num_vertices": store.num_rows, "dtype": store.index_dtype, "directed": store.attributes.directed, "budget": budget,
+        "threads": resources.num_threads, "io_threads": settings().io_threads,
+    }  # fmt: skip
+    if device is not None:
+        try:
+            limit = device_limit_bytes(device, requested if requested is not None else settings().device_memory_budget)
+            return PartitionedRuntime(parts, device=device, device_limit=limit, **options)
+        except BudgetError as error:
+            if kind != "auto" or requested is not None:
+                raise
+            logger.warning("device: cpu, because these partitions do not fit the memory of %s: %s", device.name, error)
+    elif requested is not None:
+        raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
+    return PartitionedRuntime(parts, **options)
 
 
 def label_of(partition: Any) -> str | None:

@@ -76,11 +76,10 @@ def spmv(
         Edge column that holds a graph's values; by default its weight.
     runtime
         The graph, or the matrix, opened before (`oocgraph.open_runtime`), for many products; it has its own resources. It, or each of
-        its workers, keeps edges between products, as many as fit, in the memory of its GPUs if it was opened there; workers multiply on
-        their processors.
+        its workers, keeps edges between products, as many as fit, in the memory of its GPUs if it was opened there.
     resources
         Threads, device, memory and cluster; see `oocgraph.Resources`. A product uses all GPUs that this process sees
-        (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Workers of a cluster multiply on their processors.
+        (CUDA_VISIBLE_DEVICES); what is larger than their memory is streamed. Each worker of a cluster uses its own, if it has one.
     memory_budget
         Bytes that the process, or each worker, may hold (text such as ``"640M"``); the same as in `resources`.
     client
@@ -143,15 +142,12 @@ def spmv(
     else:
         operand = matrix_operand(graph, x, ring, transpose=transpose)
     if runtime is not None and runtime.client is not None:
-        asked = replace(runtime.resources, device=None, device_memory_budget=None)
+        asked = runtime.resources
     if asked.client:
-        if asked.device == "cuda" or asked.device_memory_budget is not None:
-            raise ArgumentError("workers multiply on their processors; leave out device and device_memory_budget, or the client")
         from oocgraph.algorithms.spmv_on_cluster import multiply_on_cluster
 
-        options: dict[str, Any] = {"client": asked.client, "threads": asked.threads, "memory_budget": asked.memory_budget}
         lease = None if runtime is None else runtime.lease
-        return _by_columns(operand, lambda one: multiply_on_cluster(one, lease=lease, **options))
+        return _by_columns(operand, lambda one: multiply_on_cluster(one, asked, client=asked.client, lease=lease))
     limit_bytes = asked.limit_bytes
     opened: OpenedGraph | OpenedMatrix | Unopened = Unopened(limit_bytes)
     if runtime is not None:

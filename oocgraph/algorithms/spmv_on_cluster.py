@@ -22,6 +22,7 @@ from oocgraph.cluster.worker_product import ProductSpec, unread_part
 from oocgraph.config import settings
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.products.product import is_by_row
+from oocgraph.resources import Resources
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -33,13 +34,17 @@ WORKERS_ROWS = "a worker's rows"
 
 
 def multiply_on_cluster(
-    operand: GraphOperand | MatrixOperand, *, client: Any, threads: int | None, memory_budget: str | int | None, lease: str | None = None
+    operand: GraphOperand | MatrixOperand, resources: Resources, *, client: Any, lease: str | None = None
 ) -> Array:  # fmt: skip
-    """Multiply on the workers of `client`; see `oocgraph.spmv`. `threads` and `memory_budget` are of each worker.
+    """Multiply on the workers of `client`; see `oocgraph.spmv`. `resources` are of each worker.
 
     With the `lease` of a runtime workers keep edges for its next product.
     """
-    options = {"threads": threads, "memory_budget": memory_budget if memory_budget is not None else settings().memory_budget}
+    knobs, requested = settings(), resources.memory_budget
+    options = {
+        "threads": resources.threads, "memory_budget": requested if requested is not None else knobs.memory_budget,
+        "device": resources.device or knobs.device, "device_memory_budget": resources.device_memory_budget, "settings": knobs,
+    }  # fmt: skip
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
             return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, {**options, "kept_for": lease}))
@@ -48,7 +53,7 @@ def multiply_on_cluster(
 
 def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options: dict[str, Any]) -> Array:
     store, ring = operand.store, operand.semiring
-    addresses, nodes = find_workers(session, url, graph_fingerprint(store))
+    addresses, nodes, sharers = find_workers(session, url, graph_fingerprint(store))
     parts = balanced_partition(stored_matrix(store, transpose=operand.transpose, column=operand.column), len(addresses), numa=nodes)
     budget = Budget(effective_budget_bytes(settings().memory_budget))
     with budget.all_or_none():
@@ -59,7 +64,7 @@ def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options:
         ProductSpec(
             semiring=ring.name, dtype=operand.dtype.name, num_columns=store.num_rows, num_lines=part.num_lines,
             entries=(part.start, part.stop), url=url, check_pages=store.check_pages, transpose=operand.transpose, column=operand.column,
-            **options,
+            device_sharers=sharers, **options,
         )
         for part in parts
     ]  # fmt: skip
@@ -71,7 +76,7 @@ def _of_graph(operand: GraphOperand, url: str, session: ClusterSession, options:
 
 def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[str, Any]) -> Array:
     ring = operand.semiring
-    addresses, nodes = find_workers(session, None, None)
+    addresses, nodes, sharers = find_workers(session, None, None)
     parts = operand.parts(len(addresses), nodes)
     num_lines = [part.num_lines if is_by_row(part) else operand.num_rows for part in parts]
     budget = Budget(effective_budget_bytes(settings().memory_budget))
@@ -81,7 +86,8 @@ def _of_matrix(operand: MatrixOperand, session: ClusterSession, options: dict[st
     specs = [
         ProductSpec(
             semiring=ring.name, dtype=operand.dtype.name, num_columns=operand.x.size, num_lines=length, entries=(part.start, part.stop),
-            unread=unread_part(part), part_bytes=part.entry_bytes + _pointer_bytes(part), **options,
+            unread=unread_part(part), part_bytes=part.entry_bytes + _pointer_bytes(part),
+            device_sharers=sharers, **options,
         )
         for part, length in zip(parts, num_lines, strict=True)
     ]  # fmt: skip

@@ -134,7 +134,7 @@ def sssp(
     -----
     Host memory: about 10.3 bytes a vertex (14.3 where distances are floats or do not fit into 31 bits), and as many blocks of 64 KiB of
     neighbours and their weights as the budget has room for, at least one for each of 8 threads that read and of those that compute. On a
-    worker of a cluster that is about 110 bytes a vertex. Device memory: about 8.4 bytes a vertex (12.4), 28 bytes for each row of a batch,
+    worker of a cluster that is about 110 bytes a vertex. Device memory: about 8.4 bytes a vertex (12.4), 20 bytes for each row of a batch,
     and as many edges with their weights as fit.
 
     Examples
@@ -157,7 +157,10 @@ def sssp(
         asked = on_processor(asked, {"where": view.where, "reverse": view.reverse})
     if asked.client and (asked.device == "cuda" or asked.device_memory_budget is not None) and runtime is None:
         name = "device" if asked.device == "cuda" else "device_memory_budget"
-        raise ArgumentError(f"{name} is given, but workers of a cluster find shortest paths on their processors; leave out one of them")
+        raise ArgumentError(
+            f"{name} is given, but workers of a cluster find shortest paths on their processors, by blocks of edges in memory that they "
+            "share; leave it out, or search in this process with client=False"
+        )
     task = Task(source, weight, schedule, delta, target, distance_limit)
     return find_paths(view, task, asked, progress=progress, runtime=runtime, may_use_device=runtime is None or asked.device == "cuda")
 

@@ -71,12 +71,11 @@ def find_on_device(
     """
     started, is_float = perf_counter(), unreached.dtype.kind == "f"
     requested = resources.device_memory_budget if resources.device_memory_budget is not None else settings().device_memory_budget
-    device_limit = device_limit_bytes(device, requested)
     bound = limit if limit is None or is_float else min(int(unreached), floor(min(limit, 2.0**62)))
     arrays = store.array("out/indices"), store.array(f"out/{column}")
 
     def within(budget: Budget) -> dict[str, Any]:
-        read = device_bytes_read()
+        read, device_limit = device_bytes_read(), device_limit_bytes(device, requested)
         with PeakSampler() as sampler, DevicePaths.open(
             store, column, device, budget, unreached, device_limit=device_limit, num_targets=targets.size, threads=resources.num_threads,
             knobs=settings(),

@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client, results_folder
+from oocgraph.cluster.preflight import check_client, device_sharers, results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import forget, with_plugin
 from oocgraph.cluster.worker_parts import PartsSpec, PartSteps, StepReport
 from oocgraph.config import settings
+from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.parts.loaded_part import ASKED_VERTICES
@@ -39,7 +41,7 @@ from oocgraph.store.fingerprint import graph_fingerprint
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.partitions import Partitions
 from oocgraph.store.search_store import SearchStore
-from oocgraph.types import UNREACHED, Array, Progress, ignore_progress, no_parent
+from oocgraph.types import UNREACHED, Array, DeviceKind, Progress, ignore_progress, no_parent
 
 
 def piece_bytes(num_vertices: int, itemsize: int) -> int:
@@ -60,6 +62,8 @@ class PartitionedClusterRuntime(Closing):
         A `distributed.Client`.
     memory_budget, threads
         Of each worker; by default as Dask gave them.
+    device, device_memory_budget
+        On what workers expand, and bytes of its memory; by default as configured, and most of what is free.
     result_folder
         Where results are going to be written; checked to be the same folder on every worker. None: only `search_here` is used.
 
@@ -75,7 +79,7 @@ class PartitionedClusterRuntime(Closing):
 
     def __init__(
         self, partitions: Partitions, store: CSRStore, client: Any, *, memory_budget: str | int | None = None, threads: int | None = None,
-        result_folder: Path | None = None,
+        device: DeviceKind | None = None, device_memory_budget: str | int | None = None, result_folder: Path | None = None,
     ) -> None:  # fmt: skip
         began = time.perf_counter()
         knobs, self.client, self.num_vertices, self.dtype = settings(), client, store.num_rows, store.index_dtype
@@ -88,7 +92,8 @@ class PartitionedClusterRuntime(Closing):
         fingerprint = graph_fingerprint(store)
         spec = PartsSpec(
             url=url_for_workers(store), fingerprint=fingerprint,
-            num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads, device="cpu",
+            num_partitions=partitions.num_partitions, settings=knobs, memory_budget=memory_budget, threads=threads,
+            device=device or knobs.device, device_memory_budget=device_memory_budget,
             check_pages=partitions.check_pages,
             partitions=os.path.abspath(partitions.url), dtype=store.index_dtype.name, directed=store.attributes.directed,
         )  # fmt: skip
@@ -96,14 +101,35 @@ class PartitionedClusterRuntime(Closing):
         try:
             with session.loss_reported():
                 workers = session.find_workers(store.url, fingerprint, results_folder(result_folder))
+                spec = replace(spec, device_sharers=device_sharers(workers))
                 self.placement = Placement(session, spec, workers, worker_parts.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.placement.load(self._watch)
         except BaseException:
             self.close()
             raise
+        self._check_device_is_used()
         self.has_broadcast = any(part["has_broadcast"] for part in self.placement.parts)
         self.load_seconds = time.perf_counter() - began
+
+    @property
+    def device_metrics(self) -> dict[str, Any]:
+        """``device``: the names of the workers' devices; and what of their memory is used."""
+        parts = self.placement.parts
+        return {
+            "device": ", ".join(sorted({part["device"] for part in parts})) or "cpu",
+            "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
+            "device_bytes": sum(part["device_bytes"] for part in parts),
+        }
+
+    def _check_device_is_used(self) -> None:
+        """Refuse a budget of device memory that no worker can heed."""
+        first = self.placement.parts[0]
+        if self.placement.spec.device_memory_budget is not None and not self.device_metrics["device_bytes"]:
+            self.close()
+            raise ArgumentError(
+                f"device_memory_budget is given, but no worker would search on a GPU; worker {first['worker']}: {first['device_reason']}"
+            )
 
     @property
     def memory_budget(self) -> int:

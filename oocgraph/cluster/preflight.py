@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,11 @@ def results_folder(path: str | os.PathLike[str] | None) -> SharedFolder | None:
     return SharedFolder(path=place, place=place, what="results", remedy=remedy)
 
 
+def device_sharers(workers: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many workers use the same GPU first, at the most; `workers` are replies of `check_workers`."""
+    return max(Counter((said["host"], said["first_gpu"]) for said in workers.values()).values(), default=1)
+
+
 def check_client(client: Any) -> None:
     """Refuse a client that cannot be used.
 
@@ -59,7 +66,7 @@ def check_client(client: Any) -> None:
     ArgumentTypeError
         It is no client.
     ClusterError
-        It is closed, lost its scheduler, or is asynchronous.
+        It is closed, lost its scheduler, is asynchronous, or speaks UCX.
     """
     if not (hasattr(client, "scheduler_info") and hasattr(client, "submit")):
         connected = ": distributed.Client(cluster)" if hasattr(client, "scheduler_address") else ""
@@ -70,6 +77,12 @@ def check_client(client: Any) -> None:
         raise ClusterError("the client is closed; connect a new one: distributed.Client(address)")
     if client.status != "running":
         raise scheduler_lost(client)
+    protocol = str(getattr(client.scheduler, "address", "")).partition("://")[0]
+    if protocol.startswith("ucx"):
+        raise ClusterError(
+            f"the cluster's protocol is {protocol}, but messages of oocgraph are in host memory and pass over TCP; start the cluster with "
+            "protocol='tcp'"
+        )
 
 
 def wait_for_worker(client: Any, seconds: float) -> None:

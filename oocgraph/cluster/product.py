@@ -15,16 +15,18 @@ from typing import Any
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster import worker_product
+from oocgraph.cluster.preflight import device_sharers
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.worker_product import ProductSpec
+from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product import is_by_row, put_rows
 from oocgraph.sparse.placement import NumaNode, topology_of_workers
 from oocgraph.types import Array
 
 
-def find_workers(session: ClusterSession, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...]]:
-    """Return the addresses of the workers, and which of them are on one machine and NUMA node, as far as they know.
+def find_workers(session: ClusterSession, url: str | None, fingerprint: str | None) -> tuple[list[str], tuple[NumaNode, ...], int]:
+    """Return the addresses of the workers, which of them are on one machine and NUMA node, as far as they know, and how many share a GPU.
 
     Raises
     ------
@@ -33,7 +35,8 @@ def find_workers(session: ClusterSession, url: str | None, fingerprint: str | No
     """
     replies = session.find_workers(url, fingerprint)
     addresses = sorted(replies)
-    return addresses, topology_of_workers([(replies[address]["host"], replies[address]["numa_node"]) for address in addresses])
+    nodes = topology_of_workers([(replies[address]["host"], replies[address]["numa_node"]) for address in addresses])
+    return addresses, nodes, device_sharers(replies)
 
 
 class ClusterProduct:
@@ -52,12 +55,19 @@ class ClusterProduct:
     ------
     BudgetError
         A worker has no room for its share; it is named.
+    ArgumentError
+        Device memory was given, and no worker has a GPU that can be used.
     """
 
     def __init__(self, session: ClusterSession, parts: Sequence[Any], specs: Sequence[ProductSpec], addresses: Sequence[str]) -> None:
         self._session, self._addresses = session, list(addresses)
         self._work = [(part, spec, address) for part, spec, address in zip(parts, specs, addresses, strict=True) if part.num_entries]
-        session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
+        where = session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
+        if where and self._work[0][1].device_memory_budget is not None and all(device == "cpu" for device, _ in where):
+            raise ArgumentError(
+                "device_memory_budget is given, but no worker would multiply on a GPU; worker "
+                f"{self._work[0][2]}: {where[0][1]}; leave it out"
+            )
 
     def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
         """Add the product to `y`.

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 import uuid
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self, get_args
@@ -23,7 +22,7 @@ from oocgraph.cluster import worker as tasks
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import LoggedSearch, Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client, results_folder
+from oocgraph.cluster.preflight import check_client, device_sharers, results_folder
 from oocgraph.cluster.redealing import MeasuredShares
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import GraphSpec, SearchSpec, url_for_workers
@@ -59,7 +58,10 @@ class ClusterRuntime(Closing):
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
         self.session, self.client, self.store = session, session.client, store
         self.lease = session.lease
-        self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, client=session.client)
+        kind: DeviceKind = (
+            "cpu" if spec.device == "cpu" else "auto"
+        )  # a product that finds no room beside searches is made on the processor
+        self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, device=kind, client=session.client)
         self.placement = Placement(session, spec, workers)
         self.shares = MeasuredShares(self.placement)
         self._dealt: dict[tuple[int, ...] | None, VertexPartition] = {}
@@ -143,7 +145,7 @@ class ClusterRuntime(Closing):
                 check_pages=store.check_pages,
                 device=_device_kind(device or knobs.device),
                 device_memory_budget=device_memory_budget,
-                device_sharers=max(Counter((info["host"], info["first_gpu"]) for info in workers.values()).values()),
+                device_sharers=device_sharers(workers),
             )
             runtime = cls(session, store, spec, workers)
             opened.callback(runtime.close)

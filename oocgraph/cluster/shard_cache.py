@@ -12,7 +12,7 @@ import gc
 import itertools
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +113,13 @@ class ShardCache:
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
         self._dealings: dict[tuple[str, int], tuple[CSRStore, VertexPartition]] = {}
+        self.reclaim_device: Callable[[], object] = lambda: None
         ledger.add(self.reserved_bytes)
+
+    @property
+    def device_bytes_held(self) -> int:
+        """Bytes of device memory of the partitions that are here."""
+        return sum(device_bytes(part.residency) for part in list(self._parts.values()))
 
     def reserved_bytes(self) -> int:
         """Bytes of the partitions that are here, and of one search at a time for each lease."""
@@ -149,6 +155,7 @@ class ShardCache:
             choice = self.device.choose(spec)
             warm.load_search_kernels(store.attributes.index_dtype, parts=True, device=choice.device is not None)
             if choice.device is not None:
+                self.reclaim_device()
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
             state_bytes = [part_state_bytes(store.num_rows, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]

@@ -19,6 +19,7 @@ from oocgraph.cluster.events import STEPS
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, LeftError, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
+from oocgraph.cluster.worker_matrix import DeviceMatrices
 from oocgraph.cluster.worker_state import WorkerState
 from oocgraph.cluster.worker_windows import WorkerWindows
 from oocgraph.errors import BudgetError
@@ -70,8 +71,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         Partitions of searches, and the searches.
     exchange
         Messages to other workers.
-    streams
-        Edges that products and ranks keep between calls.
+    streams, matrices
+        Edges that products and ranks keep between calls; those of them that are on the worker's device.
     windows
         Memory into which workers of the same host put messages.
     resident
@@ -91,6 +92,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.worker_state = WorkerState(worker, self.ledger, self.at)
         self.exchange = Exchange(worker)
         self.streams = StreamCache(self.ledger)
+        self.matrices = DeviceMatrices(self.ledger, self.worker_state)
+        self.worker_state.reclaim_device = self.matrices.give_back
         self.windows = WorkerWindows(self.ledger)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)
@@ -203,7 +206,8 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
 
     def leases(self) -> list[str]:
         """Names of the leases that hold something here."""
-        return sorted({*self.worker_state.leases(), *list(self.resident), *self.streams.leases(), *self.windows.leases()})
+        edges = (*self.streams.leases(), *self.matrices.leases())
+        return sorted({*self.worker_state.leases(), *list(self.resident), *edges, *self.windows.leases()})
 
     def forget(self, search: str) -> None:
         """Drop the states of a search; a step that runs ends first."""
@@ -222,6 +226,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.worker_state.release(lease)
         self.drop(lease)
         self.streams.release(lease)
+        self.matrices.release(lease)
 
 
 def plugin() -> OocGraphPlugin:
@@ -296,5 +301,6 @@ def inventory(dask_worker: Any = None) -> dict[str, Any]:
         **found.worker_state.inventory(),
         "resident": sorted(found.resident),
         "streams": found.streams.inventory(),
+        "matrices": found.matrices.inventory(),
         "windows": found.windows.leases(),
     }

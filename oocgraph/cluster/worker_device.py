@@ -9,17 +9,43 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import numpy as np
 
 from oocgraph.arrays import Device, DeviceChoice, device_choice
-from oocgraph.cluster.specs import GraphSpec
+from oocgraph.config import Settings
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.errors import DeviceError, MissingDependencyError
 from oocgraph.kernels.gpu import search_source
+from oocgraph.types import DeviceKind
 
 open_device = device_choice
 """Opens the device of a worker; tests put others here."""
+
+
+class Wish(Protocol):
+    """What a computation asks of a worker's device: as of `GraphSpec`."""
+
+    @property
+    def device(self) -> DeviceKind:
+        """What to compute on."""
+        ...
+
+    @property
+    def device_memory_budget(self) -> str | int | None:
+        """Bytes of its memory that the worker may hold; None: as configured."""
+        ...
+
+    @property
+    def device_sharers(self) -> int:
+        """Workers that use the same device."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The client's configuration."""
+        ...
 
 
 class WorkerDevice:
@@ -37,7 +63,7 @@ class WorkerDevice:
         self._opened: DeviceChoice | None = None
         self._warm: set[str] = set()
 
-    def choose(self, spec: GraphSpec) -> DeviceChoice:
+    def choose(self, spec: Wish) -> DeviceChoice:
         """Return the device on which a graph is to be held, or None for the processor; and why.
 
         Raises
@@ -62,7 +88,7 @@ class WorkerDevice:
                 device.module(*search_source(dtype))
                 self._warm.add(dtype.name)
 
-    def limit_bytes(self, spec: GraphSpec, device: Device, held_bytes: int) -> int:
+    def limit_bytes(self, spec: Wish, device: Device, held_bytes: int) -> int:
         """Bytes of device memory that this worker may hold in all, of which it holds some.
 
         Raises

@@ -10,6 +10,7 @@ out-edges there is nothing to broadcast, and a step applies and expands at once:
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.errors import BudgetError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
@@ -29,6 +30,8 @@ from oocgraph.parts.loaded_part import PartTraversal, answer_bytes
 from oocgraph.parts.local_parts import LocalParts
 from oocgraph.store.partitions import open_partitions
 from oocgraph.types import Array
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,9 @@ class HeldParts:
     held: LocalParts
     dtype: np.dtype[Any]
     budget: Budget
-    ledger: WorkerLedger
+    plugin: Any
+    device: tuple[str, str]
+    device_limit: int = 0
     searches: dict[tuple[str, int], PartTraversal] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -102,7 +107,8 @@ class HeldParts:
         with self.lock:
             self.searches.clear()
             self.held.close()
-            self.ledger.close(self.budget)
+            self.plugin.matrices.forget(self.held)
+            self.plugin.ledger.close(self.budget)
 
     def forget(self, search: str) -> None:
         """Drop the states of a search."""
@@ -128,19 +134,35 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
     load_traverse_kernels(spec.dtype, spec.dtype)  # before the budget looks at the process
     dtype = np.dtype(spec.dtype)
     parts = list(open_partitions(spec.partitions).checked(spec.check_pages))
-    with plugin.ledger.opening(requested) as budget:
-        held = LocalParts(
-            parts, numbers, dtype=dtype, budget=budget, directed=spec.directed,
-            threads=spec.threads or max(1, int(worker.state.nthreads)), io_threads=spec.settings.io_threads,
-            reserved_bytes=sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
-        )  # fmt: skip
-    return HeldParts(spec, held, dtype, budget, plugin.ledger)
+    device, reason = plugin.matrices.device_for(spec)
+    options: dict[str, Any] = {
+        "dtype": dtype, "directed": spec.directed, "threads": spec.threads or max(1, int(worker.state.nthreads)),
+        "io_threads": spec.settings.io_threads, "reserved_bytes": sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
+    }  # fmt: skip
+    with plugin.worker_state.device.naming():
+        if device is not None:
+            try:
+                with plugin.ledger.opening(requested) as budget:
+                    limit = plugin.matrices.room(spec, device)
+                    held = LocalParts(parts, numbers, budget=budget, device=device, device_limit=limit, **options)
+                plugin.matrices.note(held, held.device_bytes)
+                return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
+            except BudgetError as error:
+                if spec.device != "auto" or spec.device_memory_budget is not None:
+                    raise
+                reason = f"the parts do not fit the memory of {device.name}: {error}"
+                logger.warning("device: cpu, because %s", reason)
+        with plugin.ledger.opening(requested) as budget:
+            held = LocalParts(parts, numbers, budget=budget, **options)
+    return HeldParts(spec, held, dtype, budget, plugin, ("cpu", reason))
 
 
 def _metrics(there: HeldParts, p: int, address: str) -> dict[str, Any]:
     return {
         "partition": p, "worker": address, "has_broadcast": bool(there.held.loaded[p].addresses.num_copies),
         "num_edges": int(there.held.loaded[p].indptr[-1]), "memory_budget": there.budget.limit_bytes,
+        "device": there.device[0], "device_reason": there.device[1], "device_bytes": there.held.loaded[p].device_bytes,
+        "device_memory_budget": there.device_limit,
     }  # fmt: skip
 
 
@@ -192,7 +214,8 @@ class PartSteps(Steps):
         num_edges, messages = 0, dict[int, Message]()
         if expands:
             num_edges = state.begin(received)
-            there.held.expand([state], num_edges=num_edges)
+            with plugin.worker_state.device.naming():
+                there.held.expand([state], num_edges=num_edges)
             messages = state.candidates()
         elif broadcasts:
             messages = state.frontier()

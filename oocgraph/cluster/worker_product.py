@@ -9,11 +9,16 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import logging
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from oocgraph.arrays import Device
+from oocgraph.cluster import worker_matrix
+from oocgraph.config import Settings, settings
+from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget
 from oocgraph.products.product import PARTS_PER_THREAD, is_by_row, load_kernel, multiply, multiply_streamed, num_private_vectors
@@ -22,7 +27,9 @@ from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import EdgeStream, part_of, pieces_bytes, stored_matrix
 from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import CSRStore, open_graph
-from oocgraph.types import Array
+from oocgraph.types import Array, DeviceKind
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +60,8 @@ class ProductSpec:
         What is sent of a matrix.
     kept_for
         Lease under which the worker keeps edges for the next product; None: it keeps none.
+    device, device_memory_budget, device_sharers, settings
+        On what to multiply; see `oocgraph.cluster.worker_device.Wish`.
     """
 
     semiring: str
@@ -69,6 +78,10 @@ class ProductSpec:
     unread: Partial | None = None
     part_bytes: int = 0
     kept_for: str | None = None
+    device: DeviceKind = "cpu"
+    device_memory_budget: str | int | None = None
+    device_sharers: int = 1
+    settings: Settings = field(default_factory=settings)
 
     @property
     def ring(self) -> Semiring:
@@ -76,14 +89,23 @@ class ProductSpec:
         return SEMIRINGS[self.semiring]
 
 
-def prepare(plugin: Any, spec: ProductSpec) -> None:
-    """Compile what is needed, and reserve in trial all that the share is going to hold.
+def prepare(plugin: Any, spec: ProductSpec) -> tuple[str, str]:
+    """Compile what is needed, and reserve in trial all that the share is going to hold; of a share on a device when it is multiplied.
+
+    Returns
+    -------
+    Name of the device that it is going to be multiplied on, ``cpu`` for the processor, and why.
 
     Raises
     ------
     BudgetError
         It does not fit; the message names the worker.
+    DeviceError, MissingDependencyError
+        A GPU was asked for, and cannot be used; the message names the worker.
     """
+    device, reason = plugin.matrices.device_for(spec)
+    if device is not None:
+        return device.name, reason
     _load(spec)
     with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget, budget.all_or_none():
         budget.reserve("the vector", spec.num_columns * np.dtype(spec.dtype).itemsize)
@@ -92,6 +114,7 @@ def prepare(plugin: Any, spec: ProductSpec) -> None:
         if spec.url is not None:
             EdgeStream(_graph(spec), budget, **_options(plugin, spec))
     plugin.ledger.close(budget)
+    return "cpu", reason
 
 
 def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array:
@@ -113,6 +136,14 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
     """
     ring = spec.ring
     plugin.at("compute", 0, 0)
+    device, _ = plugin.matrices.device_for(spec)
+    if device is not None:
+        try:
+            return _on_device(plugin, spec, device, x, part)
+        except BudgetError as error:
+            if spec.device != "auto" or spec.device_memory_budget is not None:
+                raise
+            logger.warning("device: cpu, because this product does not fit the memory of %s: %s", device.name, error)
     _load(spec, x, part)
     with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
         if spec.kept_for is not None:
@@ -136,6 +167,27 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
             plugin.streams.put_back(edges)
     if not ring.is_boolean and has_nan(y) and ring.uses_values:
         refuse_nan(*((edges.values(), edges.values_name) if edges else ([(part.start, part.values)], "the matrix")))
+    return y
+
+
+def _on_device(plugin: Any, spec: ProductSpec, device: Device, x: Array, part: Any) -> Array:
+    """As `multiply_share`, on the worker's device."""
+    ring, name = spec.ring, "the matrix"
+    if spec.kept_for is not None:
+        plugin.check_lease(spec.kept_for)
+    if spec.url is not None:
+        store = _graph(spec)
+        part = part_of(stored_matrix(store, transpose=spec.transpose, column=spec.column), spec.entries)
+        name = f"{spec.column} of {store.url}"
+    key = (spec.url, spec.entries, spec.transpose, spec.column, spec.dtype, ring.is_boolean, ring.uses_values)
+    lease = spec.kept_for if spec.url is not None else None
+    with plugin.matrices.opened(
+        lease, key, device, spec, part, np.dtype(spec.dtype), ring, name, spec.memory_budget
+    ) as matrix, plugin.worker_state.device.naming():  # fmt: skip
+        y = worker_matrix.multiply(matrix, part, x, ring, np.dtype(spec.dtype))
+        if not ring.is_boolean and has_nan(y) and ring.uses_values and part.values is not None:
+            pieces = [piece for share in matrix.shares for piece in share.pieces]
+            refuse_nan(((one.start, one.values.read() if hasattr(one.values, "read") else one.values) for one in pieces), name)
     return y
 
 

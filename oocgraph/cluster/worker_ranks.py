@@ -6,6 +6,7 @@ other workers. Any worker that has the edges can go on from any iteration; each 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +15,22 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from oocgraph.arrays import Device
+from oocgraph.cluster import worker_matrix
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
 from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.errors import BudgetError
+from oocgraph.kernels.pagerank import CHANGE, DANGLING, NUM_SUMS, finish_rows
+from oocgraph.kernels.semirings import semiring_of
 from oocgraph.memory import Budget, device_bytes_read, page_cache_bytes
 from oocgraph.products.personalization import charge_personalization, personalization_of
 from oocgraph.products.ranking import (
     Jumps,
     RankRows,
     RankState,
+    check_finite,
     first_state,
     in_precision,
     load_kernels,
@@ -31,9 +38,11 @@ from oocgraph.products.ranking import (
     vector_bytes,
 )
 from oocgraph.sparse.balanced import balanced_partition, cut
-from oocgraph.sparse.edge_stream import pieces_bytes, stored_matrix
+from oocgraph.sparse.edge_stream import part_of, pieces_bytes, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array, Precision
+
+logger = logging.getLogger(__name__)
 
 LATER = "pieces of edges of later ranges"
 
@@ -122,6 +131,47 @@ def cut_rows(
     return [(part.start, part.stop) for part in parts], [(part.first_line, part.stop_line) for part in parts]
 
 
+class DeviceRankRows:
+    """As `oocgraph.products.ranking.RankRows`, with the in-edges of a range of vertices on the worker's device; rows are whole.
+
+    Attributes
+    ----------
+    edges : DeviceMatrix
+    rows : slice
+        The vertices.
+    """
+
+    def __init__(self, plugin: Any, spec: RanksSpec, device: Device, jumps: Jumps, strength: Array, entries: tuple[int, int]) -> None:
+        store, self._ring = open_graph(spec.url, check_pages=spec.check_pages), semiring_of("plus_times")
+        self._part = part_of(stored_matrix(store, transpose=True, column=spec.column), entries)
+        self._url, self._jumps, self._matrices, self._device = store.url, jumps, plugin.matrices, plugin.worker_state.device
+        key = ("ranks", spec.url, entries, spec.column)
+        self._kept = plugin.matrices.take(
+            spec.kept_for, key, device, spec, self._part, np.dtype(np.float64), self._ring, f"{spec.column} of {store.url}",
+            spec.memory_budget if spec.memory_budget is not None else spec.settings.memory_budget,
+        )  # fmt: skip
+        self.edges, self.rows = self._kept.matrix, slice(self._part.first_line, self._part.stop_line)
+        self._numbers = np.arange(self._part.num_lines)
+        by_vertex = jumps.personalization.by_vertex
+        self._strength, self._teleport = strength[self.rows], None if by_vertex is None else by_vertex[self.rows]
+
+    def pull(self, share: Array, rank: Array, new_share: Array, jump: float) -> tuple[float, float]:
+        """Make the ranks of an iteration: sums on the device, the rest here; see `RankRows.pull`."""
+        with self._device.naming():
+            totals = worker_matrix.multiply(self.edges, self._part, share, self._ring, np.dtype(np.float64))
+        sums = np.zeros(NUM_SUMS)
+        finish_rows(self._numbers, totals, self._jumps.damping, jump, self._teleport, rank, self._strength, new_share, sums)
+        return float(sums[CHANGE]), float(sums[DANGLING])
+
+    def check(self, change: float, iteration: int) -> None:
+        """Refuse ranks that are not finite."""
+        check_finite(self._url, change, iteration)
+
+    def close(self) -> None:
+        """Give the matrix back."""
+        self._matrices.put_back(self._kept)
+
+
 @dataclass(slots=True)
 class HeldRanks:
     """The in-edges of one lease on one worker."""
@@ -129,12 +179,13 @@ class HeldRanks:
     jumps: Jumps
     strength: Array
     ranges: list[tuple[int, int]]
-    shares: dict[int, RankRows]
+    shares: dict[int, RankRows | DeviceRankRows]
     budget: Budget
     ledger: WorkerLedger
     streams: StreamCache
     share: Array
     own: Array
+    device: tuple[str, str]
     before: tuple[int, tuple[RankSlice, ...]] | None = None
     past: list[PastIteration] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -155,7 +206,10 @@ class HeldRanks:
         """Give back everything."""
         with self.lock:
             for rows in self.shares.values():
-                self.streams.put_back(rows.edges)
+                if isinstance(rows, DeviceRankRows):
+                    rows.close()
+                else:
+                    self.streams.put_back(rows.edges)
             self.shares.clear()
             self.share = self.own = self.strength = np.empty(0)
             self.ledger.close(self.budget)
@@ -176,11 +230,18 @@ def acquire(plugin: Any, lease: str, spec: RanksSpec, numbers: Sequence[int]) ->
     return [
         {
             "partition": p, "worker": plugin.worker.address, "memory_budget": there.budget.limit_bytes, "range": there.ranges[p],
-            "edge_bytes": sum(part.entry_bytes for part in there.shares[p].edges.parts),
-            "kept_bytes": sum(part.entry_bytes for part in there.shares[p].edges.parts[: there.shares[p].edges.num_kept]),
+            **_edge_bytes(there.shares[p]), "device": there.device[0], "device_reason": there.device[1],
         }
         for p in numbers
     ]  # fmt: skip
+
+
+def _edge_bytes(rows: RankRows | DeviceRankRows) -> dict[str, int]:
+    """Return the bytes of a range's edges, and of those that stay in memory."""
+    if isinstance(rows, DeviceRankRows):
+        return {"edge_bytes": rows.edges.edge_bytes, "kept_bytes": rows.edges.kept_bytes}
+    parts, num_kept = rows.edges.parts, rows.edges.num_kept
+    return {"edge_bytes": sum(part.entry_bytes for part in parts), "kept_bytes": sum(part.entry_bytes for part in parts[:num_kept])}
 
 
 def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
@@ -191,6 +252,7 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
     options: dict[str, Any] = {"column": spec.column, "threads": spec.threads or max(1, int(plugin.worker.state.nthreads))}
     sizes = [pieces_bytes(store, transpose=True, entries=entries[p], **options) for p in numbers]
     weights = pieces_bytes(store, transpose=False, **options) if spec.column else 0
+    device, reason = plugin.matrices.device_for(spec)
     with plugin.ledger.opening(requested) as budget, plugin.streams.putting_back() as taken:
         if spec.kept_for is not None:
             plugin.check_lease(spec.kept_for)
@@ -202,16 +264,41 @@ def _load(plugin: Any, spec: RanksSpec, numbers: Sequence[int]) -> HeldRanks:
             budget.reserve(PIECES, max(sum(sizes), weights))
         budget.release(PIECES)
         jumps = Jumps(store.num_rows, spec.damping, personalization_of(store, spec.personalization), spec.precision)
-        strength, rows = strength_of(store, budget, spec.column, options["threads"]), {}
-        for i, p in enumerate(numbers):
+        strength = strength_of(store, budget, spec.column, options["threads"])
+        rows = {} if device is None else _rows_on_device(plugin, spec, device, jumps, strength, {p: entries[p] for p in numbers})
+        reason = reason if device is None or rows or not numbers else "the GPU has too little memory"
+        for i, p in enumerate(numbers if not rows else ()):
             budget.reserve(LATER, sum(sizes[i + 1 :] if spec.kept_for is None else sizes))  # the next run is charged for all again
             open_edges = partial(plugin.streams.take, spec.kept_for)
-            rows[p] = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], open_edges=open_edges, **options)
-            taken.append(rows[p].edges)
-            rows[p].edges.read_directly(page_cache_bytes(budget.limit_bytes))
+            own = RankRows(store, budget, jumps=jumps, strength=strength, entries=entries[p], open_edges=open_edges, **options)
+            rows[p] = own
+            taken.append(own.edges)
+            own.edges.read_directly(page_cache_bytes(budget.limit_bytes))
             budget.release(LATER)
     longest = max((one.rows.stop - one.rows.start for one in rows.values()), default=0)
-    return HeldRanks(jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_rows), np.empty(longest))
+    named = ("cpu" if device is None or not any(isinstance(one, DeviceRankRows) for one in rows.values()) else device.name, reason)
+    return HeldRanks(
+        jumps, strength, ranges, rows, budget, plugin.ledger, plugin.streams, np.empty(store.num_rows), np.empty(longest), named
+    )  # fmt: skip
+
+
+def _rows_on_device(
+    plugin: Any, spec: RanksSpec, device: Device, jumps: Jumps, strength: Array, entries: Mapping[int, tuple[int, int]]
+) -> dict[int, RankRows | DeviceRankRows]:  # fmt: skip
+    """Return ranges of vertices whose in-edges are on the worker's device; none where it is too small and the processor may do."""
+    rows: dict[int, RankRows | DeviceRankRows] = {}
+    try:
+        for p, own in entries.items():
+            rows[p] = DeviceRankRows(plugin, spec, device, jumps, strength, own)
+    except BaseException as error:
+        for one in rows.values():
+            if isinstance(one, DeviceRankRows):
+                one.close()
+        if not isinstance(error, BudgetError) or spec.device != "auto" or spec.device_memory_budget is not None:
+            raise
+        logger.warning("device: cpu, because these ranks do not fit the memory of %s: %s", device.name, error)
+        return {}
+    return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

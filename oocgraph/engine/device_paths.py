@@ -27,8 +27,8 @@ from oocgraph.engine import resident as host
 from oocgraph.engine.blocks import EdgeError, forget_beyond
 from oocgraph.engine.cpu_engine import BUFFER_BYTES, DENSE_GAP_PAGES, DENSE_SHARE, SPARSE_GAP_PAGES
 from oocgraph.engine.device_graph import UPLOAD_BYTES, Uploader, upload_lookup
-from oocgraph.engine.device_state import download, num_words, upload
-from oocgraph.engine.staged import TRANSFER_BYTES
+from oocgraph.engine.device_state import num_words
+from oocgraph.engine.transfers import Transfers
 from oocgraph.kernels import gpu_paths
 from oocgraph.kernels.blocks import NOT_MONOTONE, OVERFLOW
 from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
@@ -37,8 +37,8 @@ from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.plan.device_residency import NUM_BUFFERS
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
 from oocgraph.results.writer import writing_bytes
-from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
+from oocgraph.store.arrays import PlainArray, StoredArray, checksum_bytes
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
@@ -104,16 +104,15 @@ class DevicePaths(Closing):
         self.pending, self.near, self.orphans = (device.empty(words, np.uint64) for _ in range(3))
         self.targets = device.empty(num_targets, np.int64)
         self.rows = DependencySubgraph(device, kernels, words, residency.row_capacity)
-        self._transfer = device.pinned(TRANSFER_BYTES)
         self._stack, checked = ExitStack(), host.for_loading(store)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
-            with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool:
-                uploader = Uploader(device, pool)
+            self._transfers = Transfers(device, kernels.stream)
+            self._stack.callback(self._transfers.close)
+            with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
                 self.lookup = _upload_lookup(checked, device, uploader)
                 names = "out/indices", f"out/{column}"
                 self.edges, self.weights = (self._load(checked.array(name), device, uploader) for name in names)
-                uploader.finish()
             arrays = [store.array(name) for name in names]
             self.kind = weight_kind(arrays[1].dtype)
             missing = arrays[0].length - residency.num_resident
@@ -205,7 +204,7 @@ class DevicePaths(Closing):
         began, kind = time.perf_counter(), self.unreached.dtype.type
         self._bound = kind(self.unreached if bound is None else bound)
         self._metrics, self._link_bytes, num_followed, steps = StagingMetrics(), 0, 0, 0
-        upload(self.device, self.kernels.stream, targets.astype(np.int64, copy=False), self.targets, self._transfer)
+        self._transfers.upload(targets.astype(np.int64, copy=False), self.targets)
         self.paths.begin(source, self.distance, self.unreached, self.parent, self.pending)
         limit = kind(0)
         while (there := self._select(limit)) is not None:
@@ -217,7 +216,7 @@ class DevicePaths(Closing):
             else:
                 limit = _end_of_bucket(nearest, delta, self.unreached)
         reached_edges = self._find_parents()
-        distance, parent = (download(self.device, self.kernels.stream, array, self._transfer) for array in (self.distance, self.parent))
+        distance, parent = self._transfers.download(self.distance, self.parent)
         if targets.size:
             forget_beyond(min(self._bound, distance[targets].max()), distance, parent, self.unreached)
         again, seconds = max(0, num_followed - reached_edges), time.perf_counter() - began
@@ -273,16 +272,14 @@ class DevicePaths(Closing):
 
         rows.activate(self.near)
         for row0 in range(0, count, rows.capacity):
-            rows.list_rows(row0)
-            most = min(rows.capacity, count - row0)
             if resident:
-                rows.ask(most, self.lookup, high=resident)
+                rows.ask(self.lookup, row0=row0, high=resident)
                 num_edges = int(self.kernels.read()[Counter.NUM_EDGES])
                 num_followed += num_edges
                 if num_edges:
                     look(rows.start, 0, num_edges, self.edges, self.weights, 0, num_edges)
             if self.staged is not None:
-                rows.ask(most, self.lookup, low=resident)
+                rows.ask(self.lookup, row0=row0, low=resident)
                 counts = self.kernels.read()
                 num_rows, num_edges = int(counts[Counter.NUM_ROWS]), int(counts[Counter.NUM_EDGES])
                 num_followed += num_edges

@@ -16,6 +16,7 @@ from oocgraph.engine.device_graph import DeviceAdjacency
 from oocgraph.engine.transfers import Transfers
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.plan.device_residency import DeviceResidency
+from oocgraph.plan.paths_residency import PathsResidency
 from oocgraph.store.gather import Gatherer
 from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.dependency import DependencySubgraph
@@ -34,7 +35,9 @@ class StagedEdges:
         Reading threads, and the scratch buffer of each.
     """
 
-    def __init__(self, device: Device, kernels: GpuKernels, residency: DeviceResidency, *, io_threads: int, scratch_bytes: int) -> None:
+    def __init__(
+        self, device: Device, kernels: GpuKernels, residency: DeviceResidency | PathsResidency, *, io_threads: int, scratch_bytes: int
+    ) -> None:
         self._device, self._kernels = device, kernels
         rows = residency.row_capacity
         self._start = device.pinned(8 * rows).view(np.int64)

@@ -25,6 +25,7 @@ import numpy as np
 from oocgraph.exchange.addresses import ALIGNMENT, Addresses, PartLike
 from oocgraph.exchange.messages import Message, pack_messages
 from oocgraph.kernels import cpu, traverse
+from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.local_edges import LocalEdges, Staging
 from oocgraph.types import UNREACHED, Array, no_parent
 
@@ -71,13 +72,13 @@ class LoadedPart:
     indptr: Array
     global_id: Array
     isolated: Array
-    edges: LocalEdges
+    edges: LocalEdges | DeviceLocalEdges
 
     @classmethod
     def load(
-        cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges]
+        cls, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Array], LocalEdges | DeviceLocalEdges]
     ) -> LoadedPart:
-        """Read what is held; `edges` makes `LocalEdges` of row pointers."""
+        """Read what is held; `edges` makes edges of row pointers."""
         pointers = part.store.array(f"{group}/indptr")
         indptr = pointers.read(0, pointers.length).astype(np.int64, copy=False)
         return cls(
@@ -85,6 +86,11 @@ class LoadedPart:
             addresses=addresses, indptr=indptr, global_id=part.global_id().astype(dtype), isolated=part.isolated_masters().astype(dtype),
             edges=edges(indptr),
         )  # fmt: skip
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of device memory that it holds."""
+        return self.edges.device_bytes if isinstance(self.edges, DeviceLocalEdges) else 0
 
     @property
     def num_slots(self) -> int:
@@ -228,11 +234,17 @@ class PartTraversal:
 
     def ranges(self, max_ranges: int) -> list[tuple[int, int]]:
         """Cut the rows to expand into at most so many ranges, which threads may expand at a time."""
-        return self.loaded.edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
+        edges = self.loaded.edges
+        if isinstance(edges, DeviceLocalEdges):
+            return [(0, self._num_rows)] if self._num_rows else []
+        return edges.cut(self.rows, max_ranges, MIN_RANGE_EDGES) if self._num_rows else []
 
     def expand(self, first: int, stop: int, staging: Staging | None) -> None:
         """Follow the edges of a range of rows."""
         m, a = self.loaded, self.loaded.addresses
+        if isinstance(m.edges, DeviceLocalEdges):
+            self._take(*m.edges.expand(self.rows[first:stop], self.seen))
+            return
 
         def call(rows: Array, begin: Array, end: Array, by_row: bool, edges: Array) -> None:
             traverse.expand(
@@ -241,6 +253,16 @@ class PartTraversal:
             )  # fmt: skip
 
         m.edges.pieces(self.rows[first:stop], call, staging)
+
+    def _take(self, found: Array, found_from: Array) -> None:
+        """Take what a device has found: local vertices, and the row of each."""
+        m, a, parents = self.loaded, self.loaded.addresses, self.loaded.global_id[found_from]
+        is_master = found < m.num_masters
+        masters, mirrors = found[is_master], a.place_of[found[~is_master] - m.num_masters]
+        self.parent[masters], self._place_parent[mirrors] = parents[is_master], parents[~is_master]
+        for which, queue, values in ((0, self.order, masters), (1, self._outbox, mirrors)):
+            queue[self.found[which] : self.found[which] + values.size] = values
+            self.found[which] += values.size
 
     def candidates(self) -> dict[int, Message]:
         """Return the messages of the mirrors found."""

@@ -6,19 +6,24 @@ In: parts of one graph, which of them, a budget. Out: `LocalParts`. All parts sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
+from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.resident import for_loading
 from oocgraph.errors import ArgumentError
 from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
 from oocgraph.memory import Budget, format_bytes
+from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
+from oocgraph.plan.device_residency import HOST_FIXED_BYTES, MIN_BUFFER_BYTES, NUM_BUFFERS
+from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
 from oocgraph.store.arrays import checksum_bytes
 from oocgraph.store.gather import Gatherer
 from oocgraph.store.row_gatherer import held_window_bytes
@@ -26,6 +31,9 @@ from oocgraph.team import Team, borrow, give_back
 
 SMALL_EDGES = 1 << 14
 """Edges of a step below which the calling thread does everything: about 50 us of work, as much as handing it to threads."""
+
+HOST_BYTES_ON_DEVICE = HOST_FIXED_BYTES + NUM_BUFFERS * MIN_BUFFER_BYTES
+"""Page-locked memory of a part on a device, at the least, beside that of its rows."""
 
 READ_AHEAD = 2
 """Threads beyond those that expand, where edges have to be read: some wait for the disk."""
@@ -50,11 +58,15 @@ class LocalParts:
         Whether the graph is.
     reserved_bytes
         What a search needs besides: charged, and named, together with what is held here.
+    device, device_limit
+        Where edges are held and frontiers expanded, and the bytes of its memory for that; None: by the processor.
 
     Attributes
     ----------
     loaded : dict
         By number.
+    device_bytes : int
+        Held of the device's memory.
     num_resident_blocks, num_blocks : int
         Blocks of edges that may be held, and all.
 
@@ -68,8 +80,9 @@ class LocalParts:
 
     def __init__(
         self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
-        directed: bool, reserved_bytes: int = 0,
+        directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0,
     ) -> None:  # fmt: skip
+        self.device_bytes = 0
         self.threads, self.loaded = threads, dict[int, LoadedPart]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
@@ -77,13 +90,14 @@ class LocalParts:
         blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
         self.num_blocks = sum(blocks)
         reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
-        least = min(reading, self.num_blocks * BLOCK_BYTES)
+        least = min(reading, self.num_blocks * BLOCK_BYTES) if device is None else len(mine) * HOST_BYTES_ON_DEVICE
         checksums = sum(map(checksum_bytes, arrays))
         self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, least, checksums)
         addresses = [make_addresses(parts, part.index, group) for part in mine]
         self._gatherer: Gatherer | None = None
-        slots = _shares(blocks, budget.available_bytes)
-        if slots != blocks:
+        residencies = [] if device is None else self._plan_on_device(mine, arrays, budget, device_limit)
+        slots = _shares(blocks, budget.available_bytes) if device is None else [0] * len(blocks)
+        if slots != blocks and device is None:
             self.threads += READ_AHEAD
             budget.reserve("edges being read", reading)
             self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
@@ -95,7 +109,11 @@ class LocalParts:
             self._staging.put(None)
         self._team: Team | None = borrow(self.threads)
         try:
-            for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True):
+            for part, address, array, residency in zip(mine, addresses, arrays, residencies, strict=False):  # none on the processor
+                assert device is not None
+                checked = for_loading(part.store).array(array.name) if residency.num_resident == array.length else array
+                self._load(part, address, group, dtype, partial(self._on_device, checked, device, residency, io_threads))
+            for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True) if device is None else ():
                 whole = number == num_blocks(array.length, array.dtype.itemsize)
                 source = for_loading(part.store).array(array.name) if whole else array
                 self._load(part, address, group, dtype, partial(self._edges, source, number))
@@ -123,10 +141,33 @@ class LocalParts:
             budget.reserve(name, total + more)
         budget.reserve(name, total)
 
+    def _plan_on_device(self, mine: Sequence[PartLike], arrays: Sequence[Any], budget: Budget, device_limit: int) -> list[PathsResidency]:
+        """Divide the device's memory, and reserve what is page-locked: an equal share for each part."""
+        found, count = [], max(1, len(mine))
+        for i, (part, array) in enumerate(zip(mine, arrays, strict=True)):
+            itemsize = array.dtype.itemsize
+            sizes = PathsSizes(
+                num_vertices=part.num_vertices, num_edges=array.length, index_bytes=itemsize, weight_bytes=0, distance_bytes=itemsize,
+                lookup_bytes=8 * (part.num_vertices + 1) + 24, what="a search over a part",
+            )  # fmt: skip
+            one = plan_paths_residency(
+                sizes, available_bytes=device_limit // count, limit_bytes=device_limit, host_limit_bytes=budget.limit_bytes,
+                host_available_bytes=budget.available_bytes // (count - i),
+            )  # fmt: skip
+            budget.reserve("page-locked staging", one.host_bytes)
+            found.append(one)
+        self.device_bytes = sum(one.device_bytes for one in found)
+        return found
+
+    @staticmethod
+    def _on_device(array: Any, device: Device, residency: PathsResidency, io_threads: int, indptr: Any) -> DeviceLocalEdges:
+        with ThreadPoolExecutor(2, thread_name_prefix="oocgraph-load") as pool:
+            return DeviceLocalEdges(array, indptr, device, residency, pool=pool, io_threads=io_threads)
+
     def _edges(self, array: Any, num_slots: int, indptr: Any) -> LocalEdges:
         return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
 
-    def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], LocalEdges]) -> None:
+    def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], Any]) -> None:
         self.loaded[part.index] = LoadedPart.load(part, addresses, group, dtype, edges)
 
     @property

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from oocgraph.arrays import Device
 from oocgraph.closing import Closing
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.exchange.addresses import PartLike
@@ -66,6 +67,8 @@ class PartitionedRuntime(Closing):
         Charged before anything is loaded.
     threads, io_threads
         That expand; that read.
+    device, device_limit
+        As for `LocalParts`.
 
     Raises
     ------
@@ -75,14 +78,19 @@ class PartitionedRuntime(Closing):
 
     def __init__(
         self, parts: Sequence[PartLike], *, num_vertices: int, dtype: np.dtype[Any], directed: bool, budget: Budget, threads: int,
-        io_threads: int,
+        io_threads: int, device: Device | None = None, device_limit: int = 0,
     ) -> None:  # fmt: skip
         began = time.perf_counter()
         self.num_vertices, self.dtype, self.budget = num_vertices, dtype, budget
         numbers, result = range(len(parts)), (LEVEL_BYTES + dtype.itemsize) * num_vertices + min(PIECE_BYTES, 64 * num_vertices)
         self.held = LocalParts(
-            parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed, reserved_bytes=result
-        )
+            parts, numbers, dtype=dtype, budget=budget, threads=threads, io_threads=io_threads, directed=directed,
+            reserved_bytes=result, device=device, device_limit=device_limit,
+        )  # fmt: skip
+        self.device_metrics = {
+            "device": "cpu" if device is None else device.name, "device_memory_budget": device_limit,
+            "device_bytes": self.held.device_bytes,
+        }  # fmt: skip
         self.loaded = [self.held.loaded[p] for p in numbers]
         self.has_broadcast = any(loaded.addresses.num_copies for loaded in self.loaded)
         self.lifetime = Lifetime("a partitioned graph")

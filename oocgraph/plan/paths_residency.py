@@ -22,8 +22,8 @@ from oocgraph.plan.device_residency import (
     MIN_ROWS,
     NUM_BUFFERS,
     ROW_SHARE,
-    SCAN_TILE,
     STAGING_SHARE,
+    TILE_WORDS,
 )
 from oocgraph.types import PAGE_BYTES
 
@@ -42,6 +42,8 @@ class PathsSizes:
         Of the row lookup.
     num_targets
         Vertices whose distances bound the search.
+    what
+        What is computed, in messages.
     """
 
     num_vertices: int
@@ -51,6 +53,7 @@ class PathsSizes:
     distance_bytes: int
     lookup_bytes: int
     num_targets: int = 0
+    what: str = "shortest paths"
 
     @property
     def edge_bytes(self) -> int:
@@ -64,10 +67,9 @@ class PathsSizes:
         return FIXED_BYTES + self.num_vertices * (self.distance_bytes + self.index_bytes) + 3 * bitmap + 8 * self.num_targets
 
     def rows_bytes(self, row_capacity: int) -> int:
-        """Of a batch of rows: vertex, start, degree, offset, and of its prefix sums."""
+        """Of a batch of rows: vertex, start, offset; and of the entries of the prefix sums that list it."""
         words = 2 * max(1, -(-self.num_vertices // 64))
-        tiles = -(-words // SCAN_TILE) + -(-row_capacity // SCAN_TILE)
-        return 8 * (words + 1) + 8 * max(1, tiles) + row_capacity * (self.index_bytes + 24) + 8
+        return 8 * (1 + 3 * -(-words // TILE_WORDS)) + row_capacity * (self.index_bytes + 16) + 8
 
     @property
     def fewest_rows(self) -> int:
@@ -107,6 +109,11 @@ class PathsResidency:
     device_bytes: int
     host_bytes: int
 
+    @property
+    def num_buffers(self) -> int:
+        """Staging buffers."""
+        return NUM_BUFFERS
+
 
 def plan_paths_residency(
     sizes: PathsSizes, *, available_bytes: int, limit_bytes: int, host_available_bytes: int, host_limit_bytes: int
@@ -129,12 +136,12 @@ def plan_paths_residency(
     left, host_left = available_bytes - sizes.least_bytes, host_available_bytes - sizes.host_least_bytes
     if left < 0:
         raise BudgetError(
-            f"the device memory budget {format_bytes(limit_bytes)} is too small: shortest paths of {sizes.num_vertices:,} vertices take "
+            f"the device memory budget {format_bytes(limit_bytes)} is too small: {sizes.what} of {sizes.num_vertices:,} vertices take "
             f"{format_bytes(sizes.least_bytes)}; set device_memory_budget to at least {-(-(limit_bytes - left) >> 20)}M"
         )
     if host_left < 0:
         raise BudgetError(
-            f"the memory budget {format_bytes(host_limit_bytes)} is too small for shortest paths on a GPU: page-locked staging takes "
+            f"the memory budget {format_bytes(host_limit_bytes)} is too small for {sizes.what} on a GPU: page-locked staging takes "
             f"{format_bytes(sizes.host_least_bytes)}, and {format_bytes(max(0, host_available_bytes))} are left; "
             f"{enough_memory(host_limit_bytes - host_left)}"
         )
@@ -142,7 +149,7 @@ def plan_paths_residency(
     if sizes.num_edges * sizes.edge_bytes > left:
         more = int(min(STAGING_SHARE * left, HOST_SHARE * host_left) / NUM_BUFFERS) >> 20 << 20
         buffer = min(MAX_BUFFER_BYTES, MIN_BUFFER_BYTES + more)
-        wanted = rows + int(min(ROW_SHARE * left / (sizes.index_bytes + 25), HOST_SHARE * host_left / HOST_ROW_BYTES))
+        wanted = rows + int(min(ROW_SHARE * left / (sizes.index_bytes + 17), HOST_SHARE * host_left / HOST_ROW_BYTES))
         rows = min(wanted, max(1, min(MAX_ROWS, sizes.num_vertices)))
         left -= NUM_BUFFERS * (buffer - MIN_BUFFER_BYTES) + sizes.rows_bytes(rows) - sizes.rows_bytes(sizes.fewest_rows)
         resident = left // sizes.edge_bytes // PAGE_BYTES * PAGE_BYTES  # whole pages of both arrays

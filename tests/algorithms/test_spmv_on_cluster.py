@@ -94,8 +94,9 @@ def test_five_workers(tmp_path, kron):
         check(spmv(matrix, x, client=cluster.client), expected, "plus_times")
         check(spmv(kron, x, client=cluster.client), expected, "plus_times")
         with session.ClusterSession(cluster.client) as opened:
-            addresses, nodes = find_workers(opened, kron.url, graph_fingerprint(kron))
+            addresses, nodes, sharers = find_workers(opened, kron.url, graph_fingerprint(kron))
         assert addresses == cluster.workers()
+        assert sharers == 5
         assert sorted(worker for node in nodes for worker in node.workers) == list(range(5))
 
 

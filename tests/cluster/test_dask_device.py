@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 
 import oocgraph
-from oocgraph import Resources
+from oocgraph import ArgumentError, BudgetError, Resources
 from oocgraph.arrays import drivers
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
@@ -149,3 +151,109 @@ def test_workers_of_one_machine_share_its_device(small):
         finally:
             device_parts.worker_device.open_device = before
             device_parts.opened.clear()
+
+
+@pytest.fixture(scope="module")
+def weighted(tmp_path_factory):
+    """Return a directed graph with weights, and what one process makes of it: products and ranks."""
+    rng = np.random.default_rng(8)
+    ends = rng.integers(0, 3000, (2, 40_000)) ** 2 // 3000
+    table = pd.DataFrame({"source": ends[0], "target": ends[1], "weight": rng.random(40_000)})
+    store = oocgraph.build_csr(table, tmp_path_factory.mktemp("weighted") / "g.zarr", weight="weight", directed=True, duplicates="min")
+    return store, rng.random(store.num_vertices)
+
+
+def kept(client):
+    """Ask what workers keep of matrices."""
+    return [one for said in client.run(inventory).values() for one in said["matrices"]]
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "or_and", "plus_second"])
+def test_workers_multiply_on_their_devices(devices_client, weighted, transpose, semiring):
+    """A graph's parts are read by workers, a matrix's are sent; cut rows are put together."""
+    store, x = weighted
+    x = x > 0.5 if semiring == "or_and" else x
+    for operand, column in ((store, x), (store.to_scipy(dtype=np.float64), x), (store.to_scipy(dtype=np.float64).tocsc(), x)):
+        options = {"transpose": transpose, "semiring": semiring}
+        expected = oocgraph.spmv(operand, column, **options, resources=Resources(device="cpu", client=False))
+        before = [sum(one[0] for one in said) for said in devices_client.run(told).values()]
+        found = oocgraph.spmv(operand, column, **options, client=devices_client, resources=Resources(device="cuda"))
+        assert all(sum(one[0] for one in said) > count for said, count in zip(devices_client.run(told).values(), before, strict=True))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert kept(devices_client) == []
+
+
+def test_workers_keep_their_parts_on_devices_while_a_runtime_is_open(devices_client, weighted):
+    """The second product reads nothing; searches, products and ranks share the device; a budget that nothing can heed is refused."""
+    store, x = weighted
+    expected = oocgraph.spmv(store, x, resources=Resources(device="cpu", client=False))
+    with oocgraph.open_runtime(store, client=devices_client, resources=Resources(device="cuda", device_memory_budget="16M")) as runtime:
+        for _ in range(2):
+            np.testing.assert_allclose(oocgraph.spmv(store, x, runtime=runtime), expected, rtol=1e-12)
+            (first, size), (second, _) = kept(devices_client)
+            assert first == second == runtime.lease
+            assert size > 0
+        levels = oocgraph.bfs(store, 5, runtime=runtime).level.compute()
+        assert (levels == oocgraph.bfs(store, 5, resources=Resources(device="cpu", client=False)).level).all()
+        ranked = oocgraph.pagerank(store, runtime=runtime)
+        alone = oocgraph.pagerank(store, resources=Resources(device="cpu", client=False))
+        np.testing.assert_allclose(ranked.rank, alone.rank, atol=1e-10)
+        assert len(kept(devices_client)) == 4
+    assert kept(devices_client) == []
+    assert all(not left for said in devices_client.run(told).values() for _, _, left in said)
+
+
+@pytest.mark.parametrize("weight", [True, False])
+def test_workers_rank_on_their_devices(devices_client, weighted, weight):
+    """As one process does, but for rounding; with a personalization, too."""
+    store, _ = weighted
+    for personalization in (None, {int(vertex): 1.0 for vertex in range(7)}):
+        options = {"weight": weight, "personalization": personalization, "tol": 1e-12}
+        expected = oocgraph.pagerank(store, **options, resources=Resources(device="cpu", client=False))
+        found = oocgraph.pagerank(store, **options, client=devices_client, resources=Resources(device="cuda"))
+        np.testing.assert_allclose(found.rank, expected.rank, atol=1e-10)
+        assert found.kept_bytes == 0  # nothing is kept without a runtime
+    assert all(launched and not left for said in devices_client.run(told).values() for launched, _, left in said)
+
+
+def test_products_and_ranks_with_too_small_a_device(devices_client, weighted):
+    """`cuda` names the worker and the budget that works, `auto` computes on the processor; a device that is lost is named."""
+    store, x = weighted
+    expected = oocgraph.spmv(store, x, resources=Resources(device="cpu", client=False))
+    small = Resources(device="cuda", device_memory_budget="16K")
+    with pytest.raises(BudgetError, match=r"worker tcp://.*device_memory_budget"):
+        oocgraph.spmv(store, x, client=devices_client, resources=small)
+    with pytest.raises(BudgetError, match=r"worker tcp://.*device_memory_budget"):
+        oocgraph.pagerank(store, client=devices_client, resources=small)
+    devices_client.run(lose_device)
+    with pytest.raises(DeviceError, match=r"worker tcp://.*the device was lost"):
+        oocgraph.spmv(store, x, client=devices_client, resources=Resources(device="cuda"))
+    np.testing.assert_allclose(oocgraph.spmv(store, x, client=devices_client), expected, rtol=1e-12)
+
+
+def test_products_and_ranks_of_workers_without_a_gpu(weighted):
+    """`cuda` is refused in the name of a worker, a device budget that nobody heeds is refused, `auto` computes on the processors."""
+    store, x = weighted
+    with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
+        client.run(without_driver)
+        for call in (oocgraph.pagerank, lambda graph, **options: oocgraph.spmv(graph, x, **options)):
+            with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
+                call(store, client=client, resources=Resources(device="cuda"))
+            with pytest.raises(ArgumentError, match=r"device_memory_budget is given.* on a GPU; worker tcp://.*no NVIDIA driver"):
+                call(store, client=client, resources=Resources(device_memory_budget="1G"))
+
+
+@pytest.mark.parametrize("partition", ["1d", "2d", "cvc"])
+def test_workers_expand_parts_on_their_devices(devices_client, small, partition, tmp_path):
+    """The levels are those of one process, the result names the devices; they are given back."""
+    store, expected = small
+    parts = oocgraph.partition_graph(store, 3, policy="cvc", path=tmp_path / "parts") if partition == "cvc" else partition
+    result = oocgraph.bfs(store, 5, client=devices_client, partition=parts, resources=Resources(device="cuda"))
+    assert (np.asarray(result.level) == expected).all()
+    verify_bfs(store, result)
+    assert result.device == "CPU (shim)"
+    assert 0 < result.device_bytes <= result.device_memory_budget
+    assert all(launched and not left for said in devices_client.run(told).values() for launched, _, left in said)
+    with pytest.raises(BudgetError, match=r"worker tcp://.*device_memory_budget"):
+        oocgraph.bfs(store, 5, client=devices_client, partition=parts, resources=Resources(device="cuda", device_memory_budget="64K"))

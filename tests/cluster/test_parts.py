@@ -13,6 +13,7 @@ from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import Resources
+from oocgraph.arrays import drivers
 from oocgraph.cluster import parts as cluster_parts
 from oocgraph.cluster.parts import PartitionedClusterRuntime
 from oocgraph.cluster.scheduler import workers_of
@@ -135,10 +136,11 @@ def test_the_result_is_of_dask_arrays_in_a_result_store(kron, threads_client, tm
     ("given", "why"),
     [
         ({"direction": "pull"}, "searches over partitions are top-down"),
-        ({"resources": Resources(device="cuda")}, "searches over partitions run on processors"),
+        ({"resources": Resources(device="cuda")}, "no NVIDIA driver is found"),
     ],
 )
-def test_what_is_not_taken_is_told_with_the_reason(kron, given, why):
+def test_what_is_not_taken_is_told_with_the_reason(kron, given, why, monkeypatch):
+    monkeypatch.setattr(drivers, "DRIVER_LIBRARY", "libcuda-that-is-not-there.so.1")
     with pytest.raises(OocGraphError, match=why):
         oocgraph.bfs(kron[0], 5, partition="2d", **given)
 

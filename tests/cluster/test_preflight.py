@@ -241,3 +241,17 @@ def test_workers_that_do_not_answer(graph, monkeypatch, answers, match):
     monkeypatch.setattr(preflight, "ask", lambda *_, **__: answers)
     with pytest.raises(ClusterError, match=match):
         check_workers(client, graph.url, "f", None)
+
+
+@pytest.mark.parametrize("protocol", ["ucx", "ucxx"])
+def test_a_cluster_that_speaks_ucx(graph, protocol):
+    """Refused with one message, before workers are asked."""
+    client = SimpleNamespace(
+        scheduler_info=None,
+        submit=None,
+        asynchronous=False,
+        status="running",
+        scheduler=SimpleNamespace(address=f"{protocol}://10.0.0.1:1"),
+    )
+    with pytest.raises(ClusterError, match=f"the cluster's protocol is {protocol}.* protocol='tcp'"):
+        oocgraph.bfs(graph, 0, client=client)

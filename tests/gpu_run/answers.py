@@ -58,6 +58,22 @@ def products(device):
             expected = oocgraph.spmv(matrix.asformat(form), x, semiring=semiring, resources=Resources(device="cpu"))
             same = np.array_equal(found, expected) if semiring == "or_and" else np.allclose(found, expected, rtol=1e-10)
             yield f"spmv {form}, {semiring}", same
+        with oocgraph.open_runtime(matrix.asformat(form), resources=Resources(device=device)) as runtime:
+            for width in (1, 5, 1):
+                x = rng.random((4000, width))
+                found = oocgraph.spmv(runtime.matrix, x, runtime=runtime)
+                yield f"spmv {form}, open, {width} vectors", np.allclose(found, matrix @ x, rtol=1e-10)
+
+
+def ranks(store, device):
+    """Iterate over runs of PageRank: what was ranked, and whether the ranks are those of the processor."""
+    expected = oocgraph.pagerank(store, tol=1e-10, resources=Resources(device="cpu")).rank
+    x = np.random.default_rng(0).random(store.attributes.num_input_vertices)
+    product = oocgraph.spmv(store, x, resources=Resources(device="cpu"))
+    with oocgraph.open_runtime(store, resources=Resources(device=device)) as runtime:
+        for number in (1, 2):
+            yield f"pagerank, run {number}", np.allclose(oocgraph.pagerank(store, tol=1e-10, runtime=runtime).rank, expected, rtol=1e-9)
+            yield f"spmv of the store, {number}", np.allclose(oocgraph.spmv(store, x, runtime=runtime), product, rtol=1e-10)
 
 
 def main(url):
@@ -68,7 +84,7 @@ def main(url):
     for name, right, seconds in searches(oocgraph.open_graph(url), lambda: device_choice("cuda").device):
         wrong += not right
         print(name, "right" if right else "WRONG", f"{1e3 * seconds:.3f} ms", flush=True)
-    for name, right in products(device="cuda"):
+    for name, right in (*products(device="cuda"), *ranks(oocgraph.open_graph(url), "cuda")):
         wrong += not right
         print(name, "right" if right else "WRONG", flush=True)
     print(f"{wrong} wrong")

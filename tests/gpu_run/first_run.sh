@@ -41,6 +41,8 @@ else
     run 90 ncu --clock-control none --set basic -k 'regex:pull_planes|pull_resident|expand|sample_heads|count_edges|push_levels' -c 24 \
         python3 -m tests.gpu_run.searches "$GRAPHS/k24.zarr"
     run 60 python3 -m tests.gpu_run.matrices "$GRAPHS/k24.zarr"
+    say "bench spmv --device"
+    timeout 100 python3 -m oocgraph bench spmv "$GRAPHS/k24.zarr" --device --json > "$OUT/spmv24.json" 2>> "$OUT/log"; say "exit code $?"
     run 90 python3 -m tests.gpu_run.worker "$GRAPHS/k24.zarr"
 fi
 say done

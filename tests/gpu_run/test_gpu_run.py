@@ -13,8 +13,10 @@ from click.testing import CliRunner
 from distributed import LocalCluster
 
 import oocgraph
-from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import devices as devices_module
+from oocgraph.arrays import DeviceChoice
 from oocgraph.cli import cli
+from oocgraph.engine import in_process
 from oocgraph.kernels import cuda
 from tests.cluster.conftest import QUIET
 from tests.cuda_on_cpu.device import CpuDevice
@@ -33,7 +35,9 @@ def kron(tmp_path_factory):
 @pytest.fixture
 def devices(monkeypatch):
     """Let products find two devices of the processor."""
-    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind, **_: ([CpuDevice(), CpuDevice()], "shims"))
+    found = [CpuDevice(), CpuDevice()]
+    monkeypatch.setattr(devices_module, "devices_choice", lambda kind, **_: ([] if kind == "cpu" else found, "shims"))
+    monkeypatch.setattr(in_process, "device_choice", lambda kind, **_: DeviceChoice(None if kind == "cpu" else found[0], "shims"))
 
 
 def test_searches_are_right(kron):
@@ -50,7 +54,14 @@ def test_a_wrong_level_is_told(kron, monkeypatch):
 @pytest.mark.usefixtures("devices")
 def test_products_are_right():
     found = list(answers.products(device="auto"))
-    assert len(found) == 3 * len(answers.SEMIRINGS)
+    assert len(found) == 3 * (len(answers.SEMIRINGS) + 3)
+    assert [name for name, right in found if not right] == []
+
+
+@pytest.mark.usefixtures("devices")
+def test_ranks_are_right(kron):
+    found = list(answers.ranks(kron, "cuda"))
+    assert len(found) == 4
     assert [name for name, right in found if not right] == []
 
 
@@ -75,7 +86,7 @@ def test_the_script_names_what_there_is():
     assert len(modules) == 5
     assert [name for name in modules if not (ROOT / (name.replace(".", "/") + ".py")).exists()] == []
     commands = set(re.findall(r"-m oocgraph (\w+ \w+)", text))
-    assert commands == {"generate kronecker", "bench gpu"}
+    assert commands == {"generate kronecker", "bench gpu", "bench spmv"}
     for command in commands:
         options = set(re.findall(rf"{command}[^\n]*", text))
         known = CliRunner().invoke(cli, [*command.split(), "--help"]).output

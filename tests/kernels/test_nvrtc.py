@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oocgraph.kernels import gpu_paths, gpu_spmv
+from oocgraph.kernels import gpu_parts, gpu_paths, gpu_spmv
 from oocgraph.kernels.gpu import cuda_source, kernel_names
 from tests.cuda_on_cpu.nvrtc import CompileError, Nvrtc, compile_for, needs_nvrtc, registers, table
 
@@ -36,6 +36,7 @@ KERNELS = {
         cuda_source(gpu_spmv.SOURCES),
         {name for ids in IDS for kind in (np.float32, np.float64) for name in gpu_spmv.product_names(ids, np.dtype(kind))},
     ),
+    "parts": (cuda_source(gpu_parts.SOURCES), {name for ids in IDS for name in gpu_parts.part_names(ids)}),
     "paths": (
         cuda_source(gpu_paths.SOURCES),
         {name for ids in IDS for kind in (np.int32, np.int64, np.float64) for name in gpu_paths.path_names(ids, np.dtype(kind))},

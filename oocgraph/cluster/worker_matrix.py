@@ -1,0 +1,194 @@
+"""A worker's part of a matrix on its GPU, which keeps it from one product to the next where a runtime is open.
+
+In: a part of a matrix (`oocgraph.sparse.partial`), of a store or in memory, and a vector. Out: what the part makes of it. What does not fit
+in device memory is brought to it for each product (`oocgraph.products.device_matrix`). What partitions of searches hold of the device is
+left to them; what is kept here gives way to what finds no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrays import Device
+from oocgraph.cluster.ledger import WorkerLedger
+from oocgraph.cluster.shard_cache import ShardCache
+from oocgraph.cluster.worker_device import Wish
+from oocgraph.errors import BudgetError
+from oocgraph.kernels.semirings import Semiring
+from oocgraph.memory import Budget
+from oocgraph.products.device_matrix import DeviceMatrix
+from oocgraph.products.device_product import device_dtype
+from oocgraph.products.product import is_by_row
+from oocgraph.products.product_checks import checked_piece
+from oocgraph.types import Array
+
+
+@dataclass(slots=True)
+class KeptMatrix:
+    """A matrix on the device, what it holds of the host, and whether a computation is using it."""
+
+    matrix: DeviceMatrix
+    budget: Budget
+    device_bytes: int
+    in_use: bool = True
+    has_left: bool = False
+
+
+class DeviceMatrices:
+    """The matrices on one worker's device. Under the lock of the ledger they are opened, taken and given back."""
+
+    def __init__(self, ledger: WorkerLedger, partitions: ShardCache) -> None:
+        self._ledger, self._partitions = ledger, partitions
+        self._held: dict[tuple[str, Any], KeptMatrix] = {}
+        self._others: dict[int, int] = {}
+
+    def leases(self) -> set[str]:
+        """Those that matrices are kept for."""
+        return {lease for lease, _ in list(self._held) if lease}
+
+    def inventory(self) -> list[tuple[str, int]]:
+        """Of each matrix its lease and the device memory that it holds."""
+        return [(lease, one.device_bytes) for (lease, _), one in list(self._held.items())]
+
+    def device_for(self, wish: Wish) -> tuple[Device | None, str]:
+        """Return the device on which a computation is to be made, or None for the processor; and why.
+
+        Raises
+        ------
+        DeviceError, MissingDependencyError
+            ``cuda`` was asked for, and no GPU can be used here; the message names the worker.
+        """
+        return self._partitions.device.choose(wish)
+
+    @contextmanager
+    def opened(
+        self, lease: str | None, key: Any, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str,
+        requested: str | int | None,
+    ) -> Iterator[DeviceMatrix]:  # fmt: skip
+        """Yield a part of a matrix on the device; under a lease it stays there for whoever asks for the same key.
+
+        Parameters
+        ----------
+        name
+            Of the values, for messages.
+        requested
+            Bytes of host memory that the worker may hold.
+
+        Raises
+        ------
+        BudgetError
+            There is too little memory on the device, or on the host; the message names the worker.
+        """
+        kept = self.take(lease, key, device, wish, part, dtype, ring, name, requested)
+        try:
+            yield kept.matrix
+        finally:
+            self.put_back(kept)
+
+    def take(
+        self, lease: str | None, key: Any, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str,
+        requested: str | int | None,
+    ) -> KeptMatrix:  # fmt: skip
+        """As `opened`, until it is put back."""
+        with self._ledger.lock, self._ledger.naming(), self._partitions.device.naming():
+            place = (lease or "", key)
+            found = self._held.get(place)
+            if lease is not None and found is not None and not found.in_use:
+                found.in_use = True
+                return found
+            if found is not None:
+                place = (lease or "", (key, object()))
+            try:
+                kept = self._open(device, wish, part, dtype, ring, name, requested, keep=lease is not None)
+            except BudgetError:
+                if not self.give_back():
+                    raise
+                kept = self._open(device, wish, part, dtype, ring, name, requested, keep=lease is not None)
+            kept.has_left = lease is None
+            self._held[place] = kept
+            return kept
+
+    def _open(
+        self, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str, requested: str | int | None, *,
+        keep: bool,
+    ) -> KeptMatrix:  # fmt: skip
+        room = self.room(wish, device)
+
+        def read(piece: Any, buffers: dict[str, Array]) -> Any:
+            return checked_piece(piece.load(buffers) if hasattr(piece, "load") else piece, ring, name)
+
+        matrix = DeviceMatrix([device], part, device_dtype(dtype, ring), ring, device_limits=[room], read=read, keep=keep)
+        with self._ledger.opening(requested) as budget:
+            with budget.all_or_none():
+                matrix.charge(budget)
+            matrix.open()
+        return KeptMatrix(matrix, budget, sum(matrix.device_bytes.values()))
+
+    def room(self, wish: Wish, device: Device) -> int:
+        """Bytes of device memory that are left of what this worker may hold.
+
+        Raises
+        ------
+        BudgetError
+            More was asked for than is free.
+        """
+        matrices = sum(one.device_bytes for one in self._held.values())
+        held = self._partitions.device_bytes_held + matrices + sum(self._others.values())
+        return self._partitions.device.limit_bytes(wish, device, held) - held
+
+    def note(self, holder: object, num_bytes: int) -> None:
+        """Note that something else holds so many bytes of the device's memory, until `forget`."""
+        self._others[id(holder)] = num_bytes
+
+    def forget(self, holder: object) -> None:
+        """Forget what was noted."""
+        self._others.pop(id(holder), None)
+
+    def put_back(self, kept: KeptMatrix) -> None:
+        """Keep a matrix for the next computation, if its lease has not left."""
+        with self._ledger.lock:
+            kept.in_use = False
+            if kept.has_left:
+                self._close(kept)
+
+    def release(self, lease: str) -> None:
+        """Close the matrices of a lease; one that is in use, when it is put back."""
+        with self._ledger.lock:
+            for (owner, _), one in list(self._held.items()):
+                if owner == lease:
+                    one.has_left = True
+                    if not one.in_use:
+                        self._close(one)
+
+    def give_back(self) -> bool:
+        """Close what is not in use; whether anything was."""
+        with self._ledger.lock:
+            idle = [one for one in self._held.values() if not one.in_use]
+            for one in idle:
+                self._close(one)
+            return bool(idle)
+
+    def _close(self, kept: KeptMatrix) -> None:
+        self._held = {key: one for key, one in self._held.items() if one is not kept}
+        kept.matrix.close()
+        self._ledger.close(kept.budget)
+
+
+def multiply(matrix: DeviceMatrix, part: Any, x: Array, ring: Semiring, dtype: np.dtype[Any]) -> Array:
+    """Return what a part that is on a device makes of the whole vector: its rows, or by column a vector as long as the result.
+
+    Of a row that was begun by an earlier part it is only this part's share.
+    """
+    np.copyto(matrix.x[:, 0], x, casting="unsafe")
+    by_row = is_by_row(part)
+    own = slice(part.first_line, part.stop_line) if by_row else slice(None)
+    if by_row and part.first_line_partial:
+        matrix.y[part.first_line] = 0 if ring.is_boolean else ring.identity
+    sums = matrix.multiply(ring)[own, 0]
+    found: Array = (sums > 0).view(np.uint8) if ring.is_boolean else sums.astype(dtype)
+    return found

@@ -1,0 +1,41 @@
+"""Parts of a graph on a GPU: launches of the kernel in ``cuda/parts.cu``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oocgraph.arrays import Device
+from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Counter, GpuKernels, cuda_source, index_name
+from oocgraph.types import Array
+
+SOURCES = ("common", "parts")
+"""The files of ``kernels/cuda`` that parts use, beside those of searches."""
+
+
+def part_names(index_dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """Return the names of all kernels for local numbers of `index_dtype` (uint32 or int64)."""
+    return (f"expand_part<{index_name(index_dtype)}>",)
+
+
+class PartKernels:
+    """The compiled kernel of one device, launched on the stream of the kernels that list rows."""
+
+    def __init__(self, device: Device, kernels: GpuKernels) -> None:
+        self._device, self._kernels = device, kernels
+        (name,) = part_names(kernels.dtype)
+        self._expand = device.module(cuda_source(SOURCES), [name]).get_function(name)
+        self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
+
+    def expand(
+        self, rows: Any, begin: Array, e0: int, e1: int, edges: Array, base: int, seen: Array, found: Array, found_from: Array
+    ) -> None:  # fmt: skip
+        """Expand edges ``e0 .. e1 - 1`` of a batch's rows; what is new is added to `seen` and, with its row, to `found`: QUEUE_SIZE."""
+        args = rows.vertex, begin, rows.offset, np.int64(e0), np.int64(e1), edges, np.int64(base), seen, found, found_from
+        grid = min(max(1, -(-(e1 - e0) // (4 * BLOCK))), self._max_blocks)
+        self._device.launch(self._expand, grid, BLOCK, (*args, self._kernels.counters), self._kernels.stream)
+
+    def num_found(self) -> int:
+        """Wait for the kernels launched so far; return how many vertices are listed."""
+        return int(self._kernels.read()[Counter.QUEUE_SIZE])
