@@ -107,7 +107,7 @@ def test_sums_are_those_of_the_levels(on_cpu):
 
 
 @pytest.mark.shim
-def test_sweeps_beside(kron):
+def test_sweeps_beside(kron, capsys):
     """Whole partitions in turn find the same, and move all edges in every iteration; refused where host memory lacks edges."""
     with planned_as_large(FIXED_BYTES=STATE):
         report = bench_gpu([kron], device=CpuDevice(total_bytes=64 << 20), budgets=("230%",), baseline="sweep", emulated=True, **SMALL)
@@ -124,6 +124,10 @@ def test_sweeps_beside(kron):
         one["link_bytes"] / theirs["link_bytes"] for one, theirs in zip(case["searches"], sweep["searches"], strict=True)
     )
     assert case["sweep_to_gpu"] > 0
+    command.print_report(report.metrics)
+    table = next(lines for lines in capsys.readouterr().out.split("edges ") if "of the sweep" in lines)
+    assert "230 %, rest in host memory" in table
+    assert f"{sweep['num_partitions']}" in table
 
 
 @pytest.mark.shim
@@ -364,7 +368,20 @@ def test_command_generates_a_graph(monkeypatch, tmp_path, as_json):
     """Without an argument a Kronecker graph, in --folder, where nothing stays; tables or one JSON object."""
     monkeypatch.setattr("oocgraph.arrays.device_choice", lambda _kind: type("Choice", (), {"device": CpuDevice()}))
     monkeypatch.setitem(bench_gpu.__kwdefaults__, "prepared_vertices", 1000)
-    arguments = ["bench", "gpu", "--scale", "8", "--sources", "2", "--folder", str(tmp_path), "--device-memory", "10%"]
+    arguments = [
+        "bench",
+        "gpu",
+        "--scale",
+        "8",
+        "--sources",
+        "2",
+        "--folder",
+        str(tmp_path),
+        "--device-memory",
+        "10%",
+        "--baseline",
+        "sweep",
+    ]
     outcome = CliRunner().invoke(cli, [*arguments, *(["--json"] if as_json else [])])
     assert outcome.exit_code == 0, outcome.output
     assert not list(tmp_path.iterdir())
