@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import oocgraph
 from oocgraph import generate_kronecker
-from oocgraph.bench import disk, gpu_rates
+from oocgraph.bench import disk, gpu_rates, gpu_sweep
 from oocgraph.bench.disk import measure_disk
 from oocgraph.bench.gpu import bench_gpu
 from oocgraph.bench.gpu_cases import Case, Resources, cases_of, measure_case
@@ -29,8 +29,10 @@ from oocgraph.errors import DeviceError, OocGraphError, ValidationError
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.types import ignore_progress
+from oocgraph.verify import verify_bfs
 from tests.bench.gpu_figures import planned_as_large
 from tests.cuda_on_cpu.device import CpuDevice
+from tests.engine.test_part import make_store
 
 NUM_SOURCES = 3
 SMALL = {"num_sources": NUM_SOURCES, "seed": 1, "progress": ignore_progress, "prepared_vertices": 5000}
@@ -128,6 +130,30 @@ def test_sweeps_beside(kron, capsys):
     table = next(lines for lines in capsys.readouterr().out.split("edges ") if "of the sweep" in lines)
     assert "230 %, rest in host memory" in table
     assert f"{sweep['num_partitions']}" in table
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("order", ["degree", "original"])
+def test_sweeps_of_any_graph(tmp_path, directed, order, monkeypatch):
+    """In-edges of directed graphs, rows cut by partitions anywhere, streams that run late: levels are those of the processor."""
+    monkeypatch.setattr(gpu_sweep, "MIN_PARTITION_BYTES", 20)
+    store = make_store(tmp_path / "g.zarr", 4, directed=directed, vertex_order=order)
+    for seed in range(3):
+        with planned_as_large(MIN_BUFFER_BYTES=16), DeviceRuntime.open(store, device=CpuDevice(seed=seed, deferred=True)) as opened:
+            least = opened.device_bytes - opened.graph.residency.resident_bytes - opened.graph.residency.plane_bytes
+        with (
+            planned_as_large(MIN_BUFFER_BYTES=16),
+            DeviceRuntime.open(store, device=CpuDevice(seed=seed, deferred=True), device_memory_budget=least, max_planes=0) as runtime,
+        ):
+            sweep = SweepRuntime(runtime)
+            assert sweep.num_partitions > 3
+            for source in (1, 5):
+                found = oocgraph.bfs(store, source, runtime=sweep, direction="pull")
+                expected = oocgraph.bfs(store, source, resources=oocgraph.Resources(device="cpu"))
+                np.testing.assert_array_equal(found.level, expected.level)
+                verify_bfs(store, found)
+            del sweep
 
 
 @pytest.mark.shim
