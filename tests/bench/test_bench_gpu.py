@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import oocgraph
 from oocgraph import generate_kronecker
-from oocgraph.bench import disk, gpu_rates
+from oocgraph.bench import disk, gpu_rates, gpu_sweep
 from oocgraph.bench.disk import measure_disk
 from oocgraph.bench.gpu import bench_gpu
 from oocgraph.bench.gpu_cases import Case, Resources, cases_of, measure_case
@@ -29,8 +29,10 @@ from oocgraph.errors import DeviceError, OocGraphError, ValidationError
 from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.store.fetched import ZarrArray
 from oocgraph.types import ignore_progress
+from oocgraph.verify import verify_bfs
 from tests.bench.gpu_figures import planned_as_large
 from tests.cuda_on_cpu.device import CpuDevice
+from tests.engine.test_part import make_store
 
 NUM_SOURCES = 3
 SMALL = {"num_sources": NUM_SOURCES, "seed": 1, "progress": ignore_progress, "prepared_vertices": 5000}
@@ -107,7 +109,7 @@ def test_sums_are_those_of_the_levels(on_cpu):
 
 
 @pytest.mark.shim
-def test_sweeps_beside(kron):
+def test_sweeps_beside(kron, capsys):
     """Whole partitions in turn find the same, and move all edges in every iteration; refused where host memory lacks edges."""
     with planned_as_large(FIXED_BYTES=STATE):
         report = bench_gpu([kron], device=CpuDevice(total_bytes=64 << 20), budgets=("230%",), baseline="sweep", emulated=True, **SMALL)
@@ -124,6 +126,34 @@ def test_sweeps_beside(kron):
         one["link_bytes"] / theirs["link_bytes"] for one, theirs in zip(case["searches"], sweep["searches"], strict=True)
     )
     assert case["sweep_to_gpu"] > 0
+    command.print_report(report.metrics)
+    table = next(lines for lines in capsys.readouterr().out.split("edges ") if "of the sweep" in lines)
+    assert "230 %, rest in host memory" in table
+    assert f"{sweep['num_partitions']}" in table
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("order", ["degree", "original"])
+def test_sweeps_of_any_graph(tmp_path, directed, order, monkeypatch):
+    """In-edges of directed graphs, rows cut by partitions anywhere, streams that run late: levels are those of the processor."""
+    monkeypatch.setattr(gpu_sweep, "MIN_PARTITION_BYTES", 20)
+    store = make_store(tmp_path / "g.zarr", 4, directed=directed, vertex_order=order)
+    for seed in range(3):
+        with planned_as_large(MIN_BUFFER_BYTES=16), DeviceRuntime.open(store, device=CpuDevice(seed=seed, deferred=True)) as opened:
+            least = opened.device_bytes - opened.graph.residency.resident_bytes - opened.graph.residency.plane_bytes
+        with (
+            planned_as_large(MIN_BUFFER_BYTES=16),
+            DeviceRuntime.open(store, device=CpuDevice(seed=seed, deferred=True), device_memory_budget=least, max_planes=0) as runtime,
+        ):
+            sweep = SweepRuntime(runtime)
+            assert sweep.num_partitions > 3
+            for source in (1, 5):
+                found = oocgraph.bfs(store, source, runtime=sweep, direction="pull")
+                expected = oocgraph.bfs(store, source, resources=oocgraph.Resources(device="cpu"))
+                np.testing.assert_array_equal(found.level, expected.level)
+                verify_bfs(store, found)
+            del sweep
 
 
 @pytest.mark.shim
@@ -364,7 +394,20 @@ def test_command_generates_a_graph(monkeypatch, tmp_path, as_json):
     """Without an argument a Kronecker graph, in --folder, where nothing stays; tables or one JSON object."""
     monkeypatch.setattr("oocgraph.arrays.device_choice", lambda _kind: type("Choice", (), {"device": CpuDevice()}))
     monkeypatch.setitem(bench_gpu.__kwdefaults__, "prepared_vertices", 1000)
-    arguments = ["bench", "gpu", "--scale", "8", "--sources", "2", "--folder", str(tmp_path), "--device-memory", "10%"]
+    arguments = [
+        "bench",
+        "gpu",
+        "--scale",
+        "8",
+        "--sources",
+        "2",
+        "--folder",
+        str(tmp_path),
+        "--device-memory",
+        "10%",
+        "--baseline",
+        "sweep",
+    ]
     outcome = CliRunner().invoke(cli, [*arguments, *(["--json"] if as_json else [])])
     assert outcome.exit_code == 0, outcome.output
     assert not list(tmp_path.iterdir())

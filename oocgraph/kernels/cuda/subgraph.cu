@@ -123,14 +123,12 @@ __global__ void __launch_bounds__(BLOCK) list_subgraph(
       }
       SumAndMax total;
       block_exclusive_both(sum, last_page, tile_both, total);
-      sum = total.sum;
       if (warp_id() == 0) {
         i64 before = value_before(of_edges, tile, launch, total.sum, PlusI64());
-        i64 page = value_before(of_pages, tile, launch, total.most, MaxI64());
-        if (lane_id() == 0) {
-          edges_before = before;
-          pages_before = page;
-        }
+        if (lane_id() == 0) edges_before = before;
+      } else if (warp_id() == 1) {
+        i64 before = value_before(of_pages, tile, launch, total.most, MaxI64());
+        if (lane_id() == 0) pages_before = before;
       }
       __syncthreads();
     }
