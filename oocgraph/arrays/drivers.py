@@ -52,7 +52,9 @@ def usable_cupy(ordinal: int | None) -> tuple[Any, int]:
     if ordinal is None:
         ordinal = int(runtime.getDevice())
     if not 0 <= ordinal < count:
-        raise DeviceError(f"there is no CUDA device {ordinal}: this process sees {count}, numbered from 0")
+        shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        one = "; of several MIG instances CUDA shows a process the first" if "MIG-" in shown else ""
+        raise DeviceError(f"there is no CUDA device {ordinal}: this process sees {count}, numbered from 0{one}")
     _check_capability(cupy, ordinal, driver)
     return cupy, ordinal
 

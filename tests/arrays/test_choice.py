@@ -131,6 +131,17 @@ def test_ordinal_beyond_the_devices(offer):
         device_choice("cuda", 2)
 
 
+def test_of_several_mig_instances_a_process_sees_one(offer, monkeypatch):
+    """CUDA's rule; with dask-cuda each worker has one."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-6f9dd59a-0000,MIG-GPU-8932f937/1/0")
+    cupy = offer(FakeCupy(count=1))
+    assert [one.ordinal for one in devices_choice("cuda")[0]] == [0]
+    with pytest.raises(DeviceError, match=r"no CUDA device 1: this process sees 1, .*MIG instances CUDA shows a process the first"):
+        device_choice("cuda", 1)
+    cupy.fail["getDeviceCount"] = drivers.ERROR_NO_DEVICE
+    assert refused("CUDA_VISIBLE_DEVICES is 'MIG-6f9dd59a-0000,.*name one that nvidia-smi -L lists") is DeviceError
+
+
 def test_all_devices_that_can_be_used(offer, monkeypatch, caplog):
     """The current one first; of the others those that cannot be used are left out."""
     assert devices_choice("cpu") == ((), "the processor was asked for")
