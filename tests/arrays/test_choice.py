@@ -119,6 +119,12 @@ def test_cuda_that_does_not_start(offer):
     assert refused("CUDA cannot be started: cudaError802") is DeviceError
 
 
+@pytest.mark.parametrize("call", ["getDevice", "getDeviceProperties"])
+def test_a_device_that_disappears_while_it_is_looked_for(offer, call):
+    offer(FakeCupy()).fail[call] = 46
+    assert refused("cannot be used: cudaError46") is DeviceError
+
+
 def test_cupy_for_rocm(offer):
     offer(FakeCupy()).runtime.is_hip = True
     assert refused("built for ROCm") is DeviceError
