@@ -95,6 +95,14 @@ with dask.config.set({"oocgraph.dashboard-address": None}), local_cluster(worker
 """
 
 
+def test_a_pool_of_gpu_memory_is_never_advised_without_cupy():
+    """A search, which takes memory through CuPy, would have what the pool leaves of the GPU."""
+    texts = {path.name: path.read_text() for path in [*CONFIGS.iterdir(), *CONFIGS.parent.glob("docs/*.md"), CONFIGS.parent / "README.md"]}
+    lines = {name: [line for line in text.splitlines() if "--rmm-pool-size" in line] for name, text in texts.items()}
+    assert sum(map(len, lines.values())) > 0
+    assert [line for found in lines.values() for line in found if "--set-rmm-allocator-for-libs cupy" not in line] == []
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("laptop.yaml", "(False, False, None) 30.0\n"), ("cuda-workstation.yaml", "(False, False, 'PCI_BUS_ID') 60.0\n")]
 )

@@ -21,7 +21,7 @@ import numpy as np
 
 from oocgraph.arrays import cubins, pools
 from oocgraph.arrays.compiler import Compiled, CompileError, Source, Target, target_for
-from oocgraph.arrays.drivers import usable_cupy
+from oocgraph.arrays.drivers import properties_of, usable_cupy
 from oocgraph.errors import DeviceError
 from oocgraph.types import Array
 
@@ -345,7 +345,7 @@ def is_ready(cupy: Any, ordinal: int, source: Source) -> bool:
 
 
 def _target(cupy: Any, ordinal: int) -> Target:
-    properties, supported = cupy.cuda.runtime.getDeviceProperties(ordinal), cupy.cuda.nvrtc.getSupportedArchs()
+    properties, supported = properties_of(cupy, ordinal), cupy.cuda.nvrtc.getSupportedArchs()
     return target_for(10 * properties["major"] + properties["minor"], supported)
 
 

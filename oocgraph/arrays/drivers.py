@@ -50,9 +50,14 @@ def usable_cupy(ordinal: int | None) -> tuple[Any, int]:
         raise _too_old(driver, built)
     count = _num_devices(runtime, driver, built)
     if ordinal is None:
-        ordinal = int(runtime.getDevice())
+        try:
+            ordinal = int(runtime.getDevice())
+        except runtime.CUDARuntimeError as error:
+            raise DeviceError(f"CUDA cannot be used: {error} (does nvidia-smi work?)") from error
     if not 0 <= ordinal < count:
-        raise DeviceError(f"there is no CUDA device {ordinal}: this process sees {count}, numbered from 0")
+        shown = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        one = "; of several MIG instances CUDA shows a process the first" if "MIG-" in shown else ""
+        raise DeviceError(f"there is no CUDA device {ordinal}: this process sees {count}, numbered from 0{one}")
     _check_capability(cupy, ordinal, driver)
     return cupy, ordinal
 
@@ -127,6 +132,21 @@ def _num_devices(runtime: Any, driver: int, built: int) -> int:
     return count
 
 
+def properties_of(cupy: Any, ordinal: int) -> dict[str, Any]:
+    """Return what CUDA says of a device.
+
+    Raises
+    ------
+    DeviceError
+        It is not there any more.
+    """
+    try:
+        found: dict[str, Any] = cupy.cuda.runtime.getDeviceProperties(ordinal)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"CUDA device {ordinal} cannot be used: {error} (does nvidia-smi still list it?)") from error
+    return found
+
+
 def _check_capability(cupy: Any, ordinal: int, driver: int) -> None:
     """Refuse a device that the compiler makes no code for."""
     try:
@@ -136,7 +156,7 @@ def _check_capability(cupy: Any, ordinal: int, driver: int) -> None:
         raise DeviceError(
             f"CUDA's compiler NVRTC cannot be loaded ({_last_words(error)}); pip install {_extra(driver)} nvidia-cuda-nvrtc"
         ) from error
-    properties = cupy.cuda.runtime.getDeviceProperties(ordinal)
+    properties = properties_of(cupy, ordinal)
     found = 10 * properties["major"] + properties["minor"]
     if found < least:
         older = (

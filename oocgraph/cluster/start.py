@@ -179,11 +179,23 @@ def _num_gpus() -> int:
         installed: int = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
         raise ClusterError(f"--cluster cuda needs a GPU with NVIDIA's driver: {error}; {WITHOUT_GPU}") from error
-    chosen = installed if visible is None else len([name for name in visible.split(",") if name.strip()])
+    chosen = installed if visible is None else num_named(visible)
     if not installed or not chosen:
         why = "the driver finds none" if not installed else f"CUDA_VISIBLE_DEVICES is {visible!r}"
         raise ClusterError(f"--cluster cuda needs a GPU: {why}; {WITHOUT_GPU}")
     return chosen
+
+
+def num_named(visible: str) -> int:
+    """Return how many devices CUDA_VISIBLE_DEVICES names: numbers, UUIDs of GPUs, or UUIDs of MIG instances, up to the first -1.
+
+    Examples
+    --------
+    >>> num_named("0,GPU-8932f937"), num_named("MIG-6f9dd59a,MIG-GPU-8932f937/1/0"), num_named("1,-1,2"), num_named("")
+    (2, 2, 1, 0)
+    """
+    names = [name.strip() for name in visible.split(",")]
+    return len([name for name in names[: names.index("-1") if "-1" in names else None] if name])
 
 
 @contextmanager

@@ -119,6 +119,12 @@ def test_cuda_that_does_not_start(offer):
     assert refused("CUDA cannot be started: cudaError802") is DeviceError
 
 
+@pytest.mark.parametrize("call", ["getDevice", "getDeviceProperties"])
+def test_a_device_that_disappears_while_it_is_looked_for(offer, call):
+    offer(FakeCupy()).fail[call] = 46
+    assert refused("cannot be used: cudaError46") is DeviceError
+
+
 def test_cupy_for_rocm(offer):
     offer(FakeCupy()).runtime.is_hip = True
     assert refused("built for ROCm") is DeviceError
@@ -129,6 +135,17 @@ def test_ordinal_beyond_the_devices(offer):
     assert device_choice("cuda", 1).device.ordinal == 1
     with pytest.raises(DeviceError, match="no CUDA device 2: this process sees 2"):
         device_choice("cuda", 2)
+
+
+def test_of_several_mig_instances_a_process_sees_one(offer, monkeypatch):
+    """CUDA's rule; with dask-cuda each worker has one."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-6f9dd59a-0000,MIG-GPU-8932f937/1/0")
+    cupy = offer(FakeCupy(count=1))
+    assert [one.ordinal for one in devices_choice("cuda")[0]] == [0]
+    with pytest.raises(DeviceError, match=r"no CUDA device 1: this process sees 1, .*MIG instances CUDA shows a process the first"):
+        device_choice("cuda", 1)
+    cupy.fail["getDeviceCount"] = drivers.ERROR_NO_DEVICE
+    assert refused("CUDA_VISIBLE_DEVICES is 'MIG-6f9dd59a-0000,.*name one that nvidia-smi -L lists") is DeviceError
 
 
 def test_all_devices_that_can_be_used(offer, monkeypatch, caplog):

@@ -101,6 +101,22 @@ def test_a_gpu_that_cannot_be_used_is_told_as_before(offer, monkeypatch):
     assert device_choice("auto", work=lambda: LARGE) == (None, "the driver is ill")
 
 
+def test_a_device_that_disappears_before_it_is_opened(offer):
+    """After the cache has been asked what it has for it."""
+    cupy = offer()
+    answers = iter([None, None, 46])
+
+    def look(_ordinal):
+        if (status := next(answers)) is not None:
+            raise cupy.runtime.CUDARuntimeError(status)
+        return {"name": b"Fake GPU", "multiProcessorCount": 132, "major": 9, "minor": 0}
+
+    cupy.runtime.getDeviceProperties = look
+    device, reason = device_choice("auto", work=lambda: LARGE)
+    assert device is None
+    assert reason == "CUDA device 0 cannot be used: cudaError46: what CUDA says (does nvidia-smi still list it?)"
+
+
 @pytest.mark.parametrize(("has_context", "num_uncompiled"), [(False, 0), (False, 2), (True, 0), (True, 2)])
 def test_start_up_is_context_loading_and_compiling(has_context, num_uncompiled):
     expected = (0 if has_context else CONTEXT_SECONDS) + (3 - num_uncompiled) * LOAD_SECONDS + num_uncompiled * COMPILE_SECONDS

@@ -6,7 +6,7 @@
 set -uo pipefail
 : "${OUT:?a folder for what it says}"
 GRAPHS=${GRAPHS:-/tmp/graphs}; mkdir -p "$OUT" "$GRAPHS"
-export PYTHONUNBUFFERED=1 CUPY_CACHE_DIR=$GRAPHS/cupy NUMBA_CACHE_DIR=$GRAPHS/numba PYTHONPATH=$GRAPHS/site:$PWD
+export PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=$GRAPHS/numba PYTHONPATH=$GRAPHS/site:$PWD
 began=$SECONDS
 say() { echo "== $((SECONDS - began)) s: $*" | tee -a "$OUT/log"; }
 run() { local most=$1; shift; say "$*"; timeout -k 5 "$most" "$@" >> "$OUT/log" 2>&1; local code=$?; say "exit code $code"; return $code; }
@@ -28,8 +28,9 @@ if [ "${PART:-1}" = 1 ]; then
     run 40 python3 -m tests.gpu_run.costs
     wait $building; say "graphs are built: $?"
     run 60 python3 -m tests.gpu_run.answers "$GRAPHS/k20.zarr" && run 60 python3 -m tests.gpu_run.answers "$GRAPHS/k12.zarr"
-    # where the sanitizer cannot run at all, an exit code that is not 0 is no finding; is_culled in expand.cu has races that are meant
-    for tool in memcheck racecheck synccheck; do
+    # where the sanitizer cannot run at all, an exit code that is not 0 is no finding; is_culled in expand.cu has races that are meant, in shared
+    # memory, so that racecheck leaves out the kernels of that name
+    for tool in memcheck "racecheck --kernel-name-exclude kns=expand" synccheck; do
         run 75 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 40 python3 -m tests.gpu_run.answers "$GRAPHS/k12.zarr"
     done
     run $((575 - (SECONDS - began))) python3 -m oocgraph bench gpu "$GRAPHS/k24.zarr" --sources 4 --json > /dev/null

@@ -67,9 +67,9 @@ def make_rows(lengths: Any, *, dtype: np.dtype[Any], num_vertices: int, seed: in
 
 def expand(
     bench: Bench, rows: Rows, method: str = "hybrid", *, pieces: Any = None, grid: int = 2, gathered: bool = False, wide: bool = False,
-    capacity: int | None = None, queued: int = 0,
+    capacity: int | None = None, queued: int = 0, base: int = 0,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Run the kernel over some pieces, in their order, or over all edges; bring back what it wrote."""
+    """Run the kernel over some pieces, in their order, or over all edges; bring back what it wrote. `base`: the first edge's number."""
     dtype, n = rows.edges.dtype, rows.num_vertices
     capacity = n if capacity is None else capacity
     owned, rank, size = None, None, n
@@ -91,7 +91,7 @@ def expand(
         piece = bench.put(rows.pairs(e0, e1)[1].astype(dtype)) if gathered else edges
         bench.launch(
             name_of(dtype, method), grid, BLOCK, vertex, begin, offset, arrays["counters"], np.int64(e0), np.int64(e1),
-            piece, np.int64(e0 if gathered else 0), arrays["closed"], arrays["next"], owned, rank, arrays["parent"],
+            piece, np.int64(e0 if gathered else base), arrays["closed"], arrays["next"], owned, rank, arrays["parent"],
             levels, levels, np.int32(wide), np.int32(LEVEL), arrays["queue"], np.int64(capacity), arrays["counters"],
         )  # fmt: skip
     result = {name: bench.get(array) for name, array in arrays.items()}
