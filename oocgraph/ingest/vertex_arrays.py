@@ -110,13 +110,17 @@ def write_vertices(blocks: Iterator[RankBlock], ids: Ids, kind: IntegerIds | Tex
     isolated_id = None if ids.implied else kind.create(layout.ISOLATED_ID)
     num_present = 0
 
-    def prepare(block: RankBlock) -> tuple[RankBlock, Any, Any]:
-        own = ids.read(block.start, block.start + block.rank.size)
+    def with_ids() -> Iterator[tuple[RankBlock, Any]]:  # one after the other: ids of two stores are read from front to back
+        for block in blocks:
+            yield block, ids.read(block.start, block.start + block.rank.size)
+
+    def prepare(item: tuple[RankBlock, Any]) -> tuple[RankBlock, Any, Any]:
+        block, own = item
         used_ids = kind.select(own, block.used)
         kind.bin(block.rank[block.used], used_ids)
         return block, used_ids, None if isolated_id is None else kind.select(own, block.present & ~block.used)
 
-    for block, used_ids, isolated in job.workers.ordered(prepare, blocks):
+    for block, used_ids, isolated in job.workers.ordered(prepare, with_ids()):
         sorted_id.append(used_ids)
         order.append(block.rank[block.used])
         if isolated_id is not None:

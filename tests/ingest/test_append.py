@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import threading
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -14,7 +15,9 @@ import oocgraph
 from oocgraph import append_edges, build_csr, merge_graphs
 from oocgraph.config import setting
 from oocgraph.errors import ArgumentError, BudgetError, DuplicateEdgeError, InputError, OutputError
+from oocgraph.ingest import ranks
 from oocgraph.ingest.build_job import Sizes
+from oocgraph.ingest.merge_ids import JoinedIds
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from tests.ingest.helpers_build import ArraySource, assert_same_store, files_of
 
@@ -64,6 +67,27 @@ def test_appended_edges_make_the_store_of_one_build(tmp_path, directed, loops, k
     assert_same_store(tmp_path / "whole", tmp_path / "grown")
     assert graph.num_edges == oocgraph.open_graph(tmp_path / "whole").num_edges
     oocgraph.check_store(graph)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "strings"])
+def test_ids_of_two_stores_are_read_from_front_to_back(tmp_path, monkeypatch, kind):
+    """However many threads work on blocks of vertices: their ids are a stream, which a block that is behind would find further on."""
+    old, new = as_given(*drawn(1, 3000, 700), kind), as_given(*drawn(2, 400, 900), kind)
+    build_csr(tuple(map(both, old, new)), tmp_path / "whole")
+    graph, read, reads, threads = build_csr(old, tmp_path / "grown"), JoinedIds.read, [], set()
+
+    def recorded(ids, start, stop):
+        reads.append((start, stop))
+        threads.add(threading.get_ident())
+        return read(ids, start, stop)
+
+    monkeypatch.setattr(ranks, "BLOCK", 64)
+    monkeypatch.setattr(JoinedIds, "read", recorded)
+    append_edges(graph, new, resources=oocgraph.Resources(threads=4))
+    assert len(reads) > 8
+    assert reads == sorted(reads)
+    assert len(threads) == 1
+    assert_same_store(tmp_path / "whole", tmp_path / "grown")
 
 
 @pytest.mark.parametrize("duplicates", ["min", "max", "sum", "first", "keep"])
