@@ -19,8 +19,7 @@ from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count
 from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
-from oocgraph.store.arrays import checksum_bytes
-from oocgraph.store.gather import Gatherer
+from oocgraph.store.gather import Gatherer, checksum_bytes
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
 
