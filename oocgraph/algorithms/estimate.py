@@ -22,7 +22,7 @@ from oocgraph.arguments import known_keywords
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import least_bytes_afterwards
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
-from oocgraph.engine.sizes import graph_sizes
+from oocgraph.engine.resident import graph_sizes
 from oocgraph.ingest.build import checked_columns
 from oocgraph.ingest.build_job import BuildOptions, ample_build_bytes, least_build_bytes
 from oocgraph.ingest.edges import EdgeSource, read_streams

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from oocgraph.resources import Resources
     from oocgraph.results.bfs import BFSResult
 
-LOAD_LESS = ("where", "reverse", "depth_limit", "partition")
-"""Options of searches that load other arrays, or perhaps none."""
-
 DIRECTIONS = ["auto", "push", "pull", "half", "alpha-beta", "gemini"]
 
 
@@ -73,18 +70,14 @@ def bfs(
     Metrics: load and validation are apart from the search. bytes_read is the larger of the bytes requested and the device bytes of this
     process during the search; peak_host_bytes covers load, search and writing the result, not the validation.
     """
-    from oocgraph.engine.read_ahead import read_ahead
+    from oocgraph.algorithms.bfs import bfs as search
     from oocgraph.memory import PeakSampler
     from oocgraph.store.graph import open_graph
     from oocgraph.store.vertices import VertexIds
+    from oocgraph.verify import verify_bfs
 
     place.check(in_process=("--partitions",) if options["partition"] is not None else ())
     store = open_graph(graph, check_pages=check_pages)
-    if not (place.is_cluster or targets or any(options[name] for name in LOAD_LESS)):
-        read_ahead(store, resources.memory_budget)
-    from oocgraph.algorithms.bfs import bfs as search  # imports numba, which takes half a second
-    from oocgraph.verify import verify_bfs
-
     check_result_path(out, overwrite=overwrite)
     ids = VertexIds(store)
     source_ids = ids.parse(list(sources)).tolist()

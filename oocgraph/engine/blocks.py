@@ -27,8 +27,8 @@ from oocgraph.kernels.relax import Loop, Values
 from oocgraph.kernels.rows import no_files
 from oocgraph.kernels.worklist import MAX_BAGS, new_list, words_needed
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
-from oocgraph.store.arrays import PlainArray, StoredArray, aligned, checksum_bytes, decoded_bytes
-from oocgraph.store.gather import EdgeFiles
+from oocgraph.store.arrays import PlainArray, StoredArray, aligned, decoded_bytes
+from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import BLOCK_VERTICES, CSRStore
 from oocgraph.store.layout import SELF_LOOPS
 from oocgraph.store.row_lookup import sorted_lookup

@@ -16,15 +16,14 @@ from oocgraph.config import parse_bytes
 from oocgraph.engine import resident as host
 from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacency, Uploader, upload_lookup, upload_planes
 from oocgraph.engine.shard import Shard, close_files
-from oocgraph.engine.sizes import graph_sizes
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.gpu import Lookup
 from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
-from oocgraph.store.arrays import PlainArray, StoredArray, checksum_bytes
+from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.degrees import plane_lengths
-from oocgraph.store.gather import EdgeFiles
+from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
@@ -132,7 +131,7 @@ def load_device_graph(
 
 def device_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> DeviceSizes:
     """Return what the plan needs to know of a whole graph; `lookups` are those of the groups without explicit row starts."""
-    sizes = graph_sizes(store, indices, lookups)
+    sizes = host.graph_sizes(store, indices, lookups)
     return DeviceSizes(
         num_vertices=sizes.num_vertices,
         itemsize=sizes.itemsize,

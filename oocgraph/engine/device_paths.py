@@ -37,8 +37,8 @@ from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.plan.device_residency import NUM_BUFFERS
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
 from oocgraph.results.writer import writing_bytes
-from oocgraph.store.arrays import PlainArray, StoredArray, checksum_bytes
-from oocgraph.store.gather import EdgeFiles, Gatherer
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup

@@ -1,12 +1,18 @@
-"""What is read of a store before searches begin: row lookups and ranges of arrays, by several threads."""
+"""What is read of a store before searches begin: row lookups and ranges of arrays, by several threads; and what a plan must know of it."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
 
 from oocgraph.kernels.rows import RowLookup, explicit_rows
 from oocgraph.memory import host_bytes, page_cache_bytes
+from oocgraph.plan.residency import GraphSizes
 from oocgraph.store.arrays import StoredArray, aligned
+from oocgraph.store.degrees import plane_lengths
+from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Array
 
@@ -23,6 +29,31 @@ def for_loading(store: CSRStore) -> CSRStore:
     That costs a few percent of loading it, and each search uses it. (A compressed chunk would have to be read once more.)
     """
     return store.checked(store.check_pages or store.attributes.codec == "none")
+
+
+def graph_sizes(store: CSRStore, indices: list[StoredArray], lookups: dict[str, Any]) -> GraphSizes:
+    """Return what the residency plan needs to know of a graph; `lookups` names the group that has no explicit row starts."""
+    n, is_held = store.num_rows, all(array.is_held for array in indices)
+    plane_edges: tuple[int, ...] = (0,)
+    skew = 0.0
+    if lookups:
+        degree, first = store.degree_classes
+        counts = np.diff(np.append(first, n)).astype(np.float64)
+        mean = float((counts * degree).sum()) / max(1, n)
+        skew = float((counts * degree.astype(np.float64) ** 2).sum()) / max(1, n) / mean**2 - 1 if mean else 0.0
+        lengths = plane_lengths(degree, first, n, store.attributes.num_planes)
+        plane_edges = (0, *(int(x) for x in np.cumsum(lengths[:-1])))
+    return GraphSizes(
+        num_vertices=n,
+        itemsize=store.index_dtype.itemsize,
+        is_held=is_held,
+        is_view=any(array.mask is not None for array in indices),
+        num_edges=tuple(array.length for array in indices),
+        indptr_bytes=0 if is_held else 8 * (n + 1) * (len(indices) - len(lookups)),
+        plane_edges=plane_edges,
+        skew=skew,
+        checksum_bytes=sum(checksum_bytes(array) for array in indices),
+    )
 
 
 def explicit_lookup(store: CSRStore, group: str, pool: ThreadPoolExecutor) -> RowLookup:

@@ -14,7 +14,6 @@ import numpy as np
 
 from oocgraph.engine import resident as whole
 from oocgraph.engine.shard import Adjacency, Shard, close_files
-from oocgraph.engine.sizes import graph_sizes
 from oocgraph.engine.take_over import new_planes, planes_bytes, planes_in
 from oocgraph.engine.windows import reader_bytes
 from oocgraph.errors import OocGraphError
@@ -72,7 +71,7 @@ class ShardPlan:
 
     def sizes(self) -> GraphSizes:
         """Return what the residency plan needs to know."""
-        of_graph = graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
+        of_graph = whole.graph_sizes(self.store, self.indices, {self.groups[-1]: None} if self.sorted else {})
         if self.vertex_partition is None:
             return of_graph
         n, words = self.store.num_rows, self.store.num_rows // 8 + 8

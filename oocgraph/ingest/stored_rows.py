@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from oocgraph.errors import CorruptStoreError
-from oocgraph.store.arrays import PlainArray, StoredArray, checksum_bytes
-from oocgraph.store.gather import EdgeFiles, Gatherer
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
 from oocgraph.store.scattered import load_gathering

@@ -24,8 +24,7 @@ from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, sea
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
 from oocgraph.plan.device_residency import HOST_FIXED_BYTES, MIN_BUFFER_BYTES, NUM_BUFFERS
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
-from oocgraph.store.arrays import checksum_bytes
-from oocgraph.store.gather import Gatherer
+from oocgraph.store.gather import Gatherer, checksum_bytes
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
 

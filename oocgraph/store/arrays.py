@@ -414,8 +414,3 @@ def decoded_bytes(array: StoredArray, num_elements: int = 0) -> int:
         return 0
     chunk = DECODED_COPIES * max(num_elements, array.unit) * array.dtype.itemsize
     return chunk + (BLOSC_BYTES if array.codec == "blosc" else 0)
-
-
-def checksum_bytes(array: StoredArray) -> int:
-    """Bytes of the checksums that `EdgeFiles` of an array holds."""
-    return 4 * array.checksums.length if isinstance(array, PlainArray) and array.checksums is not None else 0

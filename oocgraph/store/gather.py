@@ -22,11 +22,16 @@ import numpy as np
 
 from oocgraph.errors import CorruptStoreError
 from oocgraph.kernels.rows import CHECKSUM_FAILED, NO_REPAIR, RANGE_FAILED, ChunkFiles, file_extent
-from oocgraph.store.arrays import REMEDY, PlainArray
+from oocgraph.store.arrays import REMEDY, PlainArray, StoredArray
 from oocgraph.store.values import Below
 from oocgraph.types import PAGE_BYTES, Array
 
 logger = logging.getLogger(__name__)
+
+
+def checksum_bytes(array: StoredArray) -> int:
+    """Bytes of the checksums that `EdgeFiles` of an array holds."""
+    return 4 * array.checksums.length if isinstance(array, PlainArray) and array.checksums is not None else 0
 
 
 class EdgeFiles:

@@ -18,9 +18,9 @@ from oocgraph.kernels import gather
 from oocgraph.kernels.load import load_kernels
 from oocgraph.kernels.rows import no_files
 from oocgraph.memory import Budget
-from oocgraph.store.arrays import PlainArray, StoredArray, checksum_bytes
+from oocgraph.store.arrays import PlainArray, StoredArray
 from oocgraph.store.fetched import ZarrArray
-from oocgraph.store.gather import EdgeFiles, Gatherer
+from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
 from oocgraph.store.graph_arrays import GraphArrays
 from oocgraph.store.row_gatherer import PARTS_PER_THREAD, EdgeSource, Part, RowGatherer, held_window_bytes
 from oocgraph.store.values import Below
