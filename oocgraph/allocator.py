@@ -10,23 +10,25 @@ from contextlib import contextmanager
 MMAP_THRESHOLD = -3
 """``M_MMAP_THRESHOLD`` of ``mallopt(3)``."""
 
+TRIM_THRESHOLD, TRIM_BYTES = -1, 128 << 10
+"""``M_TRIM_THRESHOLD``, and what it is by itself: what is free at the end of an arena, if it is more, goes back to the system."""
+
 MMAP_BYTES = 4 << 20
 """Arrays above this are mapped and unmapped by themselves.
 
 The C library would raise the limit to 32 MiB by itself, and keep what it freed."""
 
-TRIM_THRESHOLD = -1
-"""``M_TRIM_THRESHOLD``."""
-
-KEPT_BYTES = 16 << 20
-"""What a thread's heap keeps of what it freed last: a fresh page costs a fault, 2 us on a virtual machine.
-
-By default these are 128 KiB once the other limit is set, and blocks of a Parquet file take two faults for three pages."""
+BUILD_KEPT_BYTES = 16 << 20
+"""What a build lets each thread keep: of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each on a virtual machine."""
 
 
 @contextmanager
-def returned_memory() -> Iterator[None]:
-    """Use Arrow's system allocator inside, if Arrow is loaded, and give freed memory back at the end."""
+def returned_memory(kept_bytes: int = TRIM_BYTES) -> Iterator[None]:
+    """Use Arrow's system allocator inside, if Arrow is loaded, and give freed memory back at the end.
+
+    So many bytes that are freed may be kept until then, of each thread: who allocates block after block of less than `MMAP_BYTES` waits for
+    the system to clear their pages otherwise.
+    """
     pa = sys.modules.get("pyarrow")
     before = None if pa is None else pa.default_memory_pool()
     if pa is not None:
@@ -34,11 +36,13 @@ def returned_memory() -> Iterator[None]:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(MMAP_THRESHOLD, MMAP_BYTES)
-        libc.mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(TRIM_THRESHOLD, kept_bytes)
     try:
         yield
     finally:
         if pa is not None:
             pa.set_memory_pool(before)
+        if hasattr(libc, "mallopt"):
+            libc.mallopt(TRIM_THRESHOLD, TRIM_BYTES)
         if hasattr(libc, "malloc_trim"):
             libc.malloc_trim(0)

@@ -22,7 +22,7 @@ from oocgraph.external_sort.sorting import sort_calls
 from oocgraph.kernels import warm, warm_cusp, warm_traverse
 from oocgraph.kernels.load import PHASE, load_kernels
 from oocgraph.kernels.sound import sound_calls
-from oocgraph.kernels.take_ids import take_ids_calls
+from oocgraph.kernels.take_ids import join_search_calls, take_ids_calls
 from oocgraph.resources import Resources
 from oocgraph.types import Progress
 
@@ -68,7 +68,12 @@ def use_everything(folder: Path, progress: Progress) -> None:
 def _steps(folder: Path) -> Iterator[Step]:
     """Yield what to call, by name; each step may use the graphs of those before it."""
     weighted, directed, named, counted = (folder / f"{name}.zarr" for name in ("weighted", "directed", "named", "counted"))
-    yield "search", lambda: load_kernels([*warm.search_calls("uint32"), *sound_calls(), *take_ids_calls("uint32")])
+    yield (
+        "search",
+        lambda: load_kernels(
+            [*warm.search_calls("uint32"), *sound_calls(), *take_ids_calls("uint32"), *join_search_calls("uint8", "uint32")]
+        ),
+    )
     yield "build graphs", lambda: _build(weighted, directed, named, counted)
     yield "merge graphs", lambda: [oocgraph.merge_graphs(one, one, folder / f"merged {one.name}") for one in (weighted, directed)]
     yield "sort", lambda: load_kernels(sort_calls())

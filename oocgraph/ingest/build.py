@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.allocator import returned_memory
+from oocgraph.allocator import BUILD_KEPT_BYTES, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_strings
 from oocgraph.config import settings
@@ -253,7 +253,7 @@ def build_with_report(
     payload = choose_payload(edges, options.duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
-    with PeakSampler() as sampler, watched(progress) as shown, returned_memory():
+    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(BUILD_KEPT_BYTES):
         load_build(options.codec, shown, id_kind=edges.id_kind)
         budget = Budget(limit)
         threads = options.threads or configured.threads

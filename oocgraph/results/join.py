@@ -18,6 +18,9 @@ from oocgraph.store.columns import Ids
 from oocgraph.store.vertices import VertexIds
 from oocgraph.types import LEVEL_UNREACHED, UNREACHED, Array
 
+FEW_VALUES = 1 << 16
+"""Values that NumPy joins as quickly as a kernel, for which none has to be loaded."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
@@ -41,6 +44,8 @@ class Join:
     def values_of(self, columns: Sequence[str], vertices: Ids, numbers: Array) -> dict[str, Ids]:
         """Return ``level``, and ``parent`` where it is among `columns`, of vertices given by id and by store number (-1: isolated)."""
         own = self._isolated_sources(vertices, numbers)
+        if "parent" in columns and self._is_compiled:
+            return self._compiled_values(vertices, numbers, own)
         level = values_at(self.level, numbers, UNREACHED, np.int32)
         if self.level.dtype == np.uint8:
             level[level == LEVEL_UNREACHED] = UNREACHED
@@ -48,6 +53,26 @@ class Join:
         if "parent" not in columns:
             return {"level": level}
         return {"level": level, "parent": named_after(self.ids, self.parent, numbers, (level >= 0) & (numbers >= 0), vertices, own)}
+
+    @property
+    def _is_compiled(self) -> bool:
+        """Whether both columns are made by a kernel: where there are so many values that its loading does not count."""
+        held = self.ids.kind == "int64" and len(self.ids.first) > 0
+        return held and self.level.size > FEW_VALUES and isinstance(self.level, np.ndarray) and isinstance(self.parent, np.ndarray)
+
+    def _compiled_values(self, vertices: Ids, numbers: Array, own: Array) -> dict[str, Ids]:
+        from oocgraph.kernels.take_ids import join_search, load_join_search  # with numba, which takes half a second: at first use
+
+        load_join_search(self.level.dtype.name, self.parent.dtype.name)
+        unreached = LEVEL_UNREACHED if self.level.dtype == np.uint8 else UNREACHED
+        level, parent = np.empty(numbers.size, np.int32), np.empty(numbers.size, np.int64)
+        if join_search(self.level, unreached, self.parent, numbers, self.ids.first, level, parent):
+            reached = np.flatnonzero(level >= 0)
+            above = self.parent[numbers[reached]]
+            is_beyond = above >= len(self.ids.first)
+            parent[reached[is_beyond]] = self.ids.stored_ids_of(above[is_beyond])
+        level[own], parent[own] = 0, vertices[own]
+        return {"level": level, "parent": parent}
 
     def _isolated_sources(self, vertices: Ids, numbers: Array) -> Array:
         """Positions of the isolated sources among `vertices`."""
@@ -109,6 +134,9 @@ def _integers_named_after(ids: VertexIds, stored: StoreOrdered, numbers: Array, 
     out = np.full(numbers.size, UNREACHED, np.int64)
     out[own] = vertices[own]
     beyond = found
+    if numbers.size <= FEW_VALUES and len(ids.first) == ids.store.num_rows:
+        out[found] = ids.first[stored[numbers[found]]]
+        return out
     if len(ids.first) and isinstance(stored, np.ndarray) and stored.dtype.name in STORED_DTYPES:
         load_take_ids(stored.dtype.name)
         if not take_ids(stored, numbers, found, ids.first, out):

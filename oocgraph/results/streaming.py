@@ -98,10 +98,10 @@ def stream_result(result: VertexResult, columns: Sequence[str], size: int, make:
     make
         Called in several threads at once.
     room
-        What may be held beside the block that is asked for; of a result of one block nothing is.
+        What may be held beside the block that is asked for; of a result of one block no other is.
     """
     if result.ids.num_ids <= size:
-        room = Room(0, 0)
+        room = Room(0, room.held_bytes)
     reader = _with_ids(result, columns, room.held_bytes)
 
     def join(block: tuple[int, Ids, Array]) -> _T:
