@@ -84,6 +84,7 @@ def reference_build(
                 num_self_loops=num_loops,
                 directed=directed,
                 duplicates=duplicates,
+                parallel_edges=len(set(zip(u.tolist(), v.tolist(), strict=True))) < m,
                 vertex_order=vertex_order,
                 index_dtype=dtype.name,
                 implied_ids=implied,

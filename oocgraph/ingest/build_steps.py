@@ -77,6 +77,7 @@ def build_steps(edges: EdgeSource, job: Job) -> Metrics:
                 directed=job.directed,
                 weighted=job.payload.weight is not None,
                 duplicates=job.payload.duplicates,
+                parallel_edges=clean.has_parallel,
                 vertex_order=cast(VertexOrder, job.options.vertex_order),
                 index_dtype=index_dtype(num_vertices).name,
                 id_kind=edges.id_kind,

@@ -20,7 +20,7 @@ from oocgraph.ingest.build_job import Job
 from oocgraph.ingest.degrees import DegreeCounter
 from oocgraph.kernels.build import compact_keys
 from oocgraph.memory import format_bytes
-from oocgraph.store.records import Records, clean_records
+from oocgraph.store.records import Records, clean_records, has_repeated
 from oocgraph.types import Array
 
 STORED_BELOW = 0.75
@@ -39,11 +39,14 @@ class CleanPiece:
         Number of edges.
     is_stored
         Whether the file holds them as they are; otherwise it is as it was, and is cleaned again whenever it is read.
+    has_parallel
+        Whether some have the same ends, as far as duplicates or columns leave that open.
     """
 
     piece: Piece[BinFiles]
     count: int
     is_stored: bool
+    has_parallel: bool = False
 
     def remove(self) -> None:
         """Delete the file, which is not needed any more."""
@@ -79,6 +82,11 @@ class CleanEdges:
         """Number of edges, an undirected one once."""
         return sum(piece.count for piece in self.pieces)
 
+    @property
+    def has_parallel(self) -> bool:
+        """Whether several edges have the same ends."""
+        return any(piece.has_parallel for piece in self.pieces)
+
     def blocks(self, piece: CleanPiece, job: Job) -> Iterator[Records]:
         """Iterate over the edges of a piece, ascending; arrays are valid until the next block."""
         if piece.is_stored:
@@ -102,6 +110,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
     loops = BinFiles(job.folder("loops"), one_bin(num_ids))
 
     all_pieces = pieces(raw, job.sizes.capacity, job.workers)
+    leaves_open = job.payload.duplicates == "keep" or bool(job.payload.extra)
     is_read_often = job.options.vertex_order in ("auto", "locality")
 
     def clean(piece: Piece[BinFiles]) -> tuple[CleanPiece, Array]:
@@ -109,7 +118,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
             return _clean_repeated(piece, counter, job, col_bits=col_bits)
         num_read, records = piece.count, piece.files.read(piece.index, job.scratch)
         records, looped = _clean_records(records, job, num_pieces=len(all_pieces), col_bits=col_bits, codes=codes)
-        count = records[0].size
+        count, has_parallel = records[0].size, leaves_open and has_repeated(records[0])
         counter.count(records[0])
         is_stored = bool(piece.files.columns) or is_read_often or count < STORED_BELOW * num_read
         if is_stored:
@@ -117,7 +126,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
             piece.files.replace(piece.index, records, job.scratch)
         else:
             piece.files.close_bin(piece.index)
-        return CleanPiece(piece, count, is_stored), looped.copy()
+        return CleanPiece(piece, count, is_stored, has_parallel), looped.copy()
 
     done = []
     for piece, looped in job.results("sort edges", clean, all_pieces):
@@ -162,4 +171,4 @@ def _clean_repeated(piece: Piece[BinFiles], counter: DegreeCounter, job: Job, *,
         piece.files.replace(piece.index, (np.array([low]),), job.scratch)
     for (keys,) in piece.files.blocks(piece.index, job.sizes.capacity):
         counter.count(keys)
-    return CleanPiece(piece, piece.count, True), np.empty(0, np.uint64)
+    return CleanPiece(piece, piece.count, True, piece.count > 1 and job.payload.duplicates == "keep"), np.empty(0, np.uint64)

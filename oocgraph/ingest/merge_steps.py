@@ -98,6 +98,7 @@ def merge_steps(
         directed=job.directed,
         weighted=first.attributes.weighted,
         duplicates=first.attributes.duplicates,
+        parallel_edges=None if first.attributes.leaves_parallel else False,
         vertex_order=first.attributes.vertex_order,
         index_dtype=index_dtype(classes.num_vertices).name,
         id_kind=id_kind_of(first, second),

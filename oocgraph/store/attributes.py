@@ -45,6 +45,7 @@ _RULES: dict[str, FieldRule] = {
     "codec": one_of(*get_args(Codec)),
     "columns": lambda columns: isinstance(columns, dict),
     "weight_name": lambda name: name is None or (isinstance(name, str) and len(name) < 1 << 10),
+    "parallel_edges": lambda value: value is None or is_flag(value),
     "groups": lambda groups: groups is None or groups in (("out",), ("in",), ("out", "in")),
 }
 

@@ -141,7 +141,7 @@ class _RowCheck:
     def __init__(self, store: CSRStore, group: str) -> None:
         a = store.attributes
         self.store, self.group = store, group
-        self.strict = int(a.duplicates != "keep" and not set(a.columns) - {"weight"})
+        self.strict = int(not a.may_be_parallel)
         self.hashes = (0, 0)
 
     def run(self, num_threads: int, done: Done) -> Iterator[str]:

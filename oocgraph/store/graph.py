@@ -135,8 +135,11 @@ class CSRStore(GraphAccess):
         return self.attributes.directed
 
     def is_multigraph(self) -> bool:
-        """Whether there may be several edges between two vertices: the build has kept duplicates, or such as differ in a column."""
-        return self.attributes.duplicates == "keep" or len(self.attributes.columns) > int(self.attributes.weighted)
+        """Whether there may be several edges between two vertices: the build has kept duplicates, or such as differ in a column.
+
+        A store of an earlier version does not say whether there are any: if there may be, it counts as one with several.
+        """
+        return self.attributes.may_be_parallel
 
     def number_of_nodes(self) -> int:
         """Return `num_vertices`, as NetworkX calls it."""

@@ -247,8 +247,9 @@ def build_in_memory(
     attributes = GraphAttributes(
         num_vertices=num_vertices, num_edges=built.num_edges, num_stored_edges=arrays["out/indices"].size, num_input_vertices=num_input,
         num_isolated=num_input - num_vertices, num_self_loops=num_loops, directed=directed, weighted=payload.weight is not None,
-        duplicates=payload.duplicates, vertex_order=built.vertex_order, index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind,
-        implied_ids=ids.implied, num_planes=built.num_planes, columns=payload.attributes,
+        duplicates=payload.duplicates, parallel_edges=built.has_parallel, vertex_order=built.vertex_order,
+        index_dtype=index_dtype(num_vertices).name, id_kind=ids.id_kind, implied_ids=ids.implied, num_planes=built.num_planes,
+        columns=payload.attributes,
         weight_name=payload.weight_name, source=description,
         library_version=oocgraph.__version__, complete=True,
     )  # fmt: skip

@@ -123,6 +123,9 @@ class GraphAttributes:
 
     A partition's store (`oocgraph.store.partitions`) has ``vertex_order="partition"``: masters ascending by id, then mirrors likewise;
     ``num_masters`` of them; and ``groups``, those of ``out`` and ``in`` that it holds (None: as ``directed`` says).
+
+    ``parallel_edges`` says whether several edges have the same ends, where duplicates or edge columns leave that open. None: unknown, as in
+    a store of an earlier version, after a merge, and in a partition; where neither leaves it open, there are none.
     """
 
     num_vertices: int
@@ -134,6 +137,7 @@ class GraphAttributes:
     directed: bool
     weighted: bool = False
     duplicates: Duplicates = "drop"
+    parallel_edges: bool | None = None
     vertex_order: VertexOrder | Literal["partition"] = "degree"
     num_masters: int | None = None
     groups: tuple[str, ...] | None = None
@@ -192,6 +196,16 @@ class GraphAttributes:
     def stored_column(self, name: str) -> str:
         """Return the name in the store of an edge column; of the weight that may be given as in the input."""
         return WEIGHT if name == self.weight_name else name
+
+    @property
+    def leaves_parallel(self) -> bool:
+        """Whether a build leaves several edges with the same ends, if its input has them: all, or those that differ in a column."""
+        return self.duplicates == "keep" or len(self.columns) > int(self.weighted)
+
+    @property
+    def may_be_parallel(self) -> bool:
+        """Whether there may be several edges with the same ends."""
+        return self.leaves_parallel and self.parallel_edges is not False
 
     @property
     def stored_groups(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from oocgraph.kernels.build import NO_RANK, add_degrees, compact_keys, deal_plan
 from oocgraph.store import layout
 from oocgraph.store.degrees import DegreeClasses
 from oocgraph.store.locality import rank_by_locality
-from oocgraph.store.records import Payload, Records, clean_records, key_bits, sort_records
+from oocgraph.store.records import Payload, Records, clean_records, has_repeated, key_bits, sort_records
 from oocgraph.types import Array, AskedOrder, VertexOrder, ignore_progress, index_dtype
 
 
@@ -53,6 +53,8 @@ class Built:
         Positions of the other vertices, ascending.
     rank : (num_vertices,) uint32
         Store numbers of `used`.
+    has_parallel
+        Whether several edges have the same ends.
     vertex_order
         As asked, or what ``auto`` has chosen.
     """
@@ -63,6 +65,7 @@ class Built:
     isolated: Array
     rank: Array
     num_edges: int
+    has_parallel: bool
     num_planes: int
     vertex_order: VertexOrder
 
@@ -106,8 +109,8 @@ def build_arrays(edges: Edges, payload: Payload, *, directed: bool, vertex_order
         has_planes = group == layout.plane_group(directed) and vertex_order == "degree"
         arrays |= _group(group, entries, used.size, payload, classes=classes if has_planes else None, num_planes=num_planes)
     return Built(
-        arrays=arrays, used=used, ranked=ranked, isolated=isolated, rank=rank[used], num_edges=clean[0].size, num_planes=num_planes,
-        vertex_order=vertex_order,
+        arrays=arrays, used=used, ranked=ranked, isolated=isolated, rank=rank[used], num_edges=clean[0].size,
+        has_parallel=has_repeated(clean[0]), num_planes=num_planes, vertex_order=vertex_order,
     )  # fmt: skip
 
 

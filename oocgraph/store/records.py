@@ -130,6 +130,11 @@ def sort_records(records: Records) -> Records:
     return tuple(values[order] for values in records)
 
 
+def has_repeated(keys: Array) -> bool:
+    """Whether a key occurs twice among sorted ones, which edges with the same ends have."""
+    return bool((keys[1:] == keys[:-1]).any())
+
+
 def group_starts(records: Records, num_extra: int) -> Array:
     """Positions where a new (key, extra columns) begins, in sorted records: (num_groups,) int64."""
     if not records[0].size:

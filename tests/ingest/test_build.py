@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oocgraph.errors import DuplicateEdgeError, InputError
+from oocgraph.errors import CorruptStoreError, DuplicateEdgeError, InputError
 from oocgraph.external_sort import sorting
 from oocgraph.ingest import build_job
 from oocgraph.ingest.build import build_csr, build_with_report
 from oocgraph.ingest.build_job import BuildOptions
 from oocgraph.store import layout
+from oocgraph.store.check import check_store
 from oocgraph.store.graph import open_graph
 from tests import every_knob
 from tests.ingest.helpers_build import ArraySource, assert_same_store
@@ -169,6 +171,28 @@ def test_extra_columns_keep_parallel_edges_apart(tmp_path, tiny_sizes):
     assert sorted(backward) == wanted
     assert graph.attributes.columns == {"kind": "string", "size": "int16"}
     assert graph.num_edges == 5
+    assert graph.is_multigraph()
+
+
+@pytest.mark.parametrize("duplicates", ["drop", "keep"])
+def test_columns_and_kept_duplicates_make_no_multigraph_of_a_simple_graph(tmp_path, tiny_sizes, duplicates):
+    """The build says that no two edges have the same ends, `check_store` compares that, and a store that does not say it may have some."""
+    tiny_sizes()
+    edges = ArraySource(np.array([1, 2, 3]), np.array([2, 3, 1]), {"size": np.array([7, 7, 8], np.int16)})
+    graph = build_csr(edges, tmp_path / "g", duplicates=duplicates)
+    assert not graph.is_multigraph()
+    check_store(graph)
+    attributes = json.loads((tmp_path / "g" / "zarr.json").read_text())
+    del attributes["attributes"]["oocgraph"]["parallel_edges"]
+    (tmp_path / "g" / "zarr.json").write_text(json.dumps(attributes))
+    assert open_graph(tmp_path / "g").is_multigraph()
+    twice = ArraySource(np.array([1, 2, 1]), np.array([2, 3, 2]), {"size": np.array([7, 7, 8], np.int16)})
+    false = build_csr(twice, tmp_path / "f", duplicates=duplicates)
+    assert false.is_multigraph()
+    text = (tmp_path / "f" / "zarr.json").read_text()
+    (tmp_path / "f" / "zarr.json").write_text(text.replace('"parallel_edges": true', '"parallel_edges": false'))
+    with pytest.raises(CorruptStoreError, match="not strictly ascending"):
+        check_store(open_graph(tmp_path / "f"))
 
 
 def test_duplicate_is_named_with_its_rows(tmp_path, tiny_sizes):
