@@ -376,8 +376,7 @@ class DeviceEngine(Closing):
     # Metrics.
 
     def measure(self, state: DeviceState) -> None:
-        """Count again what has been reached, and the frontier if there is one."""
-        self.kernels.reset()
+        """Count again what has been reached, and the frontier if there is one; counters were 0."""
         self.kernels.count_edges(self.graph.pull.lookup, state.arrays.visited, Counter.FOUND, Counter.NUM_EDGES)
         counts = self.measure_frontier(state) if state.frontier_size else self.kernels.read().tolist()
         state.num_reached, state.unvisited_edges = counts[Counter.FOUND], self.graph.pull.num_edges - counts[Counter.NUM_EDGES]

@@ -48,7 +48,7 @@ class TinyLevels:
         self._host_asked, self._host_answer = pinned[: 2 * LEVEL_SLOTS], pinned[2 * LEVEL_SLOTS :]
 
     def push(self, state: DeviceState, push: DeviceAdjacency, edges: Array, last_level: int) -> bool:
-        """Push level after level of `edges`; marks what is the frontier then, and returns whether it is a larger one."""
+        """Push level after level of `edges`; marks what is the frontier then, and returns whether it is a larger one; counters are 0."""
         kernels, a = self._kernels, state.arrays
         last_of_form = np.iinfo(np.int32).max if state.wide else LEVEL_UNREACHED - 1
         counts = [state.frontier_size, state.frontier_edges, state.level, 0, 0, 0, 0, 0]
@@ -64,8 +64,8 @@ class TinyLevels:
             if counts[7] != cpu.STATUS_LOG_FULL:
                 break
             counts[4] = 0
-        if state.frontier_size:
-            kernels.mark_vertices(self.queues[counts[6]], state.frontier_size, a.frontier)
+        kernels.clear_all(a.frontier, kernels.counters)
+        kernels.add_vertices(self.queues[counts[6]], state.frontier_size, a.frontier)
         return counts[7] != cpu.STATUS_DONE
 
     def _wait(self) -> tuple[list[int], Array]:

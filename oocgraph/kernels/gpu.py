@@ -202,10 +202,6 @@ class GpuKernels:
         self.fill(self.counters, 0)
         self.fetched[:] = 0
 
-    def clear(self, slot: Counter) -> None:
-        """Set one counter to zero."""
-        self.fill(self.counters[slot : slot + 1], 0)
-
     def _launch(self, name: str, num_threads: int, *args: Any, block: int = BLOCK, max_blocks: int | None = None) -> None:
         grid = min(max(1, -(-num_threads // block)), max_blocks or self._max_blocks)
         self.device.launch(self._functions[name], grid, block, args, self.stream)
@@ -229,11 +225,6 @@ class GpuKernels:
     def copy(self, source: Array, target: Array) -> None:
         """Copy a bitmap."""
         self._launch("copy_words", 2 * source.size, source, target, np.int64(2 * source.size))
-
-    def mark_vertices(self, vertices: Array, count: int, rows: Array) -> None:
-        """Set the bits of ``vertices[:count]`` (index dtype) in `rows` after clearing it."""
-        self.fill(rows, 0)
-        self.add_vertices(vertices, count, rows)
 
     def add_vertices(self, vertices: Array, count: int, rows: Array) -> None:
         """Set the bits of ``vertices[:count]`` in `rows`."""

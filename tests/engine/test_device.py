@@ -132,13 +132,13 @@ def test_nothing_is_allocated_while_searching(kron, monkeypatch):
 
 
 LAUNCHED = {
-    "tiny levels, a pull and its tails in host memory": "fill_words clear_words begin_search finish_search push_levels mark_vertices "
+    "tiny levels, a pull and its tails in host memory": "fill_words clear_words begin_search finish_search push_levels add_vertices "
     "list_subgraph count_edges measure_frontier pull_planes pull_resident pull_mapped",
     "a pull and its tails on disk": "copy_words pull_tails close_rows",
     "pushes": "expand push_heads",
     "a path longer than a byte counts": "widen_levels",
 }
-"""Which search launches each kernel first; `mark_vertices` is `fill_words` and ``add_vertices``."""
+"""Which search launches each kernel first."""
 
 ELSEWHERE = {
     "take": "tests/engine/test_device_part.py: a partition's log lists parents",
@@ -170,7 +170,7 @@ def test_every_kernel_is_launched_by_a_search(kron, tmp_path, monkeypatch):
     launched["a path longer than a byte counts"] = kernels_of(device)
     seen = set()
     for name, kernels in launched.items():
-        told = set(LAUNCHED[name].replace("mark_vertices", "add_vertices").split())
+        told = set(LAUNCHED[name].split())
         assert told <= kernels, f"{name}: {sorted(told - kernels)} not launched"
         seen |= kernels
     everything = {name.partition("<")[0] for name in kernel_names(np.dtype(np.uint32))}
