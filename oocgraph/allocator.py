@@ -19,7 +19,7 @@ MMAP_BYTES = 4 << 20
 The C library would raise the limit to 32 MiB by itself, and keep what it freed."""
 
 BUILD_KEPT_BYTES = 16 << 20
-"""What a build lets each thread keep: of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each on a virtual machine."""
+"""What a build lets each thread keep: of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each."""
 
 
 @contextmanager
