@@ -25,7 +25,7 @@ from oocgraph.types import Array, Progress
 logger = logging.getLogger(__name__)
 
 WIDTH = 8
-"""Buckets are so many mean weights wide, by the mean degree. (The paper has 32, the width of a warp, in section 5.2; a quarter of it follows
+"""Buckets are so many mean weights wide, by the mean degree. (The paper has 32, the width of a warp, in section 5.2; a quarter follows
 1.4, 1.2 and 1.1 times the edges of a Kronecker graph of scale 14, a uniform one and a grid, in place of 2.8, 2.6 and 1.5, with 2.0, 1.5
 and 1.3 times the launches, whose number hardly grows with a graph.)"""
 
