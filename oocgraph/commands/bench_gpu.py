@@ -81,7 +81,7 @@ _SWEPT = {
     "link_to_sweep": "link bytes/sweep",
     "sweep_to_gpu": "sweep/gpu",
     "median_link_bytes": "link_bytes",
-    "sweep_link_bytes": "of the sweep",
+    "sweep_link_bytes": "sweep_bytes",
     "sweep_partitions": "partitions",
 }
 _STAGED = {

@@ -39,6 +39,9 @@ BLOCKS_PER_MULTIPROCESSOR = 8
 ROW_BLOCKS = {4: 5, 8: 4}
 """Blocks of `pull_resident` and `pull_tails` that a multiprocessor holds."""
 
+MAPPED_BLOCKS = 4
+"""Blocks of `pull_mapped` that a multiprocessor holds."""
+
 EXPAND_BLOCKS = {4: 5, 8: 4}
 """Blocks of a push that a multiprocessor holds, by the bytes of an id: more would run in a second, partly filled wave."""
 
@@ -336,24 +339,26 @@ class GpuKernels:
         marks: tuple[Any, ...],
     ) -> None:  # fmt: skip
         """Pull the undecided over ``edges``, ``indices`` from `base` on; UNDECIDED gets those whose lists go on elsewhere."""
-        self._pull_lists("pull_resident", lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks)
+        where = lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks
+        self._pull_lists("pull_resident", *where, blocks=ROW_BLOCKS[self.dtype.itemsize])
 
     def pull_mapped(
         self, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array, next_frontier: Array,
         marks: tuple[Any, ...],
     ) -> None:  # fmt: skip
         """Pull the undecided over ``edges`` in host memory, ``indices`` from `base` on; NUM_LINES gets the lines of it that are read."""
-        self._pull_lists("pull_mapped", lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks)
+        where = lookup, skip, edges, base, frontier, visited, undecided, next_frontier, marks
+        self._pull_lists("pull_mapped", *where, blocks=MAPPED_BLOCKS)
 
     def _pull_lists(
         self, name: str, lookup: Lookup, skip: int, edges: Array, base: int, frontier: Array, visited: Array, undecided: Array,
-        next_frontier: Array, marks: tuple[Any, ...],
+        next_frontier: Array, marks: tuple[Any, ...], *, blocks: int,
     ) -> None:  # fmt: skip
         words = 2 * visited.size
         self._launch(
             name, 32 * words, np.int64(words), *lookup.arguments, np.int64(skip), edges, np.int64(base),
             np.int64(edges.size), frontier, visited, undecided, next_frontier, *marks, self.counters,
-            max_blocks=ROW_BLOCKS[self.dtype.itemsize] * self.device.num_multiprocessors,
+            max_blocks=blocks * self.device.num_multiprocessors,
         )  # fmt: skip
 
     def pull_tails(

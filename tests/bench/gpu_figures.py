@@ -38,8 +38,9 @@ def planned_as_large(**constants):
 @click.option("--scale", default=16)
 @click.option("--sources", default=16)
 @click.option("--device-memory", "budgets", multiple=True, default=BUDGETS)
+@click.option("--baseline", type=click.Choice(["sweep"]))
 @click.option("--json", "as_json", is_flag=True)
-def main(graph, scale, sources, budgets, as_json):
+def main(graph, scale, sources, budgets, baseline, as_json):
     """Search a store, or a Kronecker graph of a scale."""
     with tempfile.TemporaryDirectory() as folder, planned_as_large(), progress_bars() as progress:
         store = open_graph(graph) if graph else generate_kronecker(scale, Path(folder) / f"kron{scale}.zarr", seed=1)
@@ -52,6 +53,7 @@ def main(graph, scale, sources, budgets, as_json):
             device=device,
             budgets=budgets,
             prepared_vertices=1 << 16,
+            baseline=baseline,
             emulated=True,
         )
         print(json.dumps(report.metrics)) if as_json else print_report(report.metrics)

@@ -127,7 +127,7 @@ def test_sweeps_beside(kron, capsys):
     )
     assert case["sweep_to_gpu"] > 0
     command.print_report(report.metrics)
-    table = next(lines for lines in capsys.readouterr().out.split("edges ") if "of the sweep" in lines)
+    table = next(lines for lines in capsys.readouterr().out.split("edges ") if "sweep bytes" in lines)
     assert "230 %, rest in host memory" in table
     assert f"{sweep['num_partitions']}" in table
 

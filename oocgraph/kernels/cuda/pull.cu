@@ -242,10 +242,12 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_resident(
   add_of_block(counters, {FOUND, UNDECIDED}, {found, left});
 }
 
+#define MAPPED_BLOCKS 4  // as the link, not the multiprocessors, bounds it
+
 // Over edges in host memory, where they are (Min et al., "EMOGI", VLDB 2020: whole lines): a list is read no further than to its first
 // neighbour in the frontier and the lines that are under way then. counters[NUM_LINES] gets the lines read.
 template <class I>
-__global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_mapped(
+__global__ void __launch_bounds__(BLOCK, MAPPED_BLOCKS) pull_mapped(
     i64 num_words, LOOKUP_PARAMETERS, i64 skip, const I* __restrict__ edges, i64 base, i64 num_edges, const u32* __restrict__ frontier,
     u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32, int wide, int level, i64* counters) {
   int found = 0, left = 0, num_lines = 0;
