@@ -39,8 +39,8 @@ from oocgraph.types import Array
 if TYPE_CHECKING:
     from distributed import Client
 
-ENTRY_SECONDS = 1e-9
-"""Time of one thread for each nonzero of a product, in memory."""
+ENTRY_SECONDS = 2e-9
+"""Time of one thread for each nonzero of a product in memory: 2.2 ns of docs/measurements.md (Kronecker, scale 22)."""
 
 
 @known_keywords

@@ -26,7 +26,8 @@ MANY_SEARCHES = 64
 """Searches for which a graph is opened, when ``auto`` decides where: as many as Graph 500 has."""
 
 EDGE_SECONDS = 1e-9
-"""Time of one thread for each stored edge of a graph, in a search in memory: measured 0.2 to 2 ns, hubs to roads."""
+"""Time of one thread for each stored edge of a graph, in a search in memory: between 0.2 (Kronecker, scale 24) and 2.7 ns (uniform, 2^22)
+of docs/measurements.md. Roads take longer, on a GPU too."""
 
 
 def open_in_process(
