@@ -25,8 +25,8 @@ ON_CLUSTERS = {
     "personalized_pagerank", "build_csr", "append_edges",
 }  # fmt: skip
 
-ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns"}
-"""Names of one meaning that some functions take in more forms: a matrix beside a graph, True and False beside a column of weights."""
+ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns", "runtime"}
+"""Names of one meaning that some functions take in more forms: a matrix beside a graph, its runtime beside a graph's, True and False beside a column of weights."""
 
 
 def parameters(name):
