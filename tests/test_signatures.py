@@ -26,7 +26,8 @@ ON_CLUSTERS = {
 }  # fmt: skip
 
 ANY_TYPE = {"graph", "source", "path", "weight", "edge_columns", "runtime"}
-"""Names of one meaning that some functions take in more forms: a matrix beside a graph, its runtime beside a graph's, True and False beside a column of weights."""
+"""Names of one meaning that some functions take in more forms: a matrix, and its runtime, beside a graph, True and False beside a column of
+weights."""
 
 
 def parameters(name):

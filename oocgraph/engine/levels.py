@@ -50,7 +50,7 @@ def search(
 def _search(
     runtime: InProcess, sources: Array, direction: Direction, depth_limit: int | None, targets: Array | None, progress: Progress
 ) -> Search:  # fmt: skip
-    device_began, began, before = device_bytes_read(), time.perf_counter(), runtime.thread_counts
+    device_began, before, began = device_bytes_read(), runtime.thread_counts, time.perf_counter()
     last_level = MAX_DEPTH_LIMIT if depth_limit is None else depth_limit
     state = runtime.start(sources)
     if targets is not None:

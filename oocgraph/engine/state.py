@@ -199,9 +199,9 @@ class SearchState(SearchProgress):
         super().__init__(num_vertices)
         n, words = num_vertices, max(1, -(-num_vertices // 64))
         self.num_words = words
-        self.frontier, self.visited, self.before, self.undecided = (np.zeros(words, np.uint64) for _ in range(4))
-        self.parent = pool.take(n * dtype.itemsize).view(dtype)
-        levels = pool.take(4 * n)
+        self.frontier, self.visited, self.before, self.undecided = np.zeros((4, words), np.uint64)
+        both = pool.take(n * (dtype.itemsize + 4))
+        self.parent, levels = both[: n * dtype.itemsize].view(dtype), both[n * dtype.itemsize :]
         self.level8, self.level32 = levels[:n], levels.view(np.int32)
         self.wide = wide
         self.queued = True
