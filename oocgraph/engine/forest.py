@@ -131,8 +131,7 @@ class Forest(Closing):
 
             self.plane_bytes += sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
             self.num_planes += 1
-            if self._anchor < 0:  # later on, vertices are hooked to the largest tree, and those that were before are not looked at
-                self._compress()
+            self._compress()
             self.progress("planes", plane + 1, len(sizes))
         self.num_bytes += self.plane_bytes
 
