@@ -1,7 +1,7 @@
 """Connected components, out of core: a few neighbours of each vertex find nearly all of them, the lists of the rest are read.
 
 1. Every vertex is linked with its first neighbours, one plane of the store after the other, until another plane is more to read than the
-   lists of all vertices outside of the largest component found so far.
+   lists of all vertices outside of the largest component found so far (by a condition: what of them counts).
 2. Those lists are read and linked. An edge between two vertices of the largest component joins nothing, and any other is in the list of
    a vertex outside of it: of a directed graph in its out- or its in-list, and components are the weakly connected ones.
 3. Each component is named after its vertex with the smallest id, so the result does not depend on threads or memory.

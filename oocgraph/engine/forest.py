@@ -20,9 +20,11 @@ import numpy as np
 from oocgraph.closing import Closing
 from oocgraph.engine.naming import PIECE_BYTES, name_by_smallest_id
 from oocgraph.kernels import components as kernels
+from oocgraph.kernels.live import NO_ROWS
 from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.store.arrays import StoredArray, decoded_bytes
 from oocgraph.store.graph import CSRStore
+from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.store.rows import BLOCK_ROWS, map_ahead
 from oocgraph.types import Array, Progress, ignore_progress
 
@@ -31,6 +33,9 @@ GAP_BYTES = 32 << 10
 
 MAX_RANGES = 1 << 14
 """Ranges of entries that are found at once."""
+
+ALL_LIVE = np.empty(0, np.uint64)
+"""Which entries count, where all do."""
 
 SAMPLED_VERTICES = 1024
 """Vertices among which the component of most is taken for the largest."""
@@ -42,9 +47,10 @@ def kernel_calls(dtype: np.dtype[Any]) -> list[tuple[Any, tuple[Any, ...]]]:
     return [
         (kernels.link_plane, (vertices, 0, vertices)),
         (kernels.link_rows, (vertices, 0, 0, numbers, 0, 0, vertices)),
-        (kernels.cut_rows, (vertices, 0, 0, numbers, 0, 0, 0, np.empty((0, 2), np.int64))),
-        (kernels.compress, (vertices, 0, 0)),
-        (kernels.count_entries, (vertices, 0, numbers, numbers, 0)),
+        (kernels.cut_rows, (vertices, 0, 0, numbers, 0, ALL_LIVE, 0, 0, np.empty((0, 2), np.int64))),
+        (kernels.compress, (vertices, 0, 0, 0)),
+        (kernels.link_live_plane, (vertices, 0, NO_ROWS, 0, ALL_LIVE, 0, vertices)),
+        (kernels.count_entries, (vertices, 0, NO_ROWS, 0, ALL_LIVE, 0)),
         (kernels.are_all_in, (vertices, 0, 0, 0)),
         (kernels.begin, (vertices, 0, 0)),
         (kernels.name_components, (vertices, vertices, vertices, 0, 0)),
@@ -101,6 +107,7 @@ class Forest(Closing):
         self._bounds = number * store.num_rows // count, (number + 1) * store.num_rows // count
         self._in_parts(lambda start, stop: kernels.begin(self.parent, start, stop))
         self.giant, self.num_planes, self.num_bytes, self.plane_bytes = -1, 0, 0, 0
+        self._anchor = -1  # a vertex of the component that stays the largest, once vertices of it are passed over
 
     def close(self) -> None:
         """End the threads."""
@@ -110,15 +117,16 @@ class Forest(Closing):
         """Link every vertex with its first neighbours, as long as a plane is less than what is left without it; or `most` of them."""
         store = self.store
         sizes = np.diff(store.plane_offsets).tolist() if store.attributes.vertex_order == "degree" else []
+        link = self._link_plane()
         for plane, size in enumerate(sizes[:most]):
             if most is None and plane > 1 and self._entries_left() <= size:
                 break
-            array, first = store.array(f"{store.pull_group}/planes/indices"), int(store.plane_offsets[plane])
+            array, first = store.array(f"{store.pull_group}/planes/indices").masked(None), int(store.plane_offsets[plane])
             step = PIECE_BYTES // array.dtype.itemsize
 
-            def read(start: int, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
+            def read(start: int, plane: int = plane, array: Any = array, first: int = first, size: int = size, step: int = step) -> int:
                 neighbours = self._read(array, first + start, first + min(size, start + step))
-                kernels.link_plane(self.parent, start, neighbours.astype(self.parent.dtype, copy=False))
+                link(plane, start, neighbours.astype(self.parent.dtype, copy=False))
                 return self._num_read(array, first + start, neighbours)
 
             self.plane_bytes += sum(self._map(read, range(0, size, step)[self.share[0] :: self.share[1]]))
@@ -126,6 +134,23 @@ class Forest(Closing):
             self._compress()
             self.progress("planes", plane + 1, len(sizes))
         self.num_bytes += self.plane_bytes
+
+    def _link_plane(self) -> Callable[[int, int, Array], None]:
+        """Return what links vertices from one on with their neighbours in a plane.
+
+        Where not all entries count, a vertex of the component that is held for the largest from now on need not be looked at: an edge
+        from it to one outside of that is in the list of the other, too.
+        """
+        group = self.store.pull_group
+        live = self._live(group)
+        if not live.size or not self.store.attributes.num_planes:
+            return lambda plane, start, neighbours: kernels.link_plane(self.parent, start, neighbours)
+        rows = sorted_lookup(self.store)
+
+        def link(plane: int, start: int, neighbours: Array) -> None:
+            kernels.link_live_plane(self.parent, self.giant if self._anchor >= 0 else -1, rows, plane, live, start, neighbours)
+
+        return link
 
     def largest(self) -> int:
         """Return the root of the largest tree that the planes have made, as far as a sample tells; -1 without planes."""
@@ -167,7 +192,7 @@ class Forest(Closing):
 
     def _ranges(self, group: str, skip: int, itemsize: int) -> Iterator[tuple[int, Array, int, int]]:
         """Yield the ranges of entries that are needed, each with the first of some rows and where they begin."""
-        ranges, store = np.empty((MAX_RANGES, 2), np.int64), self.store
+        ranges, store, live = np.empty((MAX_RANGES, 2), np.int64), self.store, self._live(group)
         has_planes = group == store.pull_group and store.attributes.vertex_order == "degree"
         num_rows = self._num_longer(skip) if has_planes else store.num_rows
         for first_row in range(self.share[0] * BLOCK_ROWS, num_rows, self.share[1] * BLOCK_ROWS):
@@ -177,7 +202,7 @@ class Forest(Closing):
             offsets = store.array(f"{group}/indptr").read(first, stop + 1)
             while offsets.size > 1:
                 rows, count = kernels.cut_rows(
-                    self.parent, self.giant, first, offsets, skip, GAP_BYTES // itemsize, PIECE_BYTES // itemsize, ranges
+                    self.parent, self.giant, first, offsets, skip, live, GAP_BYTES // itemsize, PIECE_BYTES // itemsize, ranges
                 )
                 for begin, end in ranges[:count].tolist():
                     low = int(np.searchsorted(offsets, begin, side="right")) - 1
@@ -207,7 +232,7 @@ class Forest(Closing):
 
     def _compress(self) -> int:
         """Have vertices name the roots of their trees; returns how many there are."""
-        return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, start, stop))))
+        return sum(self._in_parts(lambda start, stop: int(kernels.compress(self.parent, self.giant, start, stop))))
 
     def _in_parts(self, call: Callable[[int, int], Any]) -> list[Any]:
         """Call for ranges of all vertices, or of the share that is compressed here, one for each thread."""
@@ -226,15 +251,28 @@ class Forest(Closing):
 
     def _find_giant(self) -> None:
         """Take the component of most vertices of a sample for the largest; without planes there is none yet."""
-        if self.num_planes and self.parent.size:
+        if self._anchor >= 0:
+            while self.parent[self._anchor] != self._anchor:
+                self._anchor = int(self.parent[self._anchor])
+            self.giant = self._anchor
+        elif self.num_planes and self.parent.size:
             sample = self.parent[np.random.default_rng(0).integers(0, self.parent.size, SAMPLED_VERTICES)]
             while not np.array_equal(above := self.parent[sample], sample):  # others have not compressed their shares yet
                 sample = above
             roots, counts = np.unique(sample, return_counts=True)
             self.giant = int(roots[counts.argmax()])
+            if 2 * counts.max() > sample.size and self._live(self.store.pull_group).size:
+                self._anchor = self.giant
 
     def _entries_left(self) -> int:
-        """Entries of the lists outside of the largest component that no plane had."""
+        """Entries that are read of the lists outside of the largest component, of those that no plane had."""
         self._find_giant()
-        value, first = (array.astype(np.int64, copy=False) for array in self.store.degree_classes)
-        return int(kernels.count_entries(self.parent, self.giant, first, value, self.num_planes))
+        group = self.store.pull_group
+        gap = GAP_BYTES // self.store.array(f"{group}/indices").dtype.itemsize
+        rows = sorted_lookup(self.store)
+        return int(kernels.count_entries(self.parent, self.giant, rows, self.num_planes, self._live(group), gap))
+
+    def _live(self, group: str) -> Array:
+        """Which entries of a group count, bit by bit; empty where all do."""
+        mask = self.store.array(f"{group}/indices").mask
+        return ALL_LIVE if mask is None else mask.live

@@ -82,8 +82,8 @@ def block_entries(job: Job) -> int:
     return min(MOST_ENTRIES, job.sizes.capacity * RECORD_BYTES // ENTRY_BYTES)
 
 
-def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int]:
-    """Write one group; return its number of entries and of self-loops."""
+def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job: Job, *, num_planes: int) -> tuple[int, int, bool]:
+    """Write one group; return its number of entries, of self-loops, and whether several entries of a row are the same."""
     num_vertices = classes.num_vertices
     limit = block_entries(job)
     merging = _Merging(group, sides, num_vertices, job, num_planes)
@@ -91,7 +91,7 @@ def write_merged(group: str, sides: Sequence[Side], classes: DegreeClasses, job:
     for block in _results(merging, _blocks(group, sides, num_vertices, limit), limit, job):
         target.append(replace(block, indptr=block.indptr + target.num_entries))
         job.progress(f"write {group}", target.num_entries, total)
-    return target.finish()
+    return *target.finish(), merging.has_parallel
 
 
 def _results(merging: _Merging, blocks: Iterator[Rows], limit: int, job: Job) -> Iterator[RowBlock]:
@@ -124,6 +124,7 @@ class _Merging:
         self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
         self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
+        self._leaves_parallel, self.has_parallel = job.payload.duplicates == "keep" or bool(job.payload.extra), False
         self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
 
     def merged(self, rows: Rows) -> RowBlock:
@@ -194,6 +195,10 @@ class _Merging:
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]
         indptr = np.cumsum(lengths) - lengths
+        if self._leaves_parallel and not self.has_parallel:
+            same = indices[1:] == indices[:-1]
+            same[indptr[(indptr > 0) & (indptr < indices.size)] - 1] = False  # in different rows
+            self.has_parallel = bool(same.any())
         return RowBlock(
             indices, columns, indptr, planes.astype(index_dtype(self._num_vertices), copy=False), plane_offsets, loops, loops.size
         )

@@ -86,7 +86,7 @@ def merge_steps(
     for group in first.attributes.stored_groups:
         with job.phase(f"write {group}"):
             planes = num_planes if group == plane_group(job.directed) else 0
-            num_entries, loops = write_merged(group, sides, classes, job, num_planes=planes)
+            num_entries, loops, has_parallel = write_merged(group, sides, classes, job, num_planes=planes)
             num_loops = loops if group == GROUP else num_loops
     return GraphAttributes(
         num_vertices=classes.num_vertices,
@@ -98,7 +98,7 @@ def merge_steps(
         directed=job.directed,
         weighted=first.attributes.weighted,
         duplicates=first.attributes.duplicates,
-        parallel_edges=None if first.attributes.leaves_parallel else False,
+        parallel_edges=has_parallel,
         vertex_order=first.attributes.vertex_order,
         index_dtype=index_dtype(classes.num_vertices).name,
         id_kind=id_kind_of(first, second),

@@ -39,6 +39,29 @@ def link_plane(parent: Any, first: int, neighbours: Any) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
+def link_live_plane(parent: Any, giant: int, rows: Any, plane: int, live: Any, first: int, neighbours: Any) -> None:
+    """Link consecutive vertices that are not known to be in the component `giant`, each with its neighbour in a plane, if that edge counts.
+
+    Parameters
+    ----------
+    rows : RowLookup
+        By degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    live : (num_words,) uint64
+        Bit per entry of the rows: which count.
+    """
+    stop, c = first + neighbours.size, np.searchsorted(rows.first, first, side="right") - 1
+    v = first
+    while v < stop:
+        same = min(stop, rows.first[c + 1]) if c + 1 < rows.first.size else stop
+        e, degree = rows.edge[c] + (v - rows.first[c]) * rows.value[c] + plane, rows.value[c]
+        for u in range(v, same):
+            if np.int64(parent[u]) != giant and (live[e >> 6] >> np.uint64(e & 63)) & np.uint64(1):
+                link(parent, u, np.int64(neighbours[u - first]))
+            e += degree
+        v, c = same, c + 1
+
+
+@nb.njit(nogil=True, cache=True)
 def link_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, begin: int, entries: Any) -> None:
     """Link the vertices that are not known to be in the component `giant` with their neighbours, the first `skip` of each apart.
 
@@ -60,11 +83,33 @@ def link_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, 
 
 
 @nb.njit(nogil=True, cache=True)
-def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, gap: int, most: int, out: Any) -> tuple[int, int]:
+def _trim(live: Any, begin: Any, end: Any) -> Any:
+    """Return where the first entry of ``begin .. end - 1`` that counts is, and where the last one ends; all of them, if `live` is empty."""
+    if live.size == 0:
+        return begin, end
+    while begin < end:
+        word = live[begin >> 6] >> np.uint64(begin & 63)
+        if word & np.uint64(1):
+            break
+        begin = begin + 1 if word else (begin | 63) + 1
+    while end > begin:
+        word = live[(end - 1) >> 6] << np.uint64(63 - ((end - 1) & 63))
+        if word >> np.uint64(63):
+            break
+        end = end - 1 if word else (end - 1) & ~63
+    return min(begin, end), end
+
+
+@nb.njit(nogil=True, cache=True)
+def cut_rows(
+    parent: Any, giant: int, first_row: int, offsets: Any, skip: int, live: Any, gap: int, most: int, out: Any
+) -> tuple[int, int]:  # fmt: skip
     """Find the ranges of entries that `link_rows` needs: those close to each other are one range.
 
     Parameters
     ----------
+    live : (num_words,) uint64
+        Bit per entry: which count; without any word all do.
     gap
         Entries that are read, though not needed, to join two ranges.
     most
@@ -78,8 +123,10 @@ def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, g
     """
     count = 0
     for i in range(offsets.size - 1):
-        begin, end = offsets[i] + skip, offsets[i + 1]
-        if begin >= end or np.int64(parent[first_row + i]) == giant:
+        if offsets[i] + skip >= offsets[i + 1] or np.int64(parent[first_row + i]) == giant:
+            continue
+        begin, end = _trim(live, offsets[i] + skip, offsets[i + 1])
+        if begin >= end:
             continue
         if count and begin - out[count - 1, 1] <= gap and end - out[count - 1, 0] <= most:
             out[count - 1, 1] = end
@@ -94,23 +141,28 @@ def cut_rows(parent: Any, giant: int, first_row: int, offsets: Any, skip: int, g
 
 
 @nb.njit(nogil=True, cache=True)
-def count_entries(parent: Any, giant: int, first: Any, value: Any, skip: int) -> int:
-    """Count the entries of the lists of vertices outside of `giant`, the first `skip` of each apart.
+def count_entries(parent: Any, giant: int, rows: Any, skip: int, live: Any, gap: int) -> int:
+    """Count the entries that `cut_rows` would have read, those that join ranges among them.
 
     Parameters
     ----------
-    first, value : (num_classes,) int64
-        First vertex of each degree, and the degree, descending (`oocgraph.kernels.rows.RowLookup`).
+    rows : RowLookup
+        By degree, descending (`oocgraph.kernels.rows.RowLookup`).
     """
-    total = 0
-    for c in range(first.size):
-        if value[c] <= skip:
+    total, last = 0, np.int64(-1)
+    for c in range(rows.first.size):
+        degree = rows.value[c]
+        if degree <= skip:
             break
-        stop = first[c + 1] if c + 1 < first.size else parent.size
-        count = 0
-        for v in range(first[c], stop):
-            count += np.int64(parent[v]) != giant
-        total += count * (value[c] - skip)
+        stop = rows.first[c + 1] if c + 1 < rows.first.size else parent.size
+        for v in range(rows.first[c], stop):
+            if np.int64(parent[v]) == giant:
+                continue
+            row = rows.edge[c] + (v - rows.first[c]) * degree
+            begin, end = _trim(live, row + skip, row + degree)
+            if begin < end:
+                total += end - (last if last >= 0 and begin - last <= gap else begin)
+                last = end
     return total
 
 
@@ -124,14 +176,19 @@ def are_all_in(parent: Any, giant: int, start: int, stop: int) -> bool:
 
 
 @nb.njit(nogil=True, cache=True)
-def compress(parent: Any, start: int, stop: int) -> int:
-    """Have vertices name the roots of their trees; returns how many of these are roots.
+def compress(parent: Any, giant: int, start: int, stop: int) -> int:
+    """Have vertices name the roots of their trees; returns how many of these are roots. Most name `giant`, if that is a root.
 
     Other threads may do so for other vertices, or link any: a root, which another may hook at this moment, is not written.
     """
     count = 0
+    if giant >= 0 and np.int64(parent[giant]) != giant:
+        giant = -1
     for v in range(start, stop):
         root = np.int64(parent[v])
+        if root == giant:
+            count += root == v
+            continue
         while np.int64(parent[root]) != root:
             root = np.int64(parent[root])
         if root != v:

@@ -36,6 +36,11 @@ class Mask(Protocol):
         """What kernels that read pages themselves take, as long as this mask is held; there is none of planes."""
         ...
 
+    @property
+    def live(self) -> Array:
+        """Bit of each element: whether it is left as it is; (num_elements // 64 + 1,) uint64. There is none of planes."""
+        ...
+
     def applied(self, start: int, values: Array) -> Array:
         """Replace some of the elements from `start` on, in `values` or, where these may not be changed, in a copy; returns them."""
         ...
@@ -135,8 +140,8 @@ class StoredArray:
         other.rule = None
         return other
 
-    def masked(self, mask: Mask) -> Self:
-        """Return a reader of the same array that replaces elements."""
+    def masked(self, mask: Mask | None) -> Self:
+        """Return a reader of the same array that replaces elements, or none."""
         other = copy(self)
         other.mask = mask
         return other

@@ -229,6 +229,11 @@ class _ListMask:
         self._masks.found(self._group)
         return kernels.repair_by(self._itemsize, self._words)
 
+    @property
+    def live(self) -> Array:
+        """Bit of each element."""
+        return self._masks.found(self._group).live
+
     def applied(self, start: int, values: Array) -> Array:
         """Replace those that do not count."""
         values = _changeable(values)
@@ -252,6 +257,10 @@ class _PlaneMask:
     @property
     def repair(self) -> Repair:
         raise TypeError("planes are not read by kernels")
+
+    @property
+    def live(self) -> Array:
+        raise TypeError("planes have bits in the lists")
 
     def applied(self, start: int, values: Array) -> Array:
         """Replace those that do not count."""

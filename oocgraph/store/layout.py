@@ -125,7 +125,7 @@ class GraphAttributes:
     ``num_masters`` of them; and ``groups``, those of ``out`` and ``in`` that it holds (None: as ``directed`` says).
 
     ``parallel_edges`` says whether several edges have the same ends, where duplicates or edge columns leave that open. None: unknown, as in
-    a store of an earlier version, after a merge, and in a partition; where neither leaves it open, there are none.
+    a store of an earlier version, and in a partition; where neither leaves it open, there are none.
     """
 
     num_vertices: int

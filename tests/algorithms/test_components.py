@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -58,6 +59,29 @@ def test_any_small_graph(tmp_path_factory, edges, directed, by_degree, threads, 
             patch.setattr(module, "MAX_RANGES", 2)
             patch.setattr(module, "BLOCK_ROWS", 4)
         check(open_graph(path), source, target, resources=Resources(threads=threads))
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("below", [1, 10, 40, 128, 255, 256])
+@pytest.mark.parametrize("halves", [False, True])
+def test_edges_that_count_connect_what_they_would_alone(tmp_path, monkeypatch, directed, below, halves):
+    """Graphs with hubs, by a condition that few or most edges meet; and of two halves of one size that one edge joins."""
+    rng = np.random.default_rng(below)
+    n = 3000
+    source, target = (rng.random((2, 30_000)) ** 3 * n).astype(np.int64)
+    if halves:
+        source, target = np.concatenate([source, source + n]), np.concatenate([target, target + n])
+    source, target = np.append(source, n - 1), np.append(target, 2 * n - 1 if halves else 0)
+    weight = np.append(rng.integers(0, 256, source.size - 1), 0).astype(np.uint8)
+    edges = pa.table({"source": source, "target": target, "weight": weight})
+    graph = oocgraph.build_csr(edges, tmp_path / "g", directed=directed, weight="weight")
+    monkeypatch.setattr(module, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(module, "GAP_BYTES", 64)
+    found = connected_components(graph, where=f"weight < {below}")
+    counts = weight < below
+    component, count = expected(found.vertices, source[counts], target[counts])
+    np.testing.assert_array_equal(found.component, component)
+    assert found.num_components == count
 
 
 def cycles(num_cycles, length):

@@ -10,6 +10,11 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from oocgraph.kernels import components as kernels
+from oocgraph.kernels.live import NO_ROWS
+from oocgraph.kernels.rows import RowLookup
+
+ALL, NONE = np.empty(0, np.uint64), np.empty(0, np.int64)
+"""Where all entries count; where there are no explicit rows."""
 
 NUM_VERTICES, PIECE = 50_000, 500
 
@@ -23,7 +28,7 @@ def test_threads_that_link_at_once(dtype, seed):
     with ThreadPoolExecutor(4) as pool:
         for _ in pool.map(lambda v: kernels.link_plane(parent, v, neighbours[v : v + PIECE]), range(0, NUM_VERTICES, PIECE)):
             continue
-    kernels.compress(parent, 0, NUM_VERTICES)
+    kernels.compress(parent, -1, 0, NUM_VERTICES)
     edges = sparse.coo_matrix((np.ones(NUM_VERTICES), (np.arange(NUM_VERTICES), neighbours)), shape=(NUM_VERTICES,) * 2)
     count, label = csgraph.connected_components(edges, directed=False)
     smallest = np.full(count, NUM_VERTICES)
@@ -41,32 +46,49 @@ def test_trees_are_compressed_while_others_link():
                 for v in range(NUM_VERTICES - PIECE, -1, -PIECE)
             ]
             while not all(one.done() for one in linked):
-                kernels.compress(parent, 0, NUM_VERTICES)
-        assert kernels.compress(parent, 0, NUM_VERTICES) == 1
+                kernels.compress(parent, -1, 0, NUM_VERTICES)
+        assert kernels.compress(parent, -1, 0, NUM_VERTICES) == 1
 
 
 def test_ranges_are_cut_where_there_is_no_more_room():
     """Rows of 3, 0, 5 and 2 entries, the second and the last of the largest component; ranges of at most 4 entries."""
     parent, offsets = np.array([0, 9, 2, 9], np.uint32), np.array([0, 3, 3, 8, 10])
     room = np.empty((8, 2), np.int64)
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, room) == (4, 3)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 0, 4, room) == (4, 3)
     assert room[:3].tolist() == [[0, 3], [3, 7], [7, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 1, 0, 4, room) == (4, 2)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 1, ALL, 0, 4, room) == (4, 2)
     assert room[:2].tolist() == [[1, 3], [4, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 0, 4, np.empty((2, 2), np.int64)) == (2, 1)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 0, 4, np.empty((2, 2), np.int64)) == (2, 1)
     few = np.empty((2, 2), np.int64)
-    assert kernels.cut_rows(parent[2:], 9, 0, offsets[2:], 0, 0, 1, few) == (2, 2)
+    assert kernels.cut_rows(parent[2:], 9, 0, offsets[2:], 0, ALL, 0, 1, few) == (2, 2)
     assert few.tolist() == [[3, 4], [4, 8]]
-    assert kernels.cut_rows(parent, 9, 0, offsets, 0, 100, 100, room) == (4, 1)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, ALL, 100, 100, room) == (4, 1)
     assert room[0].tolist() == [0, 8]
+
+
+def test_ranges_begin_and_end_with_entries_that_count():
+    """Rows of 70, 3, 200 and 5 entries: of the first counts one, of the second none, of the third two far apart, of the last all."""
+    parent, offsets = np.arange(4, dtype=np.uint32), np.array([0, 70, 73, 273, 278])
+    counts = np.zeros(320, bool)
+    counts[[66, 80, 250, *range(273, 278)]] = True
+    live = np.packbits(counts, bitorder="little").view(np.uint64)
+    room = np.empty((8, 2), np.int64)
+    assert kernels.cut_rows(parent, 9, 0, offsets, 0, live, 0, 500, room) == (4, 3)
+    assert room[:3].tolist() == [[66, 67], [80, 251], [273, 278]]
+    assert kernels.cut_rows(parent, 9, 0, offsets, 67, live, 0, 500, room) == (4, 1)
+    assert room[0].tolist() == [250, 251]
+    rows = RowLookup(offsets[:0], np.array([0, 1]), np.array([0, 200]), np.array([200, 78]))
+    assert kernels.count_entries(parent[:2], 9, rows, 0, live, 0) == (81 - 66) + (278 - 250)
+    assert kernels.count_entries(parent[:2], 9, rows, 77, live, 0) == 1 + 1
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 def test_what_is_left_outside_of_the_largest_component(dtype):
     """Rows of 5, 5, 2, 1 and 1 entries, of which the first and the fourth are not in it."""
-    parent, first, value = np.array([0, 9, 9, 3, 9], dtype), np.array([0, 2, 3]), np.array([5, 2, 1])
-    assert [kernels.count_entries(parent, 9, first, value, skip) for skip in (0, 1, 4, 5)] == [6, 4, 1, 0]
-    assert kernels.count_entries(parent[:0], 9, first[:0], value[:0], 0) == 0
+    parent, rows = np.array([0, 9, 9, 3, 9], dtype), RowLookup(NONE, np.array([0, 2, 3]), np.array([0, 10, 12]), np.array([5, 2, 1]))
+    assert [kernels.count_entries(parent, 9, rows, skip, ALL, 0) for skip in (0, 1, 4, 5)] == [6, 4, 1, 0]
+    assert [kernels.count_entries(parent, 9, rows, skip, ALL, 7) for skip in (0, 1)] == [13, 4]  # 7 entries join the two rows
+    assert kernels.count_entries(parent[:0], 9, NO_ROWS, 0, ALL, 0) == 0
     assert [kernels.are_all_in(parent, 9, *rows) for rows in ((1, 3), (0, 2), (2, 4), (4, 4))] == [True, False, False, True]
 
 
