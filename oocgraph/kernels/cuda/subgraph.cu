@@ -71,7 +71,7 @@ __device__ __forceinline__ SumAndMax block_exclusive_both(i64 x, i64 m, SumAndMa
 // is done. Pages ascend as rows do, so a page is shared with the rows before, not counting those that ask for nothing: what counts
 // is the last page of all before (one more than it: 0 is none).
 template <class I>
-__global__ void __launch_bounds__(BLOCK) list_subgraph(
+__global__ void __launch_bounds__(BLOCK, 3) list_subgraph(
     const u32* __restrict__ active, i64 num_words, i64 row0, i64 capacity, LOOKUP_PARAMETERS, i64 skip, i64 low, i64 high, int page_shift,
     i64 behind, i64 window, int count_shift, int first_pages_only, i64 most, I* vertex, i64* start, i64* offset, u64* tiles, i64 max_tiles,
     u64 launch, int page_slot, i64* counters) {
