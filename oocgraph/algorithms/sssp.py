@@ -26,7 +26,7 @@ from oocgraph.algorithms.relaxing import Relaxed, Relaxing, charge_paths, checke
 from oocgraph.algorithms.runtimes import Runtime, check_runtime, opened_of
 from oocgraph.algorithms.search_options import on_processor, target_numbers
 from oocgraph.algorithms.sssp_in_small import shortest_in_small
-from oocgraph.algorithms.sssp_on_device import device_of, find_on_device, may_fall_back, width_on_device
+from oocgraph.algorithms.sssp_on_device import device_of, find_on_device, may_fall_back, paths_work, width_on_device
 from oocgraph.allocator import returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrays import Device
@@ -203,7 +203,8 @@ def find_paths(
         opened = opened_of(runtime, store, resources) if is_opened else Unopened(here.limit_bytes, following_bytes)
         relaxing = Relaxing(opened, store, column, checked_schedule(task.schedule), slack, 1 / delta, resources.num_threads, shown)
         compute = partial(_on_cluster, resources) if resources.client else _in_process
-        device = device_of(resources, task.schedule) if may_use_device and not resources.client else None
+        work = None if is_opened else partial(paths_work, store, column, resources.num_threads)
+        device = device_of(resources, task.schedule, work) if may_use_device and not resources.client else None
         try:
             if device is not None:
                 fields = _on_device(device, relaxing, resources, source, targets, limit, task.delta)

@@ -6,17 +6,22 @@ Davidson et al., "Work-Efficient Parallel GPU Methods for Single-Source Shortest
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from math import floor
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from oocgraph.algorithms.relaxing import sampled_weights
-from oocgraph.arrays import Device, device_choice
+from oocgraph.arrays import Device, Work, device_choice
 from oocgraph.config import settings
 from oocgraph.engine.device_load import device_limit_bytes
 from oocgraph.engine.device_paths import DevicePaths
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
+from oocgraph.kernels.gpu import search_source
+from oocgraph.kernels.gpu_paths import path_source
 from oocgraph.memory import Budget, PeakSampler, device_bytes_read
 from oocgraph.resources import Resources
 from oocgraph.store.graph import CSRStore
@@ -24,14 +29,22 @@ from oocgraph.types import Array, Progress
 
 logger = logging.getLogger(__name__)
 
+PATH_EDGE_SECONDS = 9e-9
+"""Time of one thread for each stored edge: kron22 in memory, docs/measurements.md."""
+
 WIDTH = 8
 """Buckets are so many mean weights wide, by the mean degree. (The paper has 32, the width of a warp, in section 5.2; a quarter follows
 1.4, 1.2 and 1.1 times the edges of a Kronecker graph of scale 14, a uniform one and a grid, in place of 2.8, 2.6 and 1.5, with 2.0, 1.5
 and 1.3 times the launches, whose number hardly grows with a graph.)"""
 
 
-def device_of(resources: Resources, schedule: str) -> Device | None:
+def device_of(resources: Resources, schedule: str, work: Callable[[], Work] | None) -> Device | None:
     """Return the device that paths are to be found on; None: the processor.
+
+    Parameters
+    ----------
+    work
+        Says what is to be done, where a GPU would have to be started for it; None: the graph is open.
 
     Raises
     ------
@@ -45,11 +58,19 @@ def device_of(resources: Resources, schedule: str) -> Device | None:
         if resources.device == "cuda" or requested is not None:
             raise ArgumentError(f"schedule is {schedule!r}, which only the processor has; leave it out, or use device='cpu'")
         return None
-    device, reason = device_choice(kind)
+    device, reason = device_choice(kind, work=None if requested is not None else work)
     logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
     if device is None and requested is not None:
         raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
     return device
+
+
+def paths_work(store: CSRStore, column: str, threads: int) -> Work:
+    """Estimate a search for shortest paths: every edge with its weight reaches a device once."""
+    weight, num_edges = store.array(f"out/{column}").dtype, store.attributes.num_stored_edges
+    distance = np.dtype(np.float64 if weight.kind == "f" else np.int32)
+    sources = search_source(store.index_dtype), path_source(store.index_dtype, distance)
+    return Work(num_edges * PATH_EDGE_SECONDS / threads, num_edges * (store.index_dtype.itemsize + weight.itemsize), sources)
 
 
 def width_on_device(store: CSRStore, column: str) -> float:

@@ -14,7 +14,7 @@ from oocgraph.engine.device_graph import LINE_BYTES
 from oocgraph.engine.state import SearchProgress
 from oocgraph.kernels.gpu import GpuKernels, marks
 from oocgraph.results.search import DeviceMetrics
-from oocgraph.types import LEVEL_UNREACHED, Array
+from oocgraph.types import LEVEL_UNREACHED
 
 
 def num_words(num_vertices: int) -> int:
@@ -119,27 +119,3 @@ class DeviceState(SearchProgress):
         a = self.arrays
         a.frontier, a.found = a.found, a.frontier
         a.pushed = a.found
-
-
-def download(device: Device, stream: Any, source: Array, staging: Array) -> Array:
-    """Return a device array on the host."""
-    out = np.empty(source.size, source.dtype)
-    step = max(1, staging.nbytes // source.dtype.itemsize)
-    for a in range(0, source.size, step):
-        z = min(source.size, a + step)
-        piece = staging.view(np.uint8)[: (z - a) * source.dtype.itemsize].view(source.dtype)
-        device.copy(source[a:z], piece, stream)
-        device.synchronize(stream)
-        out[a:z] = piece
-    return out
-
-
-def upload(device: Device, stream: Any, source: Array, target: Array, staging: Array) -> None:
-    """Bring a host array to a device array of the same size, through pinned memory."""
-    step = max(1, staging.nbytes // source.dtype.itemsize)
-    for a in range(0, source.size, step):
-        z = min(source.size, a + step)
-        piece = staging.view(np.uint8)[: (z - a) * source.dtype.itemsize].view(source.dtype)
-        piece[:] = source[a:z]
-        device.copy(piece, target[a:z], stream)
-        device.synchronize(stream)

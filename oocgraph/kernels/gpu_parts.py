@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.arrays.compiler import Source
 from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Counter, GpuKernels, cuda_source, index_name
 from oocgraph.types import Array
 
@@ -19,13 +20,18 @@ def part_names(index_dtype: np.dtype[Any]) -> tuple[str, ...]:
     return (f"expand_part<{index_name(index_dtype)}>",)
 
 
+def part_source(index_dtype: np.dtype[Any]) -> Source:
+    """Return what parts compile; see `part_names`."""
+    return Source(cuda_source(SOURCES), part_names(index_dtype))
+
+
 class PartKernels:
     """The compiled kernel of one device, launched on the stream of the kernels that list rows."""
 
     def __init__(self, device: Device, kernels: GpuKernels) -> None:
         self._device, self._kernels = device, kernels
-        (name,) = part_names(kernels.dtype)
-        self._expand = device.module(cuda_source(SOURCES), [name]).get_function(name)
+        source = part_source(kernels.dtype)
+        self._expand = device.module(*source).get_function(*source.names)
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
 
     def expand(

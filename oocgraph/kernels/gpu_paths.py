@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oocgraph.arrays import Device
+from oocgraph.arrays.compiler import Source
 from oocgraph.kernels.gpu import BLOCK, BLOCKS_PER_MULTIPROCESSOR, cuda_source, index_name
 from oocgraph.types import Array, no_parent
 
@@ -64,6 +65,11 @@ def weight_kind(dtype: np.dtype[Any]) -> int:
     return -dtype.itemsize if dtype.kind in "ub" else dtype.itemsize
 
 
+def path_source(index_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> Source:
+    """Return what shortest paths with distances of `dtype` compile; see `path_names`."""
+    return Source(cuda_source(SOURCES), path_names(index_dtype, dtype))
+
+
 class PathKernels:
     """The compiled kernels of one device for some dtypes, launched on one stream.
 
@@ -89,9 +95,9 @@ class PathKernels:
     def __init__(self, device: Device, index_dtype: np.dtype[Any], dtype: np.dtype[Any], stream: Any, counters: Array) -> None:
         self.device, self.index_dtype, self.dtype, self.stream = device, np.dtype(index_dtype), np.dtype(dtype), stream
         self._index, self._distance = index_name(self.index_dtype), _DISTANCE_NAMES[self.dtype.name]
-        names = path_names(self.index_dtype, self.dtype)
-        module = device.module(cuda_source(SOURCES), names)
-        self._functions = {name: module.get_function(name) for name in names}
+        source = path_source(self.index_dtype, self.dtype)
+        module = device.module(*source)
+        self._functions = {name: module.get_function(name) for name in source.names}
         self._max_blocks = BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors
         self._none = self.index_dtype.type(no_parent(self.index_dtype))
         self._counters = counters

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oocgraph
-from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import devices as devices_module
 from oocgraph.cluster.worker_device import WorkerDevice
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.engine.device_graph import Uploader
@@ -113,7 +113,7 @@ def test_a_loading_that_fails(device, dropped, graph, monkeypatch):
 
 
 def test_a_product(device, dropped, graph, monkeypatch):
-    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind, **_: ((device,), "of the test"))
+    monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, **_: ((device,), "of the test"))
     oocgraph.spmv(graph, np.ones(graph.num_vertices))
     gc.collect()
     assert dropped == []

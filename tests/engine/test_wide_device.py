@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import oocgraph
-from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import devices as devices_module
 from oocgraph.engine.device import DeviceRuntime
 from oocgraph.types import wide_indices
 from tests.cuda_on_cpu.build import needs_shim
@@ -62,6 +62,6 @@ def test_a_product(graph, semiring, transpose, monkeypatch):
     x = np.random.default_rng(2).random(graph.num_vertices)
     x = x > 0.5 if semiring == "or_and" else x
     expected = oocgraph.spmv(graph, x, semiring=semiring, transpose=transpose, resources=oocgraph.Resources(device="cpu"))
-    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind, **_: ((CpuDevice(), CpuDevice()), "shims"))
+    monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, **_: ((CpuDevice(), CpuDevice()), "shims"))
     found = oocgraph.spmv(graph, x, semiring=semiring, transpose=transpose)
     np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -9,15 +9,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import oocgraph
 from oocgraph import arrays
-from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import devices as devices_module
+from oocgraph.algorithms import partitioned_bfs, sssp_on_device
+from oocgraph.arrays import DeviceChoice
 from oocgraph.arrays.cuda import CudaDevice
 from oocgraph.cache_folder import VARIABLE
 from oocgraph.cli import cli
+from oocgraph.engine.device import DeviceRuntime
 from oocgraph.kernels import cached
 from oocgraph.kernels.warm_device import device_sources, uncompiled
 from tests.arrays.fake_cupy import FakeCupy
@@ -66,7 +70,7 @@ def test_warm_says_why_there_is_no_gpu(cache, monkeypatch, tmp_path):
 @pytest.mark.shim
 @needs_shim[1]
 def test_what_is_compiled_beforehand_is_what_is_used(monkeypatch, tmp_path):
-    """A search and products of both dtypes load nothing else."""
+    """Searches, products, shortest paths and parts load nothing else."""
     loaded = []
 
     class Noting(CpuDevice):
@@ -74,13 +78,23 @@ def test_what_is_compiled_beforehand_is_what_is_used(monkeypatch, tmp_path):
             loaded.append((code, tuple(names)))
             return super().module(code, names)
 
-    graph = oocgraph.build_csr(([0, 1, 2], [1, 2, 3]), tmp_path / "g.zarr", directed=False)
+    ends = {"source": [0, 1, 2], "target": [1, 2, 3]}
+    graph = oocgraph.build_csr(pa.table(ends), tmp_path / "g.zarr", directed=False)
+    of_integers, of_floats = (
+        oocgraph.build_csr(pa.table({**ends, "weight": weights}), tmp_path / f"{i}.zarr", directed=False, weight="weight")
+        for i, weights in enumerate(([1, 2, 3], [0.5, 1.0, 2.0]))
+    )
     device = Noting()
-    with oocgraph.engine.device.DeviceRuntime.open(graph, device=device) as runtime:
+    with DeviceRuntime.open(graph, device=device) as runtime:
         runtime.search(np.array([0]))
-    monkeypatch.setattr(spmv_module, "devices_choice", lambda _kind, **_: ((device,), "of the test"))
+    monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, **_: ((device,), "of the test"))
+    for module in (partitioned_bfs, sssp_on_device):
+        monkeypatch.setattr(module, "device_choice", lambda _kind, **_: DeviceChoice(device, "of the test"))
     for dtype in (np.float32, np.float64):
         oocgraph.spmv(graph, np.ones(4, dtype))
+    for weighted in (of_integers, of_floats):
+        oocgraph.sssp(weighted, 0, resources=oocgraph.Resources(device="cuda"))
+    oocgraph.bfs(graph, 0, partition="1d", resources=oocgraph.Resources(device="cuda", num_partitions=2))
     assert {tuple(source) for source in device_sources()} == set(loaded)
 
 
