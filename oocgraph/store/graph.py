@@ -260,6 +260,10 @@ class CSRStore(GraphAccess):
         except ValueError as error:
             raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); {REMEDY}") from error
 
+    def forget_metadata(self) -> None:
+        """Read the metadata of arrays again when they are next opened."""
+        self._shapes.clear()
+
     @cached_property
     def _shapes(self) -> dict[str, ArrayShape]:
         """What metadata of a local store have said: a call that asks for a vertex opens three arrays, and parsing takes 0.2 ms."""

@@ -55,12 +55,18 @@ def source_of(graph):
     return graph.ids_of([0])[0]
 
 
+def level_of(graph, result):
+    """Of several parents a pull and a push may choose different ones."""
+    oocgraph.verify_bfs(graph, result)
+    return result.level
+
+
 def either(graph, directed, undirected):
     return directed if graph.attributes.directed else undirected
 
 
 COMMON = {
-    "bfs": lambda g, **o: oocgraph.bfs(g, source_of(g), **o),
+    "bfs": lambda g, **o: level_of(g, oocgraph.bfs(g, source_of(g), **o)),
     "bfs by push": lambda g, **o: oocgraph.bfs(g, [source_of(g), g.ids_of([3])[0]], direction="push", **o),
     "components": oocgraph.connected_components,
     "pagerank": lambda g, **o: oocgraph.pagerank(g, tol=1e-10, **o),

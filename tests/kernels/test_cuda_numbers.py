@@ -32,12 +32,9 @@ def test_a_push_over_edges_of_large_numbers(bench, method, dtype, far):
     check(rows, expand(bench, there, method, base=far))
 
 
-@pytest.mark.parametrize("far", FAR)
-@pytest.mark.parametrize("pointer_dtype", [np.uint32, np.int64])
+@pytest.mark.parametrize(("far", "pointer_dtype"), [(FAR[0], np.uint32), *((far, np.int64) for far in FAR)])
 def test_a_product_over_edges_of_large_numbers(bench, far, pointer_dtype):
     """A piece of a matrix has pointers of its own, which count from its first nonzero."""
-    if far > np.iinfo(pointer_dtype).max - 300:
-        pytest.skip("such pointers cannot count so far")
     lengths = np.array([100, 0, 31, 150, 2])
     pointers = far + np.concatenate([[0], np.cumsum(lengths)])
     start, stop = far + 40, far + 270

@@ -197,8 +197,6 @@ class TestFailures:
             spmv(matrix, x, resources=Resources(device="gpu"))
         with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would be made on the processor"):
             spmv(matrix, x, resources=Resources(device="cpu", device_memory_budget="1G"))
-        with pytest.raises(OocGraphError, match="workers multiply on their processors"):
-            spmv(matrix, x, resources=Resources(device="cuda"), client="a client")
 
 
 class LikeCupy(DeviceArray):

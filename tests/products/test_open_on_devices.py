@@ -384,8 +384,6 @@ class TestRefusals:
         with pytest.raises(ArgumentError, match="schedule is 'in-place', which the processor alone has"):
             pagerank(kron, schedule="in-place", resources=Resources(device="cuda"))
         assert pagerank(kron, schedule="in-place").converged
-        with pytest.raises(ArgumentError, match="workers rank on their processors"):
-            pagerank(kron, resources=Resources(device="cuda"), client="a client")
 
     def test_auto_is_the_processor_where_ranks_do_not_fit(self, given, kron, caplog):
         given(CpuDevice(total_bytes=9_000))
