@@ -376,7 +376,7 @@ def _end_of_bucket(nearest: Any, delta: float, unreached: Any) -> Any:
     Examples
     --------
     >>> _end_of_bucket(np.int32(7), 2.5, np.int32(2**31 - 1)), _end_of_bucket(np.float64(1e300), 1e-9, np.float64(np.inf))
-    (np.int32(8), np.float64(1.0000000000000001e+300))
+    (np.int32(8), np.float64(1.0000000000000002e+300))
     """
     number = float(nearest) / float(delta)
     end = (floor(number) + 1) * delta if np.isfinite(number) else 0.0
