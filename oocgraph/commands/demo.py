@@ -67,7 +67,7 @@ def _kernel_calls() -> list[Call]:
     """Return all kernels that are needed, to be compiled together: one after the other, when they are needed, takes three times as long."""
     import numpy as np
 
-    from oocgraph.kernels import build, crc32c, few, strings
+    from oocgraph.kernels import build, crc32c, deques, few, strings
     from oocgraph.types import LEVEL_UNREACHED
     from oocgraph.verify import verify_calls
 
@@ -76,6 +76,7 @@ def _kernel_calls() -> list[Call]:
         *few.few_calls("uint32"),
         *build.memory_build_calls(),
         *crc32c.checksum_calls(),
+        *deques.team_calls(),
         *verify_calls("uint32", np.empty(0, np.uint32), np.empty(0, np.uint8), LEVEL_UNREACHED, 0, ascending=False),
     ]
 
