@@ -70,7 +70,7 @@ class DeviceMatrices:
         self, lease: str | None, key: Any, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str,
         requested: str | int | None,
     ) -> Iterator[DeviceMatrix]:  # fmt: skip
-        """Yield a part of a matrix on the device; under a lease it stays there for whoever asks for the same key.
+        """Yield a part of a matrix on the device; under a lease it stays there for the next call with the same key.
 
         Parameters
         ----------

@@ -79,7 +79,7 @@ class DeviceMatrix(Closing):
     Raises
     ------
     BudgetError
-        The memory of a device does not do for the vectors and the smallest pieces.
+        A device has too little memory for the vectors and the smallest pieces.
     """
 
     x: Array

@@ -37,7 +37,7 @@ def string_buffers(strings: Any) -> tuple[Array, Array]:
 
 
 GROUP_STRINGS, MOST_GROUP_BITS = 1 << 13, 10
-"""Strings that are told apart by one table, whose hashes and slots take 192 KiB, and how many groups of them there are at the most."""
+"""Number of strings that share a hash table (192 KiB of hashes and slots), and largest number of such groups."""
 
 HASH_SECONDS, COMPARE_SECONDS, SORT_SECONDS, COPY_SECONDS = 1e-8, 2e-8, 1.5e-7, 2e-8
 """About what a string takes, to tell little work."""

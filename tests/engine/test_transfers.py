@@ -50,7 +50,7 @@ def test_arrays_come_back_as_they_went(seed, deferred):
 
 
 def test_what_the_host_waits_for():
-    """An upload waits for a slot, never for the stream; a download is told of each piece by an event, in threads."""
+    """An upload waits for a slot, never for the stream; a download waits for the event of each piece, in threads."""
     device = CpuDevice(deferred=True)
     moving = Transfers(device, device.stream())
     source = values(10 * SLOT // 4)
