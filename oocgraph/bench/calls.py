@@ -7,7 +7,6 @@ All take turns. Programs that call functions thousands of times on small graphs,
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -35,7 +34,7 @@ from oocgraph.algorithms.sssp import sssp
 from oocgraph.algorithms.strong_components import strongly_connected_components
 from oocgraph.algorithms.topological import is_directed_acyclic_graph
 from oocgraph.algorithms.triangles import clustering, transitivity, triangles
-from oocgraph.bench.harness import Report, in_turn
+from oocgraph.bench.harness import Report, in_turn, timed
 from oocgraph.ingest.build import build_csr
 from oocgraph.store.graph import CSRStore
 from oocgraph.types import Progress
@@ -47,7 +46,7 @@ NUM_VERTICES, NUM_EDGES = 10, 1000
 
 def bench_calls(*, num_rounds: int, progress: Progress) -> Report:
     """Call every function `num_rounds` times."""
-    subjects = {name: _timed(call) for name, call in _calls().items()}
+    subjects = {name: timed(call) for name, call in _calls().items()}
     for call in subjects.values():
         call(-1)  # kernels are loaded
     found = in_turn(subjects, list(range(num_rounds)), progress, phase=PHASE)
@@ -57,15 +56,6 @@ def bench_calls(*, num_rounds: int, progress: Progress) -> Report:
     worst = max(rows, key=lambda row: row["least_ms"])
     metrics = {"num_rounds": num_rounds, "worst": worst["name"], "worst_ms": worst["least_ms"], "calls": rows}
     return Report(title=f"calls on graphs in memory of {NUM_VERTICES} vertices, and conversions of {NUM_EDGES:,} edges", metrics=metrics)
-
-
-def _timed(call: Callable[[], Any]) -> Callable[[int], float]:
-    def timed(_: int) -> float:
-        began = time.perf_counter()
-        call()
-        return time.perf_counter() - began
-
-    return timed
 
 
 def _calls() -> dict[str, Callable[[], Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,17 @@ def in_turn(
             num_done += 1
             progress(phase, num_done, num_calls)
     return found
+
+
+def timed(call: Callable[[], Any]) -> Callable[[Any], float]:
+    """Return a subject of `in_turn` that makes a call, whatever the input is, and returns its seconds."""
+
+    def run(_: Any) -> float:
+        began = time.perf_counter()
+        call()
+        return time.perf_counter() - began
+
+    return run
 
 
 def paired_ratios(name: str, ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:

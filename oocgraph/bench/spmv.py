@@ -19,7 +19,7 @@ import numpy as np
 from oocgraph.algorithms.spmv import spmv
 from oocgraph.allocator import returned_memory
 from oocgraph.bench.disk import chunk_files, drop_page_cache, sequential_bytes_per_second
-from oocgraph.bench.harness import Report, in_turn, paired_ratios
+from oocgraph.bench.harness import Report, in_turn, paired_ratios, timed
 from oocgraph.config import settings
 from oocgraph.errors import OocGraphError
 from oocgraph.kernels.semirings import semiring_of
@@ -91,7 +91,7 @@ def bench_spmv(
         matrix, x = matrix_of(store), np.random.default_rng(1).random(store.num_rows)
         cut = _cut(matrix, num_parts)
         products = _products(matrix, x, threads, peer)
-        seconds = in_turn({name: _timed(product) for name, product in products.items()}, range(num_rounds + 1), progress, phase=IN_MEMORY)
+        seconds = in_turn({name: timed(product) for name, product in products.items()}, range(num_rounds + 1), progress, phase=IN_MEMORY)
         invalid = _differences(products, peer)
     return Report(
         title=repr(store),
@@ -151,15 +151,6 @@ def _products(matrix: Any, x: Array, threads: int, peer: str | None) -> dict[str
         "public": lambda: spmv(matrix, x, resources=Resources(threads=threads)),
     }
     return products if peer is None else {**products, "peer": lambda: matrix @ x}
-
-
-def _timed(product: Callable[[], Array]) -> Callable[[int], float]:
-    def run(_number: int) -> float:
-        began = time.perf_counter()
-        product()
-        return time.perf_counter() - began
-
-    return run
 
 
 def _differences(products: dict[str, Callable[[], Array]], peer: str | None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from oocgraph.arrays import Device
 from oocgraph.arrays.cuda import CudaDevice
 from oocgraph.arrays.cusparse import cusparse_product
 from oocgraph.bench.gpu_rates import measure_device
-from oocgraph.bench.harness import Report, in_turn, paired_ratios
+from oocgraph.bench.harness import Report, in_turn, paired_ratios, timed
 from oocgraph.bench.spmv import TOLERANCE, matrix_of
 from oocgraph.config import settings
 from oocgraph.engine.opened import Unopened
@@ -142,10 +142,10 @@ def _on(
             opened[name] = one
         merges: dict[str, list[float]] = {name: [] for name in opened}
         subjects = {name: _product(one, merges[name]) for name, one in opened.items()}
-        subjects["device"] = _timed(lambda: _without_link(opened["resident"]))
+        subjects["device"] = timed(lambda: _without_link(opened["resident"]))
         peer = cusparse_product(devices[0], matrix, x) if count == 1 else None
         if peer is not None:
-            subjects["peer"] = _timed(peer[0])
+            subjects["peer"] = timed(peer[0])
         seconds = {
             name: one[1:] for name, one in in_turn(subjects, range(num_rounds + 1), progress, phase=f"{PRODUCTS}: {count}").items()
         }  # the first of each warms caches
@@ -194,7 +194,7 @@ def _product(matrix: DeviceMatrix, merges: list[float]) -> Callable[[int], float
         matrix.multiply(RING)
         merges.append(matrix.merge_seconds)
 
-    return _timed(run)
+    return timed(run)
 
 
 def _without_link(matrix: DeviceMatrix) -> None:
@@ -205,15 +205,6 @@ def _without_link(matrix: DeviceMatrix) -> None:
         share.device.synchronize(share.kernels.stream)
 
     matrix.on_each(multiply)
-
-
-def _timed(work: Callable[[], None]) -> Callable[[int], float]:
-    def run(_number: int) -> float:
-        began = time.perf_counter()
-        work()
-        return time.perf_counter() - began
-
-    return run
 
 
 def _balance(matrix: DeviceMatrix) -> float:
