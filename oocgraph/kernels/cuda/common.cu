@@ -148,6 +148,27 @@ __device__ __forceinline__ i64 warp_upper_bound(const i64* __restrict__ entries,
   return low;
 }
 
+// Lets a block's first warp find the rows that edges s0 .. s1 - 1 lie in: rows[0] is the first that ends behind s0, rows[1] the first that
+// begins at or behind s1; `rows` is shared, and the caller synchronizes before and behind this.
+__device__ __forceinline__ void find_rows(const i64* __restrict__ offset, i64 num_rows, i64 s0, i64 s1, i64* rows) {
+  if (warp_id() == 0) {
+    i64 first = warp_upper_bound(offset + 1, num_rows, s0);
+    i64 stop = warp_upper_bound(offset, num_rows, s1 - 1);
+    if (lane_id() == 0) {
+      rows[0] = first;
+      rows[1] = stop;
+    }
+  }
+}
+
+#define MIN_SHARE 1024  // edges that a block takes at once: at least 4 shares a block where there are enough
+#define MAX_SHARE 16384
+
+__device__ __forceinline__ i64 share_of(i64 num_edges) {
+  i64 share = num_edges / (4 * (i64)gridDim.x);
+  return share < MIN_SHARE ? MIN_SHARE : share > MAX_SHARE ? MAX_SHARE : share;
+}
+
 __device__ __forceinline__ void add_to(i64* counter, i64 x) {
   if (x) atomicAdd((u64*)counter, (u64)x);
 }

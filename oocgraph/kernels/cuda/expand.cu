@@ -21,8 +21,6 @@ enum Method { SERIAL, BY_WARP, BY_SCAN, HYBRID };
 #define UNROLL 4           // edges that a thread asks for before it looks at the first
 #define GATHER_SLOTS 2048  // entries of the gather vector
 #define CULL_SLOTS 256     // entries of a warp's hash table
-#define MIN_SHARE 1024     // edges that a block takes at once: at least 4 shares a block where there are enough
-#define MAX_SHARE 16384
 
 // Blocks that a multiprocessor is to hold: as many as leave each thread the registers it needs. sm_75 and sm_107 hold 1,024 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ != 1070
@@ -178,22 +176,11 @@ __global__ void __launch_bounds__(BLOCK, EXPAND_BLOCKS(I)) expand(
   if (lane_id() == 0) expand_num_found[warp] = 0;
   i64 num_rows = counters_in[NUM_ROWS], num_edges = offset[num_rows];
   if (e1 > num_edges) e1 = num_edges;
-  i64 share = e1 - e0;
-  if (METHOD != SERIAL) {
-    share = share / (4 * (i64)gridDim.x);
-    share = share < MIN_SHARE ? MIN_SHARE : share > MAX_SHARE ? MAX_SHARE : share;
-  }
+  i64 share = METHOD == SERIAL ? e1 - e0 : share_of(e1 - e0);
   for (i64 s0 = METHOD == SERIAL ? e0 : e0 + blockIdx.x * share; s0 < e1; s0 += METHOD == SERIAL ? share : gridDim.x * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     __syncthreads();  // whoever still reads expand_rows
-    if (warp == 0) {  // the first row that ends behind s0, and the first that begins at or behind s1
-      i64 first = warp_upper_bound(offset + 1, num_rows, s0);
-      i64 stop = warp_upper_bound(offset, num_rows, s1 - 1);
-      if (thread == 0) {
-        expand_rows[0] = first;
-        expand_rows[1] = stop;
-      }
-    }
+    find_rows(offset, num_rows, s0, s1, expand_rows);
     __syncthreads();
     i64 stop = expand_rows[1];
     i64 tile = expand_rows[0] + (METHOD == SERIAL ? (i64)blockIdx.x * BLOCK : 0);

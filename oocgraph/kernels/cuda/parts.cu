@@ -10,8 +10,6 @@
 // Edges are taken in equal shares, cut anywhere in a row (see expand.cu).
 
 #define CACHED_EDGES 1024
-#define PARTS_MIN_SHARE 1024
-#define PARTS_MAX_SHARE 16384
 
 // Edges e0 .. e1 - 1 of the rows that offset describes: edge e of row i is edges[begin[i] + (e - offset[i]) - base]. Vertices that are not in
 // `seen` are added to it, and listed with the vertex of their row; counters[QUEUE_SIZE] says how many there are.
@@ -33,19 +31,11 @@ __global__ void __launch_bounds__(BLOCK, 4) expand_part(
   if (!num_rows) return;
   i64 num_edges = offset[num_rows];
   if (e1 > num_edges) e1 = num_edges;
-  i64 share = (e1 - e0) / (4 * (i64)gridDim.x);
-  share = share < PARTS_MIN_SHARE ? PARTS_MIN_SHARE : share > PARTS_MAX_SHARE ? PARTS_MAX_SHARE : share;
+  i64 share = share_of(e1 - e0);
   for (i64 s0 = e0 + blockIdx.x * share; s0 < e1; s0 += gridDim.x * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     __syncthreads();  // others may still read part_rows
-    if (warp_id() == 0) {  // the first row that ends behind s0, and the first that begins at or behind s1
-      i64 first = warp_upper_bound(offset + 1, num_rows, s0);
-      i64 stop = warp_upper_bound(offset, num_rows, s1 - 1);
-      if (thread == 0) {
-        part_rows[0] = first;
-        part_rows[1] = stop;
-      }
-    }
+    find_rows(offset, num_rows, s0, s1, part_rows);
     __syncthreads();
     i64 stop = part_rows[1];
     for (i64 tile = part_rows[0]; tile < stop; tile += BLOCK) {

@@ -18,8 +18,6 @@ enum Pass { DISTANCES, PARENTS, ORPHANS };
 enum Failure { OVERFLOWS = 1, NO_LENGTH = 2 };
 
 #define NOTHING_LEFT 0x7fffffffffffffffll
-#define PATHS_MIN_SHARE 1024  // edges that a block takes at once
-#define PATHS_MAX_SHARE 16384
 
 // What distances of a type are made of. Sums of integers are i64: none of two valid terms overflows.
 template <class D>
@@ -197,19 +195,11 @@ __global__ void __launch_bounds__(BLOCK, 4) relax(
   if (!num_rows) return;
   i64 num_edges = offset[num_rows];
   if (e1 > num_edges) e1 = num_edges;
-  i64 share = (e1 - e0) / (4 * (i64)gridDim.x);
-  share = share < PATHS_MIN_SHARE ? PATHS_MIN_SHARE : share > PATHS_MAX_SHARE ? PATHS_MAX_SHARE : share;
+  i64 share = share_of(e1 - e0);
   for (i64 s0 = e0 + blockIdx.x * share; s0 < e1; s0 += gridDim.x * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     __syncthreads();  // others may still read relax_rows
-    if (warp_id() == 0) {  // the first row that ends behind s0, and the first that begins at or behind s1
-      i64 first = warp_upper_bound(offset + 1, num_rows, s0);
-      i64 stop = warp_upper_bound(offset, num_rows, s1 - 1);
-      if (thread == 0) {
-        relax_rows[0] = first;
-        relax_rows[1] = stop;
-      }
-    }
+    find_rows(offset, num_rows, s0, s1, relax_rows);
     __syncthreads();
     i64 stop = relax_rows[1];
     for (i64 tile = relax_rows[0]; tile < stop; tile += BLOCK) {

@@ -265,13 +265,7 @@ __global__ void __launch_bounds__(BLOCK, ROW_BLOCKS(I)) pull_tails(
     i64 base, const u32* __restrict__ frontier, u32* visited, u32* undecided, u32* next, I* parent, unsigned char* level8, int* level32,
     int wide, int level, i64* counters) {
   __shared__ i64 tails_rows[2];
-  if (warp_id() == 0) {  // the first row that ends behind e0, and the first that begins at or behind e1
-    i64 num_rows = counters[NUM_ROWS], first = warp_upper_bound(offset + 1, num_rows, e0), stop = warp_upper_bound(offset, num_rows, e1 - 1);
-    if (lane_id() == 0) {
-      tails_rows[0] = first;
-      tails_rows[1] = stop;
-    }
-  }
+  find_rows(offset, counters[NUM_ROWS], e0, e1, tails_rows);
   __syncthreads();
   int lane = lane_id(), found = 0, num_lines = 0;
   for (i64 r = tails_rows[0] + global_warp(), stop = tails_rows[1]; r < stop; r += num_warps()) {

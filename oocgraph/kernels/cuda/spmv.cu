@@ -117,14 +117,7 @@ __global__ void __launch_bounds__(BLOCK, 4) spmv(
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     int size = (int)(s1 - s0);
     __syncthreads();  // whoever still sums the last share
-    if (thread < 32) {
-      i64 first = warp_upper_bound(offset + 1, num_rows, s0);
-      i64 stop = warp_upper_bound(offset, num_rows, s1 - 1);
-      if (thread == 0) {
-        spmv_rows[0] = first;
-        spmv_rows[1] = stop;
-      }
-    }
+    find_rows(offset, num_rows, s0, s1, spmv_rows);
 #pragma unroll 4
     for (int k = thread; k < size; k += BLOCK) spmv_products[k] = times<S>(values, s0 + k, x[indices[s0 + k]]);
     __syncthreads();
@@ -164,14 +157,7 @@ __global__ void __launch_bounds__(BLOCK, 4) spmv_columns(
   for (i64 s0 = e0 + (i64)blockIdx.x * share; s0 < e1; s0 += (i64)gridDim.x * share) {
     i64 s1 = s0 + share < e1 ? s0 + share : e1;
     __syncthreads();  // threads that are still at the last share, or set hubs
-    if (threadIdx.x < 32) {
-      i64 first = warp_upper_bound(offset + 1, num_columns, s0);
-      i64 stop = warp_upper_bound(offset, num_columns, s1 - 1);
-      if (threadIdx.x == 0) {
-        spmv_columns_of_share[0] = first;
-        spmv_columns_of_share[1] = stop;
-      }
-    }
+    find_rows(offset, num_columns, s0, s1, spmv_columns_of_share);
     __syncthreads();
     i64 first = spmv_columns_of_share[0], columns = spmv_columns_of_share[1] - first;
     for (i64 e = s0 + threadIdx.x; e < s1; e += BLOCK) {
