@@ -27,7 +27,7 @@ from oocgraph.engine.device_levels import TINY, TinyLevels
 from oocgraph.engine.device_state import DeviceArrays, DeviceState, num_words
 from oocgraph.engine.lifetime import Lifetime
 from oocgraph.engine.shard import Shard
-from oocgraph.engine.staged import StagedEdges
+from oocgraph.engine.staged import StagedEdges, source_of
 from oocgraph.engine.state import are_marked
 from oocgraph.errors import CorruptStoreError, DeviceError
 from oocgraph.kernels.gpu import EVERY_EDGE, Counter, GpuKernels
@@ -349,7 +349,11 @@ class DeviceEngine(Closing):
             self.device.synchronize(kernels.stream)
         self._link_bytes += batch.num_edges * itemsize
         metrics = self.staged.run(
-            adjacency, batch.num_rows, batch.num_edges, lambda buffer, e0, e1: look(rows.offset, e0, e1, buffer, e0, batch.num_rows)
+            [source_of(adjacency)],
+            adjacency.num_edges,
+            batch.num_rows,
+            batch.num_edges,
+            lambda parts, e0, e1: look(rows.offset, e0, e1, parts[0], e0, batch.num_rows),
         )
         self._metrics = self._metrics + metrics
         return batch, metrics.bytes_read

@@ -12,7 +12,6 @@ otherwise: ``kernels/cuda/paths.cu``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from math import ceil, floor, inf, nextafter
@@ -25,25 +24,24 @@ from oocgraph.closing import Closing
 from oocgraph.config import Settings
 from oocgraph.engine import resident as host
 from oocgraph.engine.blocks import EdgeError, forget_beyond
-from oocgraph.engine.cpu_engine import BUFFER_BYTES, DENSE_GAP_PAGES, DENSE_SHARE, SPARSE_GAP_PAGES
+from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_graph import UPLOAD_BYTES, Uploader, upload_lookup
 from oocgraph.engine.device_state import num_words
-from oocgraph.engine.transfers import Transfers
+from oocgraph.engine.staged import StagedEdges, bits
 from oocgraph.kernels import gpu_paths
 from oocgraph.kernels.blocks import NOT_MONOTONE, OVERFLOW
 from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
 from oocgraph.kernels.gpu_paths import NOTHING_LEFT, PathKernels, Told, weight_kind
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
-from oocgraph.plan.device_residency import NUM_BUFFERS
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
 from oocgraph.results.writer import writing_bytes
 from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.gather import EdgeFiles, Gatherer, checksum_bytes
+from oocgraph.store.gather import EdgeFiles, checksum_bytes
 from oocgraph.store.graph import CSRStore
-from oocgraph.store.row_gatherer import EdgeSource, RowGatherer, held_window_bytes
+from oocgraph.store.row_gatherer import EdgeSource, held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
 from oocgraph.subgraph.dependency import DependencySubgraph
-from oocgraph.subgraph.staging import Stager, StagingMetrics
+from oocgraph.subgraph.staging import StagingMetrics
 from oocgraph.types import Array, Progress, ignore_progress
 
 FAILURES = {gpu_paths.OVERFLOWS: OVERFLOW, gpu_paths.NO_LENGTH: NOT_MONOTONE}
@@ -107,20 +105,18 @@ class DevicePaths(Closing):
         self._stack, checked = ExitStack(), host.for_loading(store)
         with ExitStack() as undo:
             undo.callback(self._stack.close)
-            self._transfers = Transfers(device, kernels.stream)
-            self._stack.callback(self._transfers.close)
             with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
                 self.lookup = _upload_lookup(checked, device, uploader)
                 names = "out/indices", f"out/{column}"
                 self.edges, self.weights = (self._load(checked.array(name), device, uploader) for name in names)
             arrays = [store.array(name) for name in names]
-            self.kind = weight_kind(arrays[1].dtype)
-            missing = arrays[0].length - residency.num_resident
-            self.staged = None
-            if missing:
-                options = {"io_threads": knobs.io_threads, "limit_bytes": limit_bytes}
-                self.staged = _StagedWithWeights(device, kernels, residency, arrays, **options)
-                self._stack.callback(self.staged.close)
+            self.kind, self.num_edges = weight_kind(arrays[1].dtype), arrays[0].length
+            self.sources = [self._source_of(array, limit_bytes) for array in arrays]
+            dtypes = [array.dtype.newbyteorder("=") for array in arrays]
+            self.staged = StagedEdges(
+                device, kernels, residency, io_threads=knobs.io_threads, scratch_bytes=BUFFER_BYTES, dtypes=dtypes
+            )  # fmt: skip
+            self._stack.callback(self.staged.close)
             undo.pop_all()
 
     def _load(self, array: StoredArray, device: Device, uploader: Uploader) -> Array:
@@ -128,6 +124,20 @@ class DevicePaths(Closing):
         there = device.empty(self.residency.num_resident, array.dtype.newbyteorder("="))
         uploader.stored(array, 0, there)
         return there
+
+    def _source_of(self, array: StoredArray, limit_bytes: int) -> EdgeSource:
+        """Return where elements come from that are not on the device."""
+        none = np.empty(0, bits(array.dtype))
+        if array.is_held:
+            return EdgeSource(array.held.view(none.dtype))
+        if not isinstance(array, PlainArray):
+            return EdgeSource(none, None, array)
+        on_disk = (array.length - self.residency.num_resident) * array.dtype.itemsize
+        if not on_disk:
+            return EdgeSource(none)
+        files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+        self._stack.callback(files.close)
+        return EdgeSource(none, files)
 
     @classmethod
     def open(
@@ -204,7 +214,7 @@ class DevicePaths(Closing):
         began, kind = time.perf_counter(), self.unreached.dtype.type
         self._bound = kind(self.unreached if bound is None else bound)
         self._metrics, self._link_bytes, num_followed, steps = StagingMetrics(), 0, 0, 0
-        self._transfers.upload(targets.astype(np.int64, copy=False), self.targets)
+        self.staged.upload(targets.astype(np.int64, copy=False), self.targets)
         self.paths.begin(source, self.distance, self.unreached, self.parent, self.pending)
         limit = kind(0)
         while (there := self._select(limit)) is not None:
@@ -216,7 +226,7 @@ class DevicePaths(Closing):
             else:
                 limit = _end_of_bucket(nearest, delta, self.unreached)
         reached_edges = self._find_parents()
-        distance, parent = self._transfers.download(self.distance, self.parent)
+        distance, parent = self.staged.download_all(self.distance, self.parent)
         if targets.size:
             forget_beyond(min(self._bound, distance[targets].max()), distance, parent, self.unreached)
         again, seconds = max(0, num_followed - reached_edges), time.perf_counter() - began
@@ -278,96 +288,19 @@ class DevicePaths(Closing):
                 num_followed += num_edges
                 if num_edges:
                     look(rows.start, 0, num_edges, self.edges, self.weights, 0, num_edges)
-            if self.staged is not None:
+            if resident < self.num_edges:
                 rows.ask(self.lookup, row0=row0, low=resident)
                 counts = self.kernels.read()
                 num_rows, num_edges = int(counts[Counter.NUM_ROWS]), int(counts[Counter.NUM_EDGES])
                 num_followed += num_edges
                 self._link_bytes += num_edges * self.staged.edge_bytes
-                self._metrics = self._metrics + self.staged.run(rows, num_rows, num_edges, look)
+                self.staged.fetch(rows, num_rows)
+                self.device.synchronize(self.kernels.stream)
+                self._metrics = self._metrics + self.staged.run(
+                    self.sources, self.num_edges, num_rows, num_edges,
+                    lambda parts, e0, e1: look(rows.offset, e0, e1, parts[0], parts[1], e0, e1 - e0),
+                )  # fmt: skip
         return num_followed
-
-
-class _StagedWithWeights:
-    """Edges that host threads bring to a device, each with its weight: in a buffer first those of the larger dtype, then the others."""
-
-    def __init__(
-        self, device: Device, kernels: GpuKernels, residency: PathsResidency, arrays: list[StoredArray], *, io_threads: int,
-        limit_bytes: int,
-    ) -> None:  # fmt: skip
-        self._device, self._stream, self._dtypes = device, kernels.stream, [array.dtype.newbyteorder("=") for array in arrays]
-        sizes = [dtype.itemsize for dtype in self._dtypes]
-        self.edge_bytes, self._order = sum(sizes), sorted(range(2), key=lambda i: -sizes[i])
-        self._start = device.pinned(8 * residency.row_capacity).view(np.int64)
-        self._offset = device.pinned(8 * (residency.row_capacity + 1)).view(np.int64)
-        self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
-        self._num_edges = arrays[0].length
-        self._files: list[EdgeFiles] = []
-        self._stager = Stager(
-            device, buffer_bytes=residency.buffer_bytes // self.edge_bytes * self.edge_bytes, num_buffers=NUM_BUFFERS, dtype=np.uint8,
-            compute_stream=kernels.stream,
-        )  # fmt: skip
-        try:
-            self._sources = [self._source_of(array, residency.num_resident, limit_bytes) for array in arrays]
-        except BaseException:
-            self.close()
-            raise
-
-    def _source_of(self, array: StoredArray, num_resident: int, limit_bytes: int) -> EdgeSource:
-        """Return where elements come from: of weights as unsigned integers of their size, for which there is a kernel."""
-        if array.is_held:
-            return EdgeSource(_as_bits(array.held))
-        none = np.empty(0, _bits(array.dtype))
-        if not isinstance(array, PlainArray):
-            return EdgeSource(none, None, array)
-        on_disk = (array.length - num_resident) * array.dtype.itemsize
-        self._files.append(EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes)))
-        return EdgeSource(none, self._files[-1])
-
-    def run(self, rows: DependencySubgraph, num_rows: int, num_edges: int, look: Callable[..., None]) -> StagingMetrics:
-        """Gather the edges that the batch asks for, and call `look` (see `DevicePaths._look`) for each piece of them."""
-        start, offset = self._start[:num_rows], self._offset[: num_rows + 1]
-        self._device.copy(rows.start[:num_rows], start, self._stream)
-        self._device.copy(rows.offset[: num_rows + 1], offset, self._stream)
-        self._device.synchronize(self._stream)
-        dense = num_edges > DENSE_SHARE * self._num_edges
-        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
-        gathers = [RowGatherer(self._gatherer, source, start, offset, gap_pages=gap, stream=dense) for source in self._sources]
-
-        def gather(b0: int, b1: int, out: Array) -> int:
-            e0, e1 = b0 // self.edge_bytes, b1 // self.edge_bytes
-            return sum(one(e0, e1, part.view(_bits(part.dtype))) for one, part in zip(gathers, self._parts(out), strict=True))
-
-        def consume(buffer: Array, b0: int, b1: int) -> None:
-            e0, e1 = b0 // self.edge_bytes, b1 // self.edge_bytes
-            edges, weights = self._parts(buffer[: b1 - b0])
-            look(rows.offset, e0, e1, edges, weights, e0, e1 - e0)
-
-        return self._stager.run(num_edges * self.edge_bytes, gather, consume)
-
-    def _parts(self, buffer: Array) -> list[Array]:
-        """Return neighbours and weights in a buffer that is full of them."""
-        count, at, parts = buffer.size // self.edge_bytes, 0, [buffer, buffer]
-        for i in self._order:
-            stop = at + count * self._dtypes[i].itemsize
-            parts[i], at = buffer[at:stop].view(self._dtypes[i]), stop
-        return parts
-
-    def close(self) -> None:
-        """End the threads, close the files."""
-        self._stager.close()
-        self._gatherer.close()
-        for files in self._files:
-            files.close()
-
-
-def _bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the unsigned integers of a dtype's size; int64 of 8 bytes, as numbers of vertices are."""
-    return np.dtype(np.int64) if dtype.itemsize == 8 else np.dtype(f"u{dtype.itemsize}")
-
-
-def _as_bits(values: Array) -> Array:
-    return values.view(_bits(values.dtype))
 
 
 def _end_of_bucket(nearest: Any, delta: float, unreached: Any) -> Any:

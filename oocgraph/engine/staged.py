@@ -6,7 +6,8 @@ pinned memory of a search is here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,20 @@ from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import Stager, StagingMetrics
 from oocgraph.types import Array
 
+Look = Callable[[list[Array], int, int], None]
+"""Launches kernels on a piece of a batch's edges; see `StagedEdges.run`."""
+
+
+def source_of(adjacency: DeviceAdjacency) -> EdgeSource:
+    """Return where the edges of a graph or a part come from that its device has not."""
+    in_memory = adjacency.host.size == adjacency.num_edges
+    return EdgeSource(adjacency.host, adjacency.files, None if in_memory or adjacency.files is not None else adjacency.stored)
+
+
+def bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype by which elements of a size are gathered: unsigned integers; int64 of 8 bytes, as numbers of vertices are."""
+    return np.dtype(np.int64) if dtype.itemsize == 8 else np.dtype(f"u{dtype.itemsize}")
+
 
 class StagedEdges:
     """Pinned memory, staging buffers and reading threads of a worker.
@@ -33,21 +48,31 @@ class StagedEdges:
         Says how large the buffers are, and how many rows a batch has.
     io_threads, scratch_bytes
         Reading threads, and the scratch buffer of each.
+    dtypes
+        Of what an edge has: of its neighbour, and of more, such as a weight; by default the former alone.
+
+    Attributes
+    ----------
+    edge_bytes : int
+        Of all that an edge has.
     """
 
     def __init__(
-        self, device: Device, kernels: GpuKernels, residency: DeviceResidency | PathsResidency, *, io_threads: int, scratch_bytes: int
-    ) -> None:
-        self._device, self._kernels = device, kernels
+        self, device: Device, kernels: GpuKernels, residency: DeviceResidency | PathsResidency, *, io_threads: int, scratch_bytes: int,
+        dtypes: Sequence[np.dtype[Any]] | None = None,
+    ) -> None:  # fmt: skip
+        self._device, self._kernels, self._dtypes = device, kernels, dtypes or [kernels.dtype]
+        sizes = [dtype.itemsize for dtype in self._dtypes]
+        self.edge_bytes, self._order = sum(sizes), sorted(range(len(sizes)), key=lambda i: -sizes[i])
         rows = residency.row_capacity
         self._start = device.pinned(8 * rows).view(np.int64)
         self._offset = device.pinned(8 * (rows + 1)).view(np.int64)
         self._transfers = Transfers(device, kernels.stream)
         self._stager = Stager(
             device,
-            buffer_bytes=residency.buffer_bytes,
+            buffer_bytes=residency.buffer_bytes // self.edge_bytes * self.edge_bytes,
             num_buffers=residency.num_buffers,
-            dtype=kernels.dtype,
+            dtype=np.uint8,
             compute_stream=kernels.stream,
         )
         self._gatherer = Gatherer(io_threads, scratch_bytes)
@@ -57,8 +82,17 @@ class StagedEdges:
         self._device.copy(rows.start[:most], self._start[:most], self._kernels.stream)
         self._device.copy(rows.offset[: most + 1], self._offset[: most + 1], self._kernels.stream)
 
-    def run(self, adjacency: DeviceAdjacency, num_rows: int, num_edges: int, look: Callable[[Array, int, int], None]) -> StagingMetrics:
-        """Gather the edges of the rows that were fetched, and call ``look(buffer, e0, e1)`` for each piece of them in a staging buffer.
+    def run(self, sources: Sequence[EdgeSource], num_stored: int, num_rows: int, num_edges: int, look: Look) -> StagingMetrics:
+        """Gather the edges of the rows that were fetched, and call `look` for each piece of them in a staging buffer.
+
+        Parameters
+        ----------
+        sources
+            Where what an edge has comes from, in the order of `dtypes`; as unsigned integers, or int64, of as many bytes.
+        num_stored
+            Edges that are stored: a batch of many of them is read as a stream.
+        look
+            Called with what edges ``e0 .. e1 - 1`` of the batch have, in device memory, e0 and e1.
 
         Raises
         ------
@@ -67,19 +101,27 @@ class StagedEdges:
         DeviceError
             The device failed.
         """
-        start, offset = self._start[:num_rows], self._offset[: num_rows + 1]
-        in_memory = adjacency.host.size == adjacency.num_edges
-        stored = None if in_memory or adjacency.files is not None else adjacency.stored
-        dense = num_edges > DENSE_SHARE * adjacency.num_edges
-        gather = RowGatherer(
-            self._gatherer,
-            EdgeSource(adjacency.host, adjacency.files, stored),
-            start,
-            offset,
-            gap_pages=DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES,
-            stream=dense,
-        )
-        return self._stager.run(num_edges, gather, look)
+        start, offset, size = self._start[:num_rows], self._offset[: num_rows + 1], self.edge_bytes
+        dense = num_edges > DENSE_SHARE * num_stored
+        gap = DENSE_GAP_PAGES if dense else SPARSE_GAP_PAGES
+        gathers = [RowGatherer(self._gatherer, source, start, offset, gap_pages=gap, stream=dense) for source in sources]
+
+        def gather(b0: int, b1: int, out: Array) -> int:
+            e0, e1 = b0 // size, b1 // size
+            return sum(one(e0, e1, part.view(bits(part.dtype))) for one, part in zip(gathers, self._parts(out), strict=True))
+
+        def consume(buffer: Array, b0: int, b1: int) -> None:
+            look(self._parts(buffer[: b1 - b0]), b0 // size, b1 // size)
+
+        return self._stager.run(num_edges * size, gather, consume)
+
+    def _parts(self, buffer: Array) -> list[Array]:
+        """Return what edges have, in a buffer that is full of it: first what has the larger dtype, so that all is aligned."""
+        count, at, parts = buffer.size // self.edge_bytes, 0, [buffer] * len(self._dtypes)
+        for i in self._order:
+            stop = at + count * self._dtypes[i].itemsize
+            parts[i], at = buffer[at:stop].view(self._dtypes[i]), stop
+        return parts
 
     @property
     def gatherer(self) -> Gatherer:

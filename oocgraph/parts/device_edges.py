@@ -17,7 +17,7 @@ from oocgraph.engine.cpu_engine import BUFFER_BYTES
 from oocgraph.engine.device_graph import DeviceAdjacency, Uploader
 from oocgraph.engine.device_state import num_words
 from oocgraph.engine.shard import close_files
-from oocgraph.engine.staged import StagedEdges
+from oocgraph.engine.staged import StagedEdges, source_of
 from oocgraph.kernels import cpu
 from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
 from oocgraph.kernels.gpu_parts import PartKernels
@@ -122,7 +122,11 @@ class DeviceLocalEdges:
                     self._staged.fetch(subgraph, num_rows)
                     self._device.synchronize(kernels.stream)
                     metrics = self._staged.run(
-                        self._edges, num_rows, num_edges, lambda buffer, e0, e1: look(subgraph.offset, e0, e1, buffer, e0)
+                        [source_of(self._edges)],
+                        self._edges.num_edges,
+                        num_rows,
+                        num_edges,
+                        lambda parts, e0, e1: look(subgraph.offset, e0, e1, parts[0], e0),
                     )
                     self.num_bytes_read += metrics.bytes_read
         count = self._part.num_found()
