@@ -109,7 +109,7 @@ class DeviceMatrices:
                 if not self.give_back():
                     raise
                 kept = self._open(device, wish, part, dtype, ring, name, requested, keep=lease is not None)
-            kept.has_left = lease is None
+            kept.has_left = lease is None or found is not None  # what another computation has is kept for the next, not its copies
             self._held[place] = kept
             return kept
 

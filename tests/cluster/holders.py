@@ -29,12 +29,24 @@ NOTHING = {"parts": [], "searches": [], "reserved_bytes": 0}
 _names = (f"search-{i}" for i in itertools.count())
 
 
+def bare_worker(limit=0, threads=1):
+    """Return what a plugin takes for Dask's worker."""
+    return SimpleNamespace(
+        address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads), handlers={}
+    )
+
+
 def worker(*, limit=0, threads=1):
     """Return what one worker holds."""
-    made = SimpleNamespace(
-        address="tcp://worker:1", memory_manager=SimpleNamespace(memory_limit=limit), state=SimpleNamespace(nthreads=threads)
-    )
+    made = bare_worker(limit, threads)
     return WorkerState(made, WorkerLedger(made), OocGraphPlugin().at)
+
+
+def plugin():
+    """Return the plugin of a worker."""
+    made = OocGraphPlugin()
+    made.setup(bare_worker())
+    return made
 
 
 def graph_spec(store, num_partitions=1, **options):
