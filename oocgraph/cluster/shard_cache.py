@@ -12,7 +12,7 @@ import gc
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,8 +113,8 @@ class ShardCache:
         self._parts: dict[tuple[str, int, int], HeldPart] = {}
         self._charges: dict[tuple[str, int], int] = {}
         self._dealings: dict[tuple[str, int], tuple[CSRStore, VertexPartition]] = {}
-        self.reclaim_device: Callable[[], object] = lambda: None
         ledger.add(self.reserved_bytes)
+        self.device.add(lambda: self.device_bytes_held)
 
     @property
     def device_bytes_held(self) -> int:
@@ -155,7 +155,7 @@ class ShardCache:
             choice = self.device.choose(spec)
             warm.load_search_kernels(store.attributes.index_dtype, parts=True, device=choice.device is not None)
             if choice.device is not None:
-                self.reclaim_device()
+                self.device.reclaim()
                 self.device.warm(choice.device, store.index_dtype)
             threads = spec.threads or max(1, int(self.worker.state.nthreads))
             state_bytes = [part_state_bytes(store.num_rows, n, store.index_dtype.itemsize) for n in vertex_partition.num_owned.tolist()]

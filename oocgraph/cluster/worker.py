@@ -92,8 +92,7 @@ class OocGraphPlugin(WorkerPlugin):  # type: ignore[misc]
         self.worker_state = WorkerState(worker, self.ledger, self.at)
         self.exchange = Exchange(worker)
         self.streams = StreamCache(self.ledger)
-        self.matrices = DeviceMatrices(self.ledger, self.worker_state)
-        self.worker_state.reclaim_device = self.matrices.give_back
+        self.matrices = DeviceMatrices(self.ledger, self.worker_state.device)
         self.windows = WorkerWindows(self.ledger)
         self.resident: dict[str, Any] = {}  # each is a `Resident`
         self._left: deque[str] = deque(maxlen=REMEMBERED)

@@ -1,13 +1,14 @@
 """The device of one worker: opened once, shared by all that the worker holds, opened again after it has failed.
 
-In: what a client asks for (`GraphSpec.device`). Out: a device, or None for the processor, and why. With dask-cuda a worker has a GPU of
-its own, which is the first that it sees; other workers of a machine share what is there.
+In: what a client asks for (`GraphSpec.device`). Out: a device, or None for the processor, and why; and one account of its memory, by which
+partitions, matrices and parts leave room for each other. With dask-cuda a worker has a GPU of its own, which is the first that it sees;
+other workers of a machine share what is there.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -55,6 +56,11 @@ class WorkerDevice:
     ----------
     address
         Of the worker, for messages.
+
+    Attributes
+    ----------
+    reclaim
+        Gives back what is kept on the device and not in use; under the lock of the worker's ledger.
     """
 
     def __init__(self, address: str) -> None:
@@ -62,6 +68,26 @@ class WorkerDevice:
         self._lock = threading.Lock()
         self._opened: DeviceChoice | None = None
         self._warm: set[str] = set()
+        self._accounts: list[Callable[[], int]] = []
+        self._noted: dict[int, int] = {}
+        self.reclaim: Callable[[], object] = lambda: None
+
+    def add(self, held: Callable[[], int]) -> None:
+        """Open an account that says itself how many bytes of the device's memory are held in it."""
+        self._accounts.append(held)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the device's memory in all accounts."""
+        return sum(held() for held in self._accounts) + sum(list(self._noted.values()))
+
+    def note(self, holder: object, num_bytes: int) -> None:
+        """Note that something without an account holds so many bytes of the device's memory, until `forget`."""
+        self._noted[id(holder)] = num_bytes
+
+    def forget(self, holder: object) -> None:
+        """Forget what was noted."""
+        self._noted.pop(id(holder), None)
 
     def choose(self, spec: Wish) -> DeviceChoice:
         """Return the device on which a graph is to be held, or None for the processor; and why.
@@ -88,8 +114,8 @@ class WorkerDevice:
                 device.module(*search_source(dtype))
                 self._warm.add(dtype.name)
 
-    def limit_bytes(self, spec: Wish, device: Device, held_bytes: int) -> int:
-        """Bytes of device memory that this worker may hold in all, of which it holds some.
+    def limit_bytes(self, spec: Wish, device: Device) -> int:
+        """Bytes of device memory that this worker may hold in all, with what it holds already.
 
         Raises
         ------
@@ -97,7 +123,17 @@ class WorkerDevice:
             More was asked for than is free.
         """
         requested = spec.device_memory_budget if spec.device_memory_budget is not None else spec.settings.device_memory_budget
-        return device_limit_bytes(device, requested, held_bytes=held_bytes, sharers=spec.device_sharers)
+        return device_limit_bytes(device, requested, held_bytes=self.held_bytes, sharers=spec.device_sharers)
+
+    def room_bytes(self, spec: Wish, device: Device) -> int:
+        """Bytes of device memory that are left of what this worker may hold.
+
+        Raises
+        ------
+        BudgetError
+            More was asked for than is free.
+        """
+        return self.limit_bytes(spec, device) - self.held_bytes
 
     @contextmanager
     def naming(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """A worker's part of a matrix on its GPU, which keeps it from one product to the next where a runtime is open.
 
 In: a part of a matrix (`oocgraph.sparse.partial`), of a store or in memory, and a vector. Out: what the part makes of it. What does not fit
-in device memory is brought to it for each product (`oocgraph.products.device_matrix`). What partitions of searches hold of the device is
-left to them; what is kept here gives way to what finds no room.
+in device memory is brought to it for each product (`oocgraph.products.device_matrix`). What others hold of the
+device (`WorkerDevice.held_bytes`) is left to them; what is kept here gives way to what finds no room.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.cluster.ledger import WorkerLedger
-from oocgraph.cluster.shard_cache import ShardCache
-from oocgraph.cluster.worker_device import Wish
+from oocgraph.cluster.worker_device import Wish, WorkerDevice
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.memory import Budget
@@ -42,10 +41,11 @@ class KeptMatrix:
 class DeviceMatrices:
     """The matrices on one worker's device. Under the lock of the ledger they are opened, taken and given back."""
 
-    def __init__(self, ledger: WorkerLedger, partitions: ShardCache) -> None:
-        self._ledger, self._partitions = ledger, partitions
+    def __init__(self, ledger: WorkerLedger, device: WorkerDevice) -> None:
+        self._ledger, self._device = ledger, device
         self._held: dict[tuple[str, Any], KeptMatrix] = {}
-        self._others: dict[int, int] = {}
+        device.add(lambda: sum(one.device_bytes for one in list(self._held.values())))
+        device.reclaim = self.give_back
 
     def leases(self) -> set[str]:
         """Those that matrices are kept for."""
@@ -63,7 +63,7 @@ class DeviceMatrices:
         DeviceError, MissingDependencyError
             ``cuda`` was asked for, and no GPU can be used here; the message names the worker.
         """
-        return self._partitions.device.choose(wish)
+        return self._device.choose(wish)
 
     @contextmanager
     def opened(
@@ -95,7 +95,7 @@ class DeviceMatrices:
         requested: str | int | None,
     ) -> KeptMatrix:  # fmt: skip
         """As `opened`, until it is put back."""
-        with self._ledger.lock, self._ledger.naming(), self._partitions.device.naming():
+        with self._ledger.lock, self._ledger.naming(), self._device.naming():
             place = (lease or "", key)
             found = self._held.get(place)
             if lease is not None and found is not None and not found.in_use:
@@ -117,7 +117,7 @@ class DeviceMatrices:
         self, device: Device, wish: Wish, part: Any, dtype: np.dtype[Any], ring: Semiring, name: str, requested: str | int | None, *,
         keep: bool,
     ) -> KeptMatrix:  # fmt: skip
-        room = self.room(wish, device)
+        room = self._device.room_bytes(wish, device)
 
         def read(piece: Any, buffers: dict[str, Array]) -> Any:
             return checked_piece(piece.load(buffers) if hasattr(piece, "load") else piece, ring, name)
@@ -128,26 +128,6 @@ class DeviceMatrices:
                 matrix.charge(budget)
             matrix.open()
         return KeptMatrix(matrix, budget, sum(matrix.device_bytes.values()))
-
-    def room(self, wish: Wish, device: Device) -> int:
-        """Bytes of device memory that are left of what this worker may hold.
-
-        Raises
-        ------
-        BudgetError
-            More was asked for than is free.
-        """
-        matrices = sum(one.device_bytes for one in self._held.values())
-        held = self._partitions.device_bytes_held + matrices + sum(self._others.values())
-        return self._partitions.device.limit_bytes(wish, device, held) - held
-
-    def note(self, holder: object, num_bytes: int) -> None:
-        """Note that something else holds so many bytes of the device's memory, until `forget`."""
-        self._others[id(holder)] = num_bytes
-
-    def forget(self, holder: object) -> None:
-        """Forget what was noted."""
-        self._others.pop(id(holder), None)
 
     def put_back(self, kept: KeptMatrix) -> None:
         """Keep a matrix for the next computation, if its lease has not left."""

@@ -1,7 +1,8 @@
 """Who holds how much of a worker's two memories: its own, and that of its device.
 
 In: plans of partitions that are here or are to be loaded, and what is reserved for searches. Out: what each may hold. A partition takes
-what is left; if that is too little, all get equal shares, and those that are here give up edges and planes.
+what is left; if that is too little, all get equal shares, and those that are here give up edges and planes. What other computations hold is
+left to them.
 """
 
 from __future__ import annotations
@@ -69,25 +70,26 @@ class WorkerMemory:
         taken = sum(part.residency.num_bytes for part in held.values())
         free = limit - self.ledger.baseline_bytes - (self.ledger.reserved_bytes - taken) - added_bytes
         on_device, taken_on_device = self._device_bytes(spec, plans, held)
+        limit_on_device = self.device_limit
         if taken <= free:
             try:
-                return equal_shares(plans, free - taken, limit, on_device - taken_on_device, on_device)
+                return equal_shares(plans, free - taken, limit, on_device - taken_on_device, limit_on_device)
             except BudgetError:
                 if not held:
                     raise
-        shares = equal_shares({**{key: part.plan for key, part in held.items()}, **plans}, free, limit, on_device, on_device)
+        shares = equal_shares({**{key: part.plan for key, part in held.items()}, **plans}, free, limit, on_device, limit_on_device)
         grown = {key for key, part in held.items() if _is_no_less(shares[key], part.residency)}
         return {key: residency for key, residency in shares.items() if key not in grown}
 
     def _device_bytes(self, spec: GraphSpec, plans: Mapping[Any, ShardPlan], held: Mapping[Any, Held]) -> tuple[int, int]:
-        """Bytes of device memory that may be held, as everybody who uses the device has asked, and that are held."""
+        """Bytes of device memory that partitions may hold, as everybody who uses the device has asked, and that they hold."""
         taken = sum(device_bytes(part.residency) for part in held.values())
         users: list[tuple[GraphSpec, ShardPlan]] = [(spec, plan) for plan in plans.values()] + [
             (part.spec, part.plan) for part in held.values()
         ]
-        limits = [self._device.limit_bytes(one, plan.device, taken) for one, plan in users if isinstance(plan, DevicePartPlan)]
+        limits = [self._device.limit_bytes(one, plan.device) for one, plan in users if isinstance(plan, DevicePartPlan)]
         self.device_limit = min(limits, default=0)
-        return self.device_limit, taken
+        return self.device_limit - (self._device.held_bytes - taken), taken
 
 
 def equal_shares(

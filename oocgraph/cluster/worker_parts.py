@@ -107,7 +107,7 @@ class HeldParts:
         with self.lock:
             self.searches.clear()
             self.held.close()
-            self.plugin.matrices.forget(self.held)
+            self.plugin.worker_state.device.forget(self.held)
             self.plugin.ledger.close(self.budget)
 
     def forget(self, search: str) -> None:
@@ -139,13 +139,15 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
         "dtype": dtype, "directed": spec.directed, "threads": spec.threads or max(1, int(worker.state.nthreads)),
         "io_threads": spec.settings.io_threads, "reserved_bytes": sum(answer_bytes(parts[p], dtype.itemsize) for p in numbers),
     }  # fmt: skip
-    with plugin.worker_state.device.naming():
+    there = plugin.worker_state.device
+    with there.naming():
         if device is not None:
+            there.reclaim()
             try:
                 with plugin.ledger.opening(requested) as budget:
-                    limit = plugin.matrices.room(spec, device)
+                    limit = there.room_bytes(spec, device)
                     held = LocalParts(parts, numbers, budget=budget, device=device, device_limit=limit, **options)
-                plugin.matrices.note(held, held.device_bytes)
+                    there.note(held, held.device_bytes)
                 return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
             except BudgetError as error:
                 if spec.device != "auto" or spec.device_memory_budget is not None:
