@@ -13,14 +13,13 @@ from typing import Any
 from oocgraph.algorithms.pagerank_arguments import Ranked, RankOptions, result_bytes
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import device_sharers
+from oocgraph.cluster.preflight import check_device_is_used, device_sharers
 from oocgraph.cluster.ranks import PowerIteration, RankRun
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Supersteps
 from oocgraph.cluster.worker_ranks import RanksSpec, acquire
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentError
 from oocgraph.memory import SLACK_BYTES, Budget, effective_budget_bytes
 from oocgraph.products.personalization import charge_personalization
 from oocgraph.store.fingerprint import graph_fingerprint
@@ -61,7 +60,8 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
         with Watch(client, name) as watch:
             placement = Placement(session, spec, workers, acquire)
             placement.load(watch)
-            _check_device_is_used(placement)
+            said = [(part["worker"], part["device"], part["device_reason"]) for part in placement.parts]
+            check_device_is_used(spec.device_memory_budget, "rank", said)
             load_seconds = perf_counter() - start
             state = Supersteps(placement, watch).run(PowerIteration(placement, name, run))
         return Ranked(
@@ -70,13 +70,4 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
             kept_bytes=sum(part["kept_bytes"] for part in placement.parts),
             load_seconds=load_seconds,
             memory_budget=budget.limit_bytes,
-        )
-
-
-def _check_device_is_used(placement: Placement) -> None:
-    """Refuse a budget of device memory that no worker can heed."""
-    first = placement.parts[0]
-    if placement.spec.device_memory_budget is not None and all(part["device"] == "cpu" for part in placement.parts):
-        raise ArgumentError(
-            f"device_memory_budget is given, but no worker would rank on a GPU; worker {first['worker']}: {first['device_reason']}"
         )

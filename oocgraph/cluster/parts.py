@@ -24,14 +24,13 @@ from oocgraph.cluster import worker_parts
 from oocgraph.cluster.events import Watch
 from oocgraph.cluster.logged_search import Outcome
 from oocgraph.cluster.placement import Placement
-from oocgraph.cluster.preflight import check_client, device_sharers, results_folder
+from oocgraph.cluster.preflight import check_client, check_device_is_used, device_sharers, results_folder
 from oocgraph.cluster.session import ATTEMPTS, ClusterSession
 from oocgraph.cluster.specs import url_for_workers
 from oocgraph.cluster.supersteps import Program, Step, Supersteps
 from oocgraph.cluster.worker import forget, with_plugin
 from oocgraph.cluster.worker_parts import PartsSpec, PartSteps, StepReport
 from oocgraph.config import settings
-from oocgraph.errors import ArgumentError
 from oocgraph.memory import Budget, effective_budget_bytes
 from oocgraph.partition.message_size import ALL_TO_ALL, BROADCAST, GATHER
 from oocgraph.parts.loaded_part import ASKED_VERTICES
@@ -105,10 +104,11 @@ class PartitionedClusterRuntime(Closing):
                 self.placement = Placement(session, spec, workers, worker_parts.acquire)
                 self._watch = self._open.enter_context(Watch(client, session.lease))
                 self.placement.load(self._watch)
+            said = [(part["worker"], part["device"], part["device_reason"]) for part in self.placement.parts]
+            check_device_is_used(spec.device_memory_budget, "search", said)
         except BaseException:
             self.close()
             raise
-        self._check_device_is_used()
         self.has_broadcast = any(part["has_broadcast"] for part in self.placement.parts)
         self.load_seconds = time.perf_counter() - began
 
@@ -121,15 +121,6 @@ class PartitionedClusterRuntime(Closing):
             "device_memory_budget": sum({part["worker"]: part["device_memory_budget"] for part in parts}.values()),
             "device_bytes": sum(part["device_bytes"] for part in parts),
         }
-
-    def _check_device_is_used(self) -> None:
-        """Refuse a budget of device memory that no worker can heed."""
-        first = self.placement.parts[0]
-        if self.placement.spec.device_memory_budget is not None and not self.device_metrics["device_bytes"]:
-            self.close()
-            raise ArgumentError(
-                f"device_memory_budget is given, but no worker would search on a GPU; worker {first['worker']}: {first['device_reason']}"
-            )
 
     @property
     def memory_budget(self) -> int:

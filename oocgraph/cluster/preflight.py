@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import oocgraph
 from oocgraph.cluster.scheduler import ask, scheduler_lost, wait_for_workers
-from oocgraph.errors import ArgumentTypeError, ClusterError, OutputError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, ClusterError, OutputError
 from oocgraph.store.layout import FORMAT
 
 ATTEMPTS = 3
@@ -56,6 +56,30 @@ def results_folder(path: str | os.PathLike[str] | None) -> SharedFolder | None:
 def device_sharers(workers: Mapping[str, Mapping[str, Any]]) -> int:
     """Return how many workers use the same GPU first, at the most; `workers` are replies of `check_workers`."""
     return max(Counter((said["host"], said["first_gpu"]) for said in workers.values()).values(), default=1)
+
+
+def check_device_is_used(requested: str | int | None, compute: str, said: Sequence[tuple[str, str, str]]) -> None:
+    """Refuse a budget of device memory that no worker can heed.
+
+    Parameters
+    ----------
+    requested
+        The budget; None: there is none.
+    compute
+        What workers do, in the message: a verb.
+    said
+        Of each share of the work its worker, name of the device on which that computes (``cpu`` for the processor), and why.
+
+    Raises
+    ------
+    ArgumentError
+        All compute on the processor.
+    """
+    if requested is not None and said and all(device == "cpu" for _, device, _ in said):
+        worker, _, reason = said[0]
+        raise ArgumentError(
+            f"device_memory_budget is given, but no worker would {compute} on a GPU; worker {worker}: {reason}; leave it out"
+        )
 
 
 def check_client(client: Any) -> None:

@@ -15,10 +15,9 @@ from typing import Any
 
 from oocgraph.cluster import worker as tasks
 from oocgraph.cluster import worker_product
-from oocgraph.cluster.preflight import device_sharers
+from oocgraph.cluster.preflight import check_device_is_used, device_sharers
 from oocgraph.cluster.session import ClusterSession
 from oocgraph.cluster.worker_product import ProductSpec
-from oocgraph.errors import ArgumentError
 from oocgraph.kernels.semirings import Semiring
 from oocgraph.products.product import is_by_row, put_rows
 from oocgraph.sparse.placement import NumaNode, topology_of_workers
@@ -63,11 +62,8 @@ class ClusterProduct:
         self._session, self._addresses = session, list(addresses)
         self._work = [(part, spec, address) for part, spec, address in zip(parts, specs, addresses, strict=True) if part.num_entries]
         where = session.gather({self._submit(address, worker_product.prepare, spec): address for _, spec, address in self._work})
-        if where and self._work[0][1].device_memory_budget is not None and all(device == "cpu" for device, _ in where):
-            raise ArgumentError(
-                "device_memory_budget is given, but no worker would multiply on a GPU; worker "
-                f"{self._work[0][2]}: {where[0][1]}; leave it out"
-            )
+        requested = self._work[0][1].device_memory_budget if self._work else None
+        check_device_is_used(requested, "multiply", [(address, *one) for (_, _, address), one in zip(self._work, where, strict=True)])
 
     def multiply(self, x: Array, y: Array, semiring: Semiring) -> None:
         """Add the product to `y`.

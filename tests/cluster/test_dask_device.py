@@ -232,12 +232,17 @@ def test_products_and_ranks_with_too_small_a_device(devices_client, weighted):
     np.testing.assert_allclose(oocgraph.spmv(store, x, client=devices_client), expected, rtol=1e-12)
 
 
-def test_products_and_ranks_of_workers_without_a_gpu(weighted):
+def test_other_computations_of_workers_without_a_gpu(weighted):
     """`cuda` is refused in the name of a worker, a device budget that nobody heeds is refused, `auto` computes on the processors."""
     store, x = weighted
     with LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as cluster, Client(cluster, set_as_default=False) as client:
         client.run(without_driver)
-        for call in (oocgraph.pagerank, lambda graph, **options: oocgraph.spmv(graph, x, **options)):
+        calls = (
+            oocgraph.pagerank,
+            lambda graph, **options: oocgraph.spmv(graph, x, **options),
+            lambda graph, **options: oocgraph.bfs(graph, 5, partition="1d", **options),
+        )
+        for call in calls:
             with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
                 call(store, client=client, resources=Resources(device="cuda"))
             with pytest.raises(ArgumentError, match=r"device_memory_budget is given.* on a GPU; worker tcp://.*no NVIDIA driver"):

@@ -15,10 +15,10 @@ from distributed import Client, LocalCluster
 import oocgraph
 from oocgraph import Resources
 from oocgraph.cluster import preflight
-from oocgraph.cluster.preflight import check_workers
+from oocgraph.cluster.preflight import check_device_is_used, check_workers
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
-from oocgraph.errors import ArgumentTypeError, BudgetError, ClusterError, OocGraphError, OutputError, StoreError
+from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, ClusterError, OocGraphError, OutputError, StoreError
 from oocgraph.store.graph import open_graph
 from tests.cluster.conftest import QUIET
 from tests.reference_build import reference_build
@@ -255,3 +255,14 @@ def test_a_cluster_that_speaks_ucx(graph, protocol):
     )
     with pytest.raises(ClusterError, match=f"the cluster's protocol is {protocol}.* protocol='tcp'"):
         oocgraph.bfs(graph, 0, client=client)
+
+
+def test_a_device_budget_that_no_worker_heeds():
+    """The message names what was asked for, the first worker and its reason; one worker on a GPU is enough."""
+    on_processors = [("tcp://a:1", "cpu", "there is none"), ("tcp://b:1", "cpu", "another reason")]
+    message = "no worker would rank on a GPU; worker tcp://a:1: there is none; leave it out"
+    with pytest.raises(ArgumentError, match=f"^device_memory_budget is given, but {message}$"):
+        check_device_is_used("1G", "rank", on_processors)
+    check_device_is_used("1G", "rank", [*on_processors, ("tcp://c:1", "a GPU", "it is free")])
+    check_device_is_used(None, "rank", on_processors)
+    check_device_is_used("1G", "rank", [])
