@@ -54,14 +54,14 @@ def rank_on_cluster(options: RankOptions, run: RankRun, client: Any, lease: str 
             check_pages=store.check_pages, device=options.resources.device or knobs.device,
             device_memory_budget=options.resources.device_memory_budget, device_sharers=device_sharers(workers),
             damping=options.damping, precision=options.precision, column=options.column, personalization=options.personalization,
-            kept_for=lease,
+            kept_for=lease, beside_searches=lease is not None,
         )  # fmt: skip
         name = uuid.uuid4().hex
         with Watch(client, name) as watch:
             placement = Placement(session, spec, workers, acquire)
             placement.load(watch)
             said = [(part["worker"], part["device"], part["device_reason"]) for part in placement.parts]
-            check_device_is_used(spec.device_memory_budget, "rank", said)
+            check_device_is_used(None if spec.beside_searches else spec.device_memory_budget, "rank", said)
             load_seconds = perf_counter() - start
             state = Supersteps(placement, watch).run(PowerIteration(placement, name, run))
         return Ranked(

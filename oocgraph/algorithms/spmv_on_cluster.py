@@ -41,13 +41,14 @@ def multiply_on_cluster(
     With the `lease` of a runtime workers keep edges for its next product.
     """
     knobs, requested = settings(), resources.memory_budget
-    options = {
+    options: dict[str, Any] = {
         "threads": resources.threads, "memory_budget": requested if requested is not None else knobs.memory_budget,
         "device": resources.device or knobs.device, "device_memory_budget": resources.device_memory_budget, "settings": knobs,
     }  # fmt: skip
     with ClusterSession(client) as session:
         if isinstance(operand, GraphOperand):
-            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, {**options, "kept_for": lease}))
+            options |= {"kept_for": lease, "beside_searches": lease is not None}
+            return session.rerun(lambda: _of_graph(operand, url_for_workers(operand.store), session, options))
         return session.rerun(lambda: _of_matrix(operand, session, options))
 
 

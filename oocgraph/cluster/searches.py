@@ -58,10 +58,10 @@ class ClusterRuntime(Closing):
     def __init__(self, session: ClusterSession, store: CSRStore, spec: GraphSpec, workers: dict[str, dict[str, Any]]) -> None:
         self.session, self.client, self.store = session, session.client, store
         self.lease = session.lease
-        kind: DeviceKind = (
-            "cpu" if spec.device == "cpu" else "auto"
-        )  # a product that finds no room beside searches is made on the processor
-        self.resources = Resources(memory_budget=spec.memory_budget, threads=spec.threads, device=kind, client=session.client)
+        self.resources = Resources(
+            memory_budget=spec.memory_budget, threads=spec.threads, device=spec.device, device_memory_budget=spec.device_memory_budget,
+            client=session.client,
+        )  # fmt: skip
         self.placement = Placement(session, spec, workers)
         self.shares = MeasuredShares(self.placement)
         self._dealt: dict[tuple[int, ...] | None, VertexPartition] = {}

@@ -50,6 +50,9 @@ class GraphSpec:
         What to search on, and bytes of its memory; as in `oocgraph.bfs`.
     device_sharers
         Workers that use the same device.
+    beside_searches
+        Whether an opened graph is computed on, whose searches hold memory of the device: what finds no room beside them is computed on
+        the processor, whatever `device` says.
     """
 
     url: str
@@ -64,6 +67,7 @@ class GraphSpec:
     device: DeviceKind = "auto"
     device_memory_budget: str | int | None = None
     device_sharers: int = 1
+    beside_searches: bool = False
 
     @property
     def graph(self) -> tuple[str, int]:

@@ -44,9 +44,22 @@ class Wish(Protocol):
         ...
 
     @property
+    def beside_searches(self) -> bool:
+        """Whether searches of an opened graph hold memory of the device, beside which the computation finds room, or none."""
+        ...
+
+    @property
     def settings(self) -> Settings:
         """The client's configuration."""
         ...
+
+
+def may_fall_back(wish: Wish) -> bool:
+    """Whether a computation for which a device has too little memory may be made on the processor.
+
+    It may where nothing about a device was asked for, and beside searches of an opened graph, which keep their memory.
+    """
+    return wish.beside_searches or (wish.device == "auto" and wish.device_memory_budget is None)
 
 
 class WorkerDevice:

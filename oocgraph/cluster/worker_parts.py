@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.specs import GraphSpec, StateLostError
+from oocgraph.cluster.worker_device import may_fall_back
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.messages import Message
@@ -150,7 +151,7 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
                     there.note(held, held.device_bytes)
                 return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
             except BudgetError as error:
-                if spec.device != "auto" or spec.device_memory_budget is not None:
+                if not may_fall_back(spec):
                     raise
                 reason = f"the parts do not fit the memory of {device.name}: {error}"
                 logger.warning("device: cpu, because %s", reason)

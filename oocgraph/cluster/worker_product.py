@@ -17,6 +17,7 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.cluster import worker_matrix
+from oocgraph.cluster.worker_device import may_fall_back
 from oocgraph.config import Settings, settings
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
@@ -60,7 +61,7 @@ class ProductSpec:
         What is sent of a matrix.
     kept_for
         Lease under which the worker keeps edges for the next product; None: it keeps none.
-    device, device_memory_budget, device_sharers, settings
+    device, device_memory_budget, device_sharers, beside_searches, settings
         On what to multiply; see `oocgraph.cluster.worker_device.Wish`.
     """
 
@@ -81,6 +82,7 @@ class ProductSpec:
     device: DeviceKind = "cpu"
     device_memory_budget: str | int | None = None
     device_sharers: int = 1
+    beside_searches: bool = False
     settings: Settings = field(default_factory=settings)
 
     @property
@@ -141,7 +143,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
         try:
             return _on_device(plugin, spec, device, x, part)
         except BudgetError as error:
-            if spec.device != "auto" or spec.device_memory_budget is not None:
+            if not may_fall_back(spec):
                 raise
             logger.warning("device: cpu, because this product does not fit the memory of %s: %s", device.name, error)
     _load(spec, x, part)

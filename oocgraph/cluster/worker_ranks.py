@@ -20,6 +20,7 @@ from oocgraph.cluster import worker_matrix
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
+from oocgraph.cluster.worker_device import may_fall_back
 from oocgraph.cluster.worker_steps import Steps, Taken
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.pagerank import CHANGE, DANGLING, NUM_SUMS, finish_rows
@@ -294,7 +295,7 @@ def _rows_on_device(
         for one in rows.values():
             if isinstance(one, DeviceRankRows):
                 one.close()
-        if not isinstance(error, BudgetError) or spec.device != "auto" or spec.device_memory_budget is not None:
+        if not isinstance(error, BudgetError) or not may_fall_back(spec):
             raise
         logger.warning("device: cpu, because these ranks do not fit the memory of %s: %s", device.name, error)
         return {}

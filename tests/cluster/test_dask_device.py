@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,11 @@ from distributed import Client, LocalCluster
 
 import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources
-from oocgraph.arrays import drivers
+from oocgraph.arrays import device_choice, drivers
+from oocgraph.cluster import worker_device
 from oocgraph.cluster.scheduler import workers_of
 from oocgraph.cluster.searches import ClusterRuntime
-from oocgraph.cluster.worker import inventory
+from oocgraph.cluster.worker import PLUGIN, inventory
 from oocgraph.errors import DeviceError, OocGraphError
 from oocgraph.verify import verify_bfs
 from tests.cluster.clusters import PATIENCE, Cluster, Trap, in_background
@@ -27,6 +30,12 @@ def small(tmp_path_factory):
     """Return a Kronecker graph of scale 12, and the levels that one process finds."""
     store = oocgraph.generate_kronecker(12, tmp_path_factory.mktemp("kron") / "graph.zarr", seed=3)
     return store, oocgraph.bfs(store, 5, resources=Resources(device="cpu")).level
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Return a Kronecker graph of scale 16: 7 MiB of edges."""
+    return oocgraph.generate_kronecker(16, tmp_path_factory.mktemp("large") / "graph.zarr", seed=3)
 
 
 def with_shim(client, **options):
@@ -262,3 +271,37 @@ def test_workers_expand_parts_on_their_devices(devices_client, small, partition,
     assert all(launched and not left for said in devices_client.run(told).values() for launched, _, left in said)
     with pytest.raises(BudgetError, match=r"worker tcp://.*device_memory_budget"):
         oocgraph.bfs(store, 5, client=devices_client, partition=parts, resources=Resources(device="cuda", device_memory_budget="64K"))
+
+
+def forget_device(dask_worker=None):
+    """Run on a worker: its device is no longer there."""
+    without_driver()
+    worker_device.open_device = device_choice
+    dask_worker.plugins[PLUGIN].worker_state.device._opened = None
+
+
+@pytest.mark.parametrize(("budget", "finds_room"), [(12, False), (16, True)])
+def test_products_and_ranks_of_a_runtime_keep_to_its_device_budget(devices_client, large, budget, finds_room):
+    """Where they find no room beside searches they are computed on the processor, even if a GPU was asked for."""
+    x = np.random.default_rng(3).random(large.num_vertices)
+    here = Resources(device="cpu", client=False)
+    product, ranks = oocgraph.spmv(large, x, resources=here), oocgraph.pagerank(large, resources=here)
+    resources = Resources(device="cuda", device_memory_budget=budget << 20)
+    with oocgraph.open_runtime(large, client=devices_client, resources=resources) as runtime:
+        assert runtime.resources == replace(resources, client=devices_client)
+        np.testing.assert_allclose(oocgraph.spmv(large, x, runtime=runtime), product, rtol=1e-12)
+        assert len(kept(devices_client)) == (2 if finds_room else 0)
+        np.testing.assert_allclose(oocgraph.pagerank(large, runtime=runtime).rank, ranks.rank, atol=1e-10)
+        assert len(kept(devices_client)) == (2 if finds_room else 0)  # the ranks' matrices take the room of the product's
+    peaks = [peak for said in devices_client.run(told).values() for _, peak, _ in said]
+    assert 0 < max(peaks) <= budget << 20
+
+
+def test_a_product_of_a_runtime_on_gpus_that_have_gone(devices_client, weighted):
+    """The device that was asked for is not replaced by the processor in silence."""
+    store, x = weighted
+    with oocgraph.open_runtime(store, client=devices_client, resources=Resources(device="cuda")) as runtime:
+        devices_client.run(forget_device)
+        for call in (oocgraph.pagerank, lambda graph, **options: oocgraph.spmv(graph, x, **options)):
+            with pytest.raises(DeviceError, match=r"worker tcp://.*: no NVIDIA driver is found"):
+                call(store, runtime=runtime)
