@@ -146,8 +146,10 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
             there.reclaim()
             try:
                 with plugin.ledger.opening(requested) as budget:
-                    limit = there.room_bytes(spec, device)
-                    held = LocalParts(parts, numbers, budget=budget, device=device, device_limit=limit, **options)
+                    limit, others = there.limit_bytes(spec, device), there.held_bytes
+                    held = LocalParts(
+                        parts, numbers, budget=budget, device=device, device_limit=limit - others, device_held=others, **options
+                    )
                     there.note(held, held.device_bytes)
                 return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
             except BudgetError as error:

@@ -22,17 +22,13 @@ from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
 from oocgraph.parts.local_edges import BLOCK_BYTES, LocalEdges, Staging, num_blocks, staging_bytes
-from oocgraph.plan.device_residency import HOST_FIXED_BYTES, MIN_BUFFER_BYTES, NUM_BUFFERS
-from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
+from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_equal_shares
 from oocgraph.store.gather import Gatherer, checksum_bytes
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
 
 SMALL_EDGES = 1 << 14
 """Edges of a step below which the calling thread does everything: about 50 us of work, as much as handing it to threads."""
-
-HOST_BYTES_ON_DEVICE = HOST_FIXED_BYTES + NUM_BUFFERS * MIN_BUFFER_BYTES
-"""Page-locked memory of a part on a device, at the least, beside that of its rows."""
 
 READ_AHEAD = 2
 """Threads beyond those that expand, where edges have to be read: some wait for the disk."""
@@ -59,6 +55,8 @@ class LocalParts:
         What a search needs besides: charged, and named, together with what is held here.
     device, device_limit
         Where edges are held and frontiers expanded, and the bytes of its memory for that; None: by the processor.
+    device_held
+        Bytes that others hold of the budget that `device_limit` is left of.
 
     Attributes
     ----------
@@ -79,7 +77,7 @@ class LocalParts:
 
     def __init__(
         self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
-        directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0,
+        directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0, device_held: int = 0,
     ) -> None:  # fmt: skip
         self.device_bytes = 0
         self.threads, self.loaded = threads, dict[int, LoadedPart]()
@@ -89,12 +87,14 @@ class LocalParts:
         blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
         self.num_blocks = sum(blocks)
         reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
-        least = min(reading, self.num_blocks * BLOCK_BYTES) if device is None else len(mine) * HOST_BYTES_ON_DEVICE
+        sizes = [] if device is None else [_sizes_on_device(part, array) for part, array in zip(mine, arrays, strict=True)]
+        pinned = len(mine) * max((one.host_least_bytes for one in sizes), default=0)
+        least = min(reading, self.num_blocks * BLOCK_BYTES) if device is None else pinned
         checksums = sum(map(checksum_bytes, arrays))
         self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, least, checksums)
         addresses = [make_addresses(parts, part.index, group) for part in mine]
         self._gatherer: Gatherer | None = None
-        residencies = [] if device is None else self._plan_on_device(mine, arrays, budget, device_limit)
+        residencies = [] if device is None else self._plan_on_device(sizes, budget, device_limit, device_held)
         slots = _shares(blocks, budget.available_bytes) if device is None else [0] * len(blocks)
         if slots != blocks and device is None:
             self.threads += READ_AHEAD
@@ -140,21 +140,13 @@ class LocalParts:
             budget.reserve(name, total + more)
         budget.reserve(name, total)
 
-    def _plan_on_device(self, mine: Sequence[PartLike], arrays: Sequence[Any], budget: Budget, device_limit: int) -> list[PathsResidency]:
+    def _plan_on_device(self, sizes: Sequence[PathsSizes], budget: Budget, device_limit: int, device_held: int) -> list[PathsResidency]:
         """Divide the device's memory, and reserve what is page-locked: an equal share for each part."""
-        found, count = [], max(1, len(mine))
-        for i, (part, array) in enumerate(zip(mine, arrays, strict=True)):
-            itemsize = array.dtype.itemsize
-            sizes = PathsSizes(
-                num_vertices=part.num_vertices, num_edges=array.length, index_bytes=itemsize, weight_bytes=0, distance_bytes=itemsize,
-                lookup_bytes=8 * (part.num_vertices + 1) + 24, what="a search over a part",
-            )  # fmt: skip
-            one = plan_paths_residency(
-                sizes, available_bytes=device_limit // count, limit_bytes=device_limit, host_limit_bytes=budget.limit_bytes,
-                host_available_bytes=budget.available_bytes // (count - i),
-            )  # fmt: skip
-            budget.reserve("page-locked staging", one.host_bytes)
-            found.append(one)
+        found = plan_equal_shares(
+            sizes, available_bytes=device_limit, limit_bytes=device_limit + device_held, host_available_bytes=budget.available_bytes,
+            host_limit_bytes=budget.limit_bytes,
+        )  # fmt: skip
+        budget.reserve("page-locked staging", sum(one.host_bytes for one in found))
         self.device_bytes = sum(one.device_bytes for one in found)
         return found
 
@@ -228,6 +220,15 @@ def local_group(parts: Sequence[PartLike], *, directed: bool) -> str:
             "read='out', or transpose=True"
         )
     return "in"  # both directions of an undirected edge are stored somewhere: following all lists backwards reaches the same
+
+
+def _sizes_on_device(part: PartLike, array: Any) -> PathsSizes:
+    """Return what the plan of a device's memory needs to know of a part and its edges."""
+    itemsize = array.dtype.itemsize
+    return PathsSizes(
+        num_vertices=part.num_vertices, num_edges=array.length, index_bytes=itemsize, weight_bytes=0, distance_bytes=itemsize,
+        lookup_bytes=8 * (part.num_vertices + 1) + 24, what="a search over a part",
+    )  # fmt: skip
 
 
 def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> int:

@@ -7,6 +7,7 @@ as hubs come first. The others are read from the store.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oocgraph.errors import BudgetError
@@ -133,18 +134,8 @@ def plan_paths_residency(
     ... ).num_resident
     9000
     """
+    _check_budgets(sizes, available_bytes, limit_bytes, host_available_bytes, host_limit_bytes)
     left, host_left = available_bytes - sizes.least_bytes, host_available_bytes - sizes.host_least_bytes
-    if left < 0:
-        raise BudgetError(
-            f"the device memory budget {format_bytes(limit_bytes)} is too small: {sizes.what} of {sizes.num_vertices:,} vertices take "
-            f"{format_bytes(sizes.least_bytes)}; set device_memory_budget to at least {-(-(limit_bytes - left) >> 20)}M"
-        )
-    if host_left < 0:
-        raise BudgetError(
-            f"the memory budget {format_bytes(host_limit_bytes)} is too small for {sizes.what} on a GPU: page-locked staging takes "
-            f"{format_bytes(sizes.host_least_bytes)}, and {format_bytes(max(0, host_available_bytes))} are left; "
-            f"{enough_memory(host_limit_bytes - host_left)}"
-        )
     rows, buffer, resident = sizes.fewest_rows, MIN_BUFFER_BYTES, sizes.num_edges
     if sizes.num_edges * sizes.edge_bytes > left:
         more = int(min(STAGING_SHARE * left, HOST_SHARE * host_left) / NUM_BUFFERS) >> 20 << 20
@@ -166,3 +157,45 @@ def plan_paths_residency(
         device_bytes=sizes.state_bytes + sizes.lookup_bytes + sizes.rows_bytes(rows) + staging + resident * sizes.edge_bytes,
         host_bytes=HOST_FIXED_BYTES + staging + HOST_ROW_BYTES * rows,
     )
+
+
+def plan_equal_shares(
+    sizes: Sequence[PathsSizes], *, available_bytes: int, limit_bytes: int, host_available_bytes: int, host_limit_bytes: int
+) -> list[PathsResidency]:
+    """Divide what is available of both memories into an equal share for each of several graphs; as `plan_paths_residency`.
+
+    Raises
+    ------
+    BudgetError
+        One of the budgets is too small; the message names the smallest that works for all.
+    """
+    shares, host_left, found = len(sizes), host_available_bytes, list[PathsResidency]()
+    for most in ("least_bytes", "host_least_bytes") if sizes else ():
+        largest = max(sizes, key=lambda one: getattr(one, most))
+        _check_budgets(largest, available_bytes // shares, limit_bytes, host_available_bytes // shares, host_limit_bytes, shares)
+    for i, one in enumerate(sizes):  # of page-locked memory the others have what one leaves of its share
+        found.append(
+            plan_paths_residency(
+                one, available_bytes=available_bytes // shares, limit_bytes=limit_bytes,
+                host_available_bytes=host_left // (shares - i), host_limit_bytes=host_limit_bytes,
+            )
+        )  # fmt: skip
+        host_left -= found[-1].host_bytes
+    return found
+
+
+def _check_budgets(sizes: PathsSizes, available: int, limit: int, host_available: int, host_limit: int, shares: int = 1) -> None:
+    missing, host_missing = sizes.least_bytes - available, sizes.host_least_bytes - host_available
+    each = f" in each of {shares} equal shares" if shares > 1 else ""
+    if missing > 0:
+        raise BudgetError(
+            f"the device memory budget {format_bytes(limit)} is too small for {sizes.what} of {sizes.num_vertices:,} vertices: "
+            f"{format_bytes(sizes.least_bytes)} are needed{each}; set device_memory_budget to at least "
+            f"{-(-(limit + shares * missing) >> 20)}M"
+        )
+    if host_missing > 0:
+        raise BudgetError(
+            f"the memory budget {format_bytes(host_limit)} is too small for {sizes.what} on a GPU: page-locked staging takes "
+            f"{format_bytes(sizes.host_least_bytes)}{each}, and {format_bytes(max(0, shares * host_available))} are left; "
+            f"{enough_memory(host_limit + shares * host_missing)}"
+        )

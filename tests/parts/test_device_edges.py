@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, open_runtime
 from oocgraph.algorithms import partitioned_bfs
 from oocgraph.arrays import DeviceChoice
+from oocgraph.memory import Budget
 from oocgraph.parts import local_parts
-from oocgraph.plan.paths_residency import PathsResidency
+from oocgraph.parts.partitioned import PartitionedRuntime
 from oocgraph.verify import verify_bfs
 from tests.cuda_on_cpu.device import CpuDevice
 from tests.engine.test_device import device, devices  # noqa: F401
@@ -32,17 +35,16 @@ def use(monkeypatch):
 @pytest.fixture
 def cramped(monkeypatch):
     """Make every plan a small one: few edges on the device, small batches and buffers."""
-    original = local_parts.plan_paths_residency
+    original = local_parts.plan_equal_shares
 
     def cramp(share, row_capacity, buffer_bytes):
         def plan(sizes, **options):
-            found = original(sizes, **options)
-            return PathsResidency(
-                num_resident=int(share * sizes.num_edges), row_capacity=row_capacity, buffer_bytes=buffer_bytes,
-                device_bytes=found.device_bytes, host_bytes=found.host_bytes,
-            )  # fmt: skip
+            return [
+                replace(found, num_resident=int(share * one.num_edges), row_capacity=row_capacity, buffer_bytes=buffer_bytes)
+                for one, found in zip(sizes, original(sizes, **options), strict=True)
+            ]
 
-        monkeypatch.setattr(local_parts, "plan_paths_residency", plan)
+        monkeypatch.setattr(local_parts, "plan_equal_shares", plan)
 
     return cramp
 
@@ -55,6 +57,15 @@ def graphs(tmp_path_factory):
     ends = np.concatenate([ends, [[5, 17], [0, 0]]], axis=1)
     directed = oocgraph.build_csr(tuple(ends), folder / "directed.zarr", directed=True)
     return [oocgraph.generate_kronecker(12, folder / "kron.zarr", seed=3), directed]
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """Build a directed graph with a hub, and 3 partitions of it."""
+    folder, rng = tmp_path_factory.mktemp("uneven"), np.random.default_rng(1)
+    source, target = rng.integers(0, 200_000, (2, 400_000))
+    store = oocgraph.build_csr((source * rng.integers(0, 2, source.size), target), folder / "g.zarr", directed=True)
+    return store, oocgraph.partition_graph(store, 3, policy="eec", path=folder / "parts")
 
 
 @pytest.mark.parametrize("cramp", [None, (0.5, 100, 4096), (0, 7, 64)])
@@ -93,3 +104,24 @@ def test_where_they_are(graphs, use):
     use(None)
     with pytest.raises(ArgumentError, match="device_memory_budget is given, but the search would run on the processor"):
         oocgraph.bfs(graphs[0], 5, partition="2d", resources=Resources(device_memory_budget="1G"))
+
+
+def opened(store, parts, memory_budget, device_limit):
+    """Load parts for a device with budgets of so many bytes."""
+    return PartitionedRuntime(
+        list(parts), num_vertices=store.num_rows, dtype=store.index_dtype, directed=True, budget=Budget(memory_budget, baseline_bytes=0),
+        threads=2, io_threads=2, device=CpuDevice(), device_limit=device_limit,
+    )  # fmt: skip
+
+
+@pytest.mark.shim
+@pytest.mark.parametrize("name", ["memory_budget", "device_memory_budget"])
+def test_a_budget_that_a_refusal_names_holds_parts_of_different_sizes(uneven, name):
+    """The largest of them has twice as many vertices as the others."""
+    plenty = {"memory_budget": 1 << 40, "device_limit": 1 << 30}
+    budget = "device_limit" if name == "device_memory_budget" else name
+    with pytest.raises(BudgetError, match=f" set {name} to at least") as refused:
+        opened(*uneven, **{**plenty, budget: 1 << 20})
+    needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20
+    with opened(*uneven, **{**plenty, budget: needed}) as runtime:
+        assert (runtime.search(np.arange(2)).level >= 0).any()
