@@ -226,19 +226,38 @@ class Budget:
 (interpreter and imports 20.0 MiB); set memory_budget to at least 75M
         """
         before, self._is_all_or_none = dict(self.reservations), True
+        with self.unless_it_fails():
+            try:
+                yield
+            finally:
+                self._is_all_or_none = False
+            if not self._has_room(0):
+                more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+                self.reservations = before
+                total = sum(more.values())
+                parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
+                self._refuse(f"{parts} {'needs' if len(more) == 1 else 'need'} {format_bytes(total)}", total)
+            self.check_alternatives()
+
+    @contextmanager
+    def unless_it_fails(self) -> Iterator[None]:
+        """Give back what is reserved inside if that ends with an error: something else may be tried then.
+
+        Examples
+        --------
+        >>> budget = Budget(1000, baseline_bytes=100)
+        >>> try:
+        ...     with budget.unless_it_fails():
+        ...         budget.reserve("planes", 500)
+        ...         budget.reserve("ids", 500)
+        ... except BudgetError:
+        ...     print(budget.reserved_bytes)
+        0
+        """
+        before = dict(self.reservations)
         try:
             yield
-        finally:
-            self._is_all_or_none = False
-        if not self._has_room(0):
-            more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
-            self.reservations = before
-            total = sum(more.values())
-            parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
-            self._refuse(f"{parts} {'needs' if len(more) == 1 else 'need'} {format_bytes(total)}", total)
-        try:
-            self.check_alternatives()
-        except BudgetError:
+        except BaseException:
             self.reservations = before
             raise
 

@@ -221,7 +221,8 @@ def _opened_here(store: CSRStore, parts: Sequence[Any], budget: Budget, resource
     if device is not None:
         try:
             limit = device_limit_bytes(device, requested if requested is not None else settings().device_memory_budget)
-            return PartitionedRuntime(parts, device=device, device_limit=limit, **options)
+            with budget.unless_it_fails():
+                return PartitionedRuntime(parts, device=device, device_limit=limit, **options)
         except BudgetError as error:
             if kind != "auto" or requested is not None:
                 raise

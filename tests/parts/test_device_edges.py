@@ -100,6 +100,8 @@ def test_where_they_are(graphs, use):
     with pytest.raises(BudgetError, match=r"a search over a part of .* set device_memory_budget"):
         oocgraph.bfs(graphs[0], 5, partition="2d", resources=ON_DEVICE)
     assert oocgraph.bfs(graphs[0], 5, partition="2d").device == "cpu"
+    with open_runtime(graphs[0], partition="2d") as there, open_runtime(graphs[0], partition="2d", resources=ON_CPU) as asked:
+        assert there.runtime.budget.reservations == asked.runtime.budget.reservations
     assert small.allocated_bytes == 0
     use(None)
     with pytest.raises(ArgumentError, match="device_memory_budget is given, but the search would run on the processor"):
