@@ -15,9 +15,10 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
+from oocgraph.engine.device_graph import UPLOAD_BYTES
 from oocgraph.engine.resident import for_loading
 from oocgraph.errors import ArgumentError
-from oocgraph.exchange.addresses import Addresses, MirrorCounts, PartLike, count_mirrors, make_addresses
+from oocgraph.exchange.addresses import MirrorCounts, PartLike, count_mirrors, make_addresses
 from oocgraph.memory import Budget, format_bytes
 from oocgraph.parts.device_edges import DeviceLocalEdges
 from oocgraph.parts.loaded_part import LoadedPart, PartTraversal, row_bytes, search_bytes
@@ -26,9 +27,13 @@ from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_equal
 from oocgraph.store.gather import Gatherer, checksum_bytes
 from oocgraph.store.row_gatherer import held_window_bytes
 from oocgraph.team import Team, borrow, give_back
+from oocgraph.types import Array
 
 SMALL_EDGES = 1 << 14
 """Edges of a step below which the calling thread does everything: about 50 us of work, as much as handing it to threads."""
+
+MakeEdges = Callable[[Array], LocalEdges | DeviceLocalEdges]
+"""Makes the edges of a part of its row pointers."""
 
 READ_AHEAD = 2
 """Threads beyond those that expand, where edges have to be read: some wait for the disk."""
@@ -79,43 +84,37 @@ class LocalParts:
         self, parts: Sequence[PartLike], numbers: Iterable[int], *, dtype: np.dtype[Any], budget: Budget, threads: int, io_threads: int,
         directed: bool, reserved_bytes: int = 0, device: Device | None = None, device_limit: int = 0, device_held: int = 0,
     ) -> None:  # fmt: skip
-        self.device_bytes = 0
+        self.device_bytes = self.num_resident_blocks = 0
         self.threads, self.loaded = threads, dict[int, LoadedPart]()
         mine = [parts[p] for p in numbers]
         group = local_group(parts, directed=directed)
         arrays = [part.store.array(f"{group}/indices") for part in mine]
         blocks = [num_blocks(array.length, array.dtype.itemsize) for array in arrays]
         self.num_blocks = sum(blocks)
-        reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
         sizes = [] if device is None else [_sizes_on_device(part, array) for part, array in zip(mine, arrays, strict=True)]
-        pinned = len(mine) * max((one.host_least_bytes for one in sizes), default=0)
-        least = min(reading, self.num_blocks * BLOCK_BYTES) if device is None else pinned
+        if device is None:
+            reading = _reading_bytes(arrays, threads=threads, io_threads=io_threads)
+            least = min(reading, self.num_blocks * BLOCK_BYTES)
+        else:
+            reading = _passing_bytes(mine, arrays, io_threads)
+            least = reading + len(sizes) * max((one.host_least_bytes for one in sizes), default=0)
         checksums = sum(map(checksum_bytes, arrays))
         self._charge(parts, mine, count_mirrors(parts, group), budget, dtype, reserved_bytes, least, checksums)
         addresses = [make_addresses(parts, part.index, group) for part in mine]
         self._gatherer: Gatherer | None = None
-        residencies = [] if device is None else self._plan_on_device(sizes, budget, device_limit, device_held)
-        slots = _shares(blocks, budget.available_bytes) if device is None else [0] * len(blocks)
-        if slots != blocks and device is None:
-            self.threads += READ_AHEAD
-            budget.reserve("edges being read", reading)
-            self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
-            slots = _shares(blocks, budget.available_bytes)
-        self.num_resident_blocks = sum(slots)
-        budget.reserve("resident edges", BLOCK_BYTES * self.num_resident_blocks)
-        self._staging: SimpleQueue[Staging | None] = SimpleQueue()
-        for _ in range(self.threads + 1):
-            self._staging.put(None)
-        self._team: Team | None = borrow(self.threads)
+        self._team: Team | None = None
         try:
-            for part, address, array, residency in zip(mine, addresses, arrays, residencies, strict=False):  # none on the processor
-                assert device is not None
-                checked = for_loading(part.store).array(array.name) if residency.num_resident == array.length else array
-                self._load(part, address, group, dtype, partial(self._on_device, checked, device, residency, io_threads))
-            for part, address, array, number in zip(mine, addresses, arrays, slots, strict=True) if device is None else ():
-                whole = number == num_blocks(array.length, array.dtype.itemsize)
-                source = for_loading(part.store).array(array.name) if whole else array
-                self._load(part, address, group, dtype, partial(self._edges, source, number))
+            if device is None:
+                kept = self._kept_by_host(mine, arrays, blocks, budget, reading, io_threads)
+            else:
+                residencies = self._plan_on_device(sizes, budget, reading, device_limit, device_held)
+                kept = self._kept_by_device(mine, arrays, residencies, device, io_threads)
+            self._staging: SimpleQueue[Staging | None] = SimpleQueue()
+            for _ in range(self.threads + 1):
+                self._staging.put(None)
+            self._team = borrow(self.threads)
+            for part, address, edges in zip(mine, addresses, kept, strict=True):
+                self.loaded[part.index] = LoadedPart.load(part, address, group, dtype, edges)
         except BaseException:
             self.close()
             raise
@@ -140,8 +139,29 @@ class LocalParts:
             budget.reserve(name, total + more)
         budget.reserve(name, total)
 
-    def _plan_on_device(self, sizes: Sequence[PathsSizes], budget: Budget, device_limit: int, device_held: int) -> list[PathsResidency]:
-        """Divide the device's memory, and reserve what is page-locked: an equal share for each part."""
+    def _kept_by_host(
+        self, mine: Sequence[PartLike], arrays: Sequence[Any], blocks: Sequence[int], budget: Budget, reading: int, io_threads: int
+    ) -> list[MakeEdges]:  # fmt: skip
+        """Return what makes the edges of each part from its row pointers; as many of all are held as fit, which is reserved."""
+        slots = _shares(blocks, budget.available_bytes)
+        if slots != blocks:
+            self.threads += READ_AHEAD
+            budget.reserve("edges being read", reading)
+            self._gatherer = Gatherer(io_threads, BUFFER_BYTES)
+            slots = _shares(blocks, budget.available_bytes)
+        self.num_resident_blocks = sum(slots)
+        budget.reserve("resident edges", BLOCK_BYTES * self.num_resident_blocks)
+        kept: list[MakeEdges] = []
+        for part, array, number, every in zip(mine, arrays, slots, blocks, strict=True):
+            source = for_loading(part.store).array(array.name) if number == every else array
+            kept.append(partial(LocalEdges, source, num_slots=number, gatherer=self._gatherer))
+        return kept
+
+    def _plan_on_device(
+        self, sizes: Sequence[PathsSizes], budget: Budget, reading: int, device_limit: int, device_held: int
+    ) -> list[PathsResidency]:
+        """Divide the device's memory, an equal share for each part, and reserve what the host holds for that."""
+        budget.reserve("edges being read", reading)
         found = plan_equal_shares(
             sizes, available_bytes=device_limit, limit_bytes=device_limit + device_held, host_available_bytes=budget.available_bytes,
             host_limit_bytes=budget.limit_bytes,
@@ -150,16 +170,20 @@ class LocalParts:
         self.device_bytes = sum(one.device_bytes for one in found)
         return found
 
-    @staticmethod
-    def _on_device(array: Any, device: Device, residency: PathsResidency, io_threads: int, indptr: Any) -> DeviceLocalEdges:
-        with ThreadPoolExecutor(2, thread_name_prefix="oocgraph-load") as pool:
-            return DeviceLocalEdges(array, indptr, device, residency, pool=pool, io_threads=io_threads)
+    def _kept_by_device(
+        self, mine: Sequence[PartLike], arrays: Sequence[Any], residencies: Sequence[PathsResidency], device: Device, io_threads: int
+    ) -> list[MakeEdges]:  # fmt: skip
+        """Return what makes the edges of each part from its row pointers."""
 
-    def _edges(self, array: Any, num_slots: int, indptr: Any) -> LocalEdges:
-        return LocalEdges(array, indptr, num_slots=num_slots, gatherer=self._gatherer)
+        def load(array: Any, residency: PathsResidency, indptr: Array) -> DeviceLocalEdges:
+            with ThreadPoolExecutor(2, thread_name_prefix="oocgraph-load") as pool:
+                return DeviceLocalEdges(array, indptr, device, residency, pool=pool, io_threads=io_threads)
 
-    def _load(self, part: PartLike, addresses: Addresses, group: str, dtype: np.dtype[Any], edges: Callable[[Any], Any]) -> None:
-        self.loaded[part.index] = LoadedPart.load(part, addresses, group, dtype, edges)
+        kept: list[MakeEdges] = []
+        for part, array, residency in zip(mine, arrays, residencies, strict=True):
+            source = for_loading(part.store).array(array.name) if residency.num_resident == array.length else array
+            kept.append(partial(load, source, residency))
+        return kept
 
     @property
     def num_bytes_read(self) -> int:
@@ -231,11 +255,25 @@ def _sizes_on_device(part: PartLike, array: Any) -> PathsSizes:
     )  # fmt: skip
 
 
+def _passing_bytes(parts: Sequence[PartLike], arrays: Sequence[Any], io_threads: int) -> int:
+    """Bytes of host memory, beside what is page-locked, that edges take on their way to a device, and what is found there on its way back.
+
+    Each part has reading threads of its own. Of its vertices two bitmaps pass, those that are found, and the rows that they are found from.
+    """
+    reading = sum(_reader_bytes([array], io_threads) for array in arrays)
+    found: int = sum((2 * array.dtype.itemsize + 1) * part.num_vertices + 64 for part, array in zip(parts, arrays, strict=True))
+    return reading + found + 2 * UPLOAD_BYTES * bool(parts)
+
+
+def _reader_bytes(arrays: Sequence[Any], io_threads: int) -> int:
+    """Bytes that threads hold who read any of some arrays."""
+    return io_threads * (BUFFER_BYTES + max((held_window_bytes(array) for array in arrays), default=0))
+
+
 def _reading_bytes(arrays: Sequence[Any], *, threads: int, io_threads: int) -> int:
     """Bytes that reading edges takes which are not held."""
-    windows = io_threads * (BUFFER_BYTES + max((held_window_bytes(array) for array in arrays), default=0))
     each = staging_bytes(max((array.dtype.itemsize for array in arrays), default=0))
-    return (threads + READ_AHEAD + 1) * each + windows
+    return (threads + READ_AHEAD + 1) * each + _reader_bytes(arrays, io_threads)
 
 
 def _shares(blocks: Sequence[int], available_bytes: int) -> list[int]:

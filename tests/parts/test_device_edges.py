@@ -11,6 +11,8 @@ import oocgraph
 from oocgraph import ArgumentError, BudgetError, Resources, open_runtime
 from oocgraph.algorithms import partitioned_bfs
 from oocgraph.arrays import DeviceChoice
+from oocgraph.engine.cpu_engine import BUFFER_BYTES
+from oocgraph.engine.device_graph import UPLOAD_BYTES
 from oocgraph.memory import Budget
 from oocgraph.parts import local_parts
 from oocgraph.parts.partitioned import PartitionedRuntime
@@ -108,11 +110,11 @@ def test_where_they_are(graphs, use):
         oocgraph.bfs(graphs[0], 5, partition="2d", resources=Resources(device_memory_budget="1G"))
 
 
-def opened(store, parts, memory_budget, device_limit):
+def opened(store, parts, memory_budget=1 << 40, device_limit=1 << 30, io_threads=2):
     """Load parts for a device with budgets of so many bytes."""
     return PartitionedRuntime(
         list(parts), num_vertices=store.num_rows, dtype=store.index_dtype, directed=True, budget=Budget(memory_budget, baseline_bytes=0),
-        threads=2, io_threads=2, device=CpuDevice(), device_limit=device_limit,
+        threads=2, io_threads=io_threads, device=CpuDevice(), device_limit=device_limit,
     )  # fmt: skip
 
 
@@ -120,10 +122,21 @@ def opened(store, parts, memory_budget, device_limit):
 @pytest.mark.parametrize("name", ["memory_budget", "device_memory_budget"])
 def test_a_budget_that_a_refusal_names_holds_parts_of_different_sizes(uneven, name):
     """The largest of them has twice as many vertices as the others."""
-    plenty = {"memory_budget": 1 << 40, "device_limit": 1 << 30}
     budget = "device_limit" if name == "device_memory_budget" else name
     with pytest.raises(BudgetError, match=f" set {name} to at least") as refused:
-        opened(*uneven, **{**plenty, budget: 1 << 20})
+        opened(*uneven, **{budget: 1 << 20})
     needed = int(str(refused.value).rpartition("at least ")[2].removesuffix("M")) << 20
-    with opened(*uneven, **{**plenty, budget: needed}) as runtime:
+    with opened(*uneven, **{budget: needed}) as runtime:
         assert (runtime.search(np.arange(2)).level >= 0).any()
+
+
+@pytest.mark.shim
+def test_reading_threads_of_each_part_are_charged(uneven):
+    """As on the processor, where all parts have the same ones; with what passes on the way to the device and back."""
+    charged = []
+    for io_threads in (2, 12):
+        with opened(*uneven, io_threads=io_threads) as runtime:
+            charged.append(runtime.budget.reservations["edges being read"])
+    assert charged[1] - charged[0] == 3 * 10 * BUFFER_BYTES
+    vertices = sum(part.num_vertices for part in uneven[1])
+    assert charged[0] >= 3 * 2 * BUFFER_BYTES + 2 * UPLOAD_BYTES + 2 * 4 * vertices
