@@ -230,8 +230,8 @@ class Budget:
             yield
         finally:
             self._is_all_or_none = False
-        if not self._has_room(0):
-            more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+        more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+        if more and not self._has_room(0):
             self.reservations = before
             total = sum(more.values())
             parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
