@@ -250,7 +250,7 @@ class Budget:
         BudgetError
             The largest of the alternatives does not fit.
         """
-        if self.least_bytes > self.limit_bytes:
+        if self.alternatives and self.least_bytes > self.limit_bytes:
             name, size = max(self.alternatives.items(), key=lambda one: one[1])
             raise BudgetError(
                 f"{name} needs {format_bytes(size)} beside the interpreter and imports {format_bytes(self.baseline_bytes)}, but the memory "
