@@ -31,5 +31,5 @@ def test_nothing_is_not_too_much():
     """What is charged next is refused by its name."""
     budget = Budget(20 << 20, baseline_bytes=30 << 20)
     budget.reserve_all({})
-    with pytest.raises(BudgetError, match=r"^planes needs 1\.0 MiB but only 0 B of the memory budget 20\.0 MiB are left"):
+    with pytest.raises(BudgetError, match=r"^planes 1\.0 MiB needs 1\.0 MiB but only 0 B of the memory budget 20\.0 MiB are left"):
         budget.reserve_all({"planes": 1 << 20})
