@@ -11,15 +11,21 @@ MMAP_THRESHOLD = -3
 """``M_MMAP_THRESHOLD`` of ``mallopt(3)``."""
 
 TRIM_THRESHOLD, TRIM_BYTES = -1, 128 << 10
-"""``M_TRIM_THRESHOLD``, and what it is by itself: what is free at the end of an arena, if it is more, goes back to the system."""
+"""``M_TRIM_THRESHOLD``, and its default: what is free at the end of an arena, if it is more, goes back to the system."""
 
 MMAP_BYTES = 4 << 20
 """Arrays above this are mapped and unmapped by themselves.
 
 The C library would raise the limit to 32 MiB by itself, and keep what it freed."""
 
-BUILD_KEPT_BYTES = 16 << 20
-"""What a build lets each thread keep: of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each."""
+MOST_KEPT_BYTES, KEPT_SHARE = 16 << 20, 1 / 32
+"""What a build lets each thread keep (of 128 KiB, blocks of a Parquet file take two faults for three pages, 2 us each), and which part of
+its budget all threads may keep."""
+
+
+def kept_bytes_of(limit_bytes: int, threads: int) -> int:
+    """Return what each thread of a build may keep of what it has freed, within a budget."""
+    return max(TRIM_BYTES, min(MOST_KEPT_BYTES, int(KEPT_SHARE * limit_bytes / threads)))
 
 
 @contextmanager

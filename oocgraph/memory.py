@@ -231,8 +231,8 @@ class Budget:
                 yield
             finally:
                 self._is_all_or_none = False
-            if not self._has_room(0):
-                more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+            more = {name: size - before.get(name, 0) for name, size in self.reservations.items() if size > before.get(name, 0)}
+            if more and not self._has_room(0):
                 self.reservations = before
                 total = sum(more.values())
                 parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in more.items())
@@ -269,7 +269,7 @@ class Budget:
         BudgetError
             The largest of the alternatives does not fit.
         """
-        if self.least_bytes > self.limit_bytes:
+        if self.alternatives and self.least_bytes > self.limit_bytes:
             name, size = max(self.alternatives.items(), key=lambda one: one[1])
             raise BudgetError(
                 f"{name} needs {format_bytes(size)} beside the interpreter and imports {format_bytes(self.baseline_bytes)}, but the memory "

@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from oocgraph.errors import BudgetError
+from oocgraph.memory import Budget
 from tests.budget_draws import Draws, judge
 
 NUM_DRAWS = int(os.environ.get("OOCGRAPH_BUDGET_DRAWS", "8"))
@@ -23,3 +25,11 @@ def test_the_smallest_budget_that_is_named_works_and_is_kept(draws):
     """In the next process under a hard cap, in the same process, and without any budget under that cap."""
     wrong = [f"{found.draw}: {found.wrong}" for found in (judge(draws.draw()) for _ in range(NUM_DRAWS)) if found.wrong]
     assert not wrong, "\n".join(wrong)
+
+
+def test_nothing_is_not_too_much():
+    """What is charged next is refused by its name."""
+    budget = Budget(20 << 20, baseline_bytes=30 << 20)
+    budget.reserve_all({})
+    with pytest.raises(BudgetError, match=r"^planes 1\.0 MiB needs 1\.0 MiB but only 0 B of the memory budget 20\.0 MiB are left"):
+        budget.reserve_all({"planes": 1 << 20})

@@ -64,10 +64,12 @@ def connect(scheduler: str | os.PathLike[str]) -> Iterator[Client]:
             yield client
 
 
-def ask(client: Client, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def ask(
+    client: Client, method: Callable[..., Any], *arguments: Any, meanwhile: Callable[[], Any] = lambda: None, **options: Any
+) -> Any:  # fmt: skip
     """Call a method of a client, such as ``client.run``, and wait for its answer as long as the client has its scheduler.
 
-    Dask may wait for ever for the answer of a scheduler that has gone.
+    Dask may wait for ever for the answer of a scheduler that has gone. `meanwhile` is called between two waits; what it raises ends them.
 
     Raises
     ------
@@ -78,6 +80,7 @@ def ask(client: Client, method: Callable[..., Any], *arguments: Any, **options: 
     def check_connection() -> None:
         if client.status != "running":
             raise scheduler_lost(client)
+        meanwhile()
 
     with scheduler_loss_reported(client):
         return _await(client, partial(method, *arguments, **options), check_connection, POLL_SECONDS)

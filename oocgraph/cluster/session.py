@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 """Interval between checks of scheduler and workers while no event arrives."""
+
+BROADCAST_SECONDS = 2.0
+"""How long an answer of all workers is waited for before those that are left are asked again."""
 
 ATTEMPTS = 3
 """Times that a computation without logs is begun when workers are lost meanwhile."""
@@ -148,13 +152,26 @@ class ClusterSession:
             raise scheduler_lost(self.client)
 
     def tell_all(self, call: Callable[..., Any], name: str) -> None:
-        """Call on every worker, as far as they can be reached: what is gone holds nothing."""
-        if self.client.status != "running":
-            return
-        try:
-            ask(self.client, self.client.run, call, name, on_error="ignore")
-        except ClusterError as error:  # the scheduler has just gone, and this must not hide the message about it
-            logger.info("workers were not asked to drop %s: %s", name, error)
+        """Call on every worker, perhaps twice, as far as they can be reached: what is gone holds nothing.
+
+        The scheduler may go on to connect to a worker that has just died, for 30 s; those that are left are called again before.
+        """
+        deadline = time.monotonic() + BROADCAST_SECONDS
+        left: set[str] | None = None
+
+        def look() -> None:
+            if time.monotonic() > deadline if left is None else not left <= set(workers_of(self.client)):
+                raise WorkersLostError("a worker does not answer")
+
+        while self.client.status == "running":
+            try:
+                ask(self.client, self.client.run, call, name, workers=left and sorted(left), on_error="ignore", meanwhile=look)
+                return
+            except WorkersLostError:
+                left = set(workers_of(self.client))
+            except ClusterError as error:  # the scheduler has just gone, and this must not hide the message about it
+                logger.info("workers were not asked to drop %s: %s", name, error)
+                return
 
     def submit(self, address: str, task: Callable[..., Any], *arguments: Any, key: Any = None, elsewhere: bool = False) -> Any:
         """Submit a task for one worker; with `elsewhere`, Dask may run it on another one if that is lost."""

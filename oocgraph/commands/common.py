@@ -86,7 +86,7 @@ def device_options(command: Command) -> Command:
     kind = click.option(
         "--device",
         type=click.Choice(get_args(DeviceKind)),
-        help="auto: a GPU if one can be used and its start pays; cuda: a GPU, or an error that says why.  [default: as configured, auto]",
+        help="auto: a GPU if one can be used and its start pays; cuda: a GPU, or an error without one.  [default: as configured, auto]",
     )
     text = "Device memory that a search on a GPU may hold, such as 4G.  [default: most of what is free]"
     size = click.option("--device-memory", "device_memory_budget", metavar="SIZE", callback=check_size, help=text)

@@ -71,7 +71,13 @@ def _steps(folder: Path) -> Iterator[Step]:
     yield (
         "search",
         lambda: load_kernels(
-            [*warm.search_calls("uint32"), *sound_calls(), *take_ids_calls("uint32"), *join_search_calls("uint8", "uint32")]
+            [
+                *warm.search_calls("uint32"),
+                *sound_calls(),
+                *take_ids_calls("uint32"),
+                *join_search_calls("uint8", "uint32"),
+                *join_search_calls("int32", "uint32"),
+            ]
         ),
     )
     yield "build graphs", lambda: _build(weighted, directed, named, counted)

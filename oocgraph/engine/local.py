@@ -43,10 +43,10 @@ WAKING_SECONDS = 2e-4
 """What a level costs that threads share, beside its work: to choose how it is found, to hand it over, and to wait for the last of them."""
 
 MOST_SERIAL_SECONDS = 5e-3
-"""Work of a level that is left to what is prepared for large ones in any case, which may be interrupted."""
+"""Largest work of a level that one thread does in a call which cannot be interrupted."""
 
-SERIAL_LOG = 1024
-"""Levels in one call of the kernel for those that one thread finds."""
+SERIAL_LOG = 128
+"""Levels in one call of the kernel for those that one thread finds, which cannot be interrupted: 0.6 s at the most."""
 
 KERNEL_BYTES = 24 << 20
 """What those kernels take, and finding out whether they are cached; measured 12 MiB."""

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.allocator import BUILD_KEPT_BYTES, returned_memory
+from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
+from oocgraph.config import settings
 from oocgraph.errors import OutputError
 from oocgraph.ingest.build import BuildReport, build_with_report, reading_options
 from oocgraph.ingest.build_job import BuildOptions, Phase
@@ -200,7 +201,8 @@ def append_with_report(
                 f"{path} was replaced by another program while edges were added to it; it is left as that wrote it, add them again"
             )
 
-    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(BUILD_KEPT_BYTES):
+    kept = kept_bytes_of(limit, options.threads or settings().threads)
+    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept):
         load_merge(store, shown)
         check_room(store, options, limit)
         with StoreWriter(path, codec=options.codec, overwrite=True, durable=options.durable) as writer:
@@ -237,7 +239,8 @@ def merge_with_report(
     check_order(first)
     check_alike(first, second)
     options, limit = in_store(first, options), limit_of(options)
-    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(BUILD_KEPT_BYTES):
+    kept = kept_bytes_of(limit, options.threads or settings().threads)
+    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept):
         load_merge(first, shown)
         with StoreWriter(path, codec=options.codec, overwrite=options.overwrite, durable=options.durable) as writer:
             metrics = merge_and_publish(first, second, writer, options, limit, shown)

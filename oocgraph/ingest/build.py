@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from oocgraph.allocator import BUILD_KEPT_BYTES, returned_memory
+from oocgraph.allocator import kept_bytes_of, returned_memory
 from oocgraph.arguments import known_keywords
 from oocgraph.arrow import load_strings
 from oocgraph.config import settings
@@ -253,10 +253,10 @@ def build_with_report(
     payload = choose_payload(edges, options.duplicates)
     configured = settings()
     limit = effective_budget_bytes(configured.memory_budget if options.memory_budget is None else options.memory_budget)
-    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(BUILD_KEPT_BYTES):
+    threads = options.threads or configured.threads
+    with PeakSampler() as sampler, watched(progress) as shown, returned_memory(kept_bytes_of(limit, threads)):
         load_build(options.codec, shown, id_kind=edges.id_kind)
         budget = Budget(limit)
-        threads = options.threads or configured.threads
         num_workers = workers_for(threads, budget.available_bytes)
         sizes = plan_sizes(budget, num_workers, sum(dtype.itemsize for dtype in payload.binned), compressed=options.codec != "none")
         with (

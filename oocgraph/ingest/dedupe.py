@@ -110,7 +110,6 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
     loops = BinFiles(job.folder("loops"), one_bin(num_ids))
 
     all_pieces = pieces(raw, job.sizes.capacity, job.workers)
-    leaves_open = job.payload.duplicates == "keep" or bool(job.payload.extra)
     is_read_often = job.options.vertex_order in ("auto", "locality")
 
     def clean(piece: Piece[BinFiles]) -> tuple[CleanPiece, Array]:
@@ -118,7 +117,7 @@ def clean_edges(raw: BinFiles, job: Job, *, num_ids: int, col_bits: int, codes: 
             return _clean_repeated(piece, counter, job, col_bits=col_bits)
         num_read, records = piece.count, piece.files.read(piece.index, job.scratch)
         records, looped = _clean_records(records, job, num_pieces=len(all_pieces), col_bits=col_bits, codes=codes)
-        count, has_parallel = records[0].size, leaves_open and has_repeated(records[0])
+        count, has_parallel = records[0].size, job.payload.leaves_parallel and has_repeated(records[0])
         counter.count(records[0])
         is_stored = bool(piece.files.columns) or is_read_often or count < STORED_BELOW * num_read
         if is_stored:

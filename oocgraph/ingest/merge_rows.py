@@ -124,7 +124,7 @@ class _Merging:
         self._group, self._sides, self._job, self._num_planes = group, sides, job, num_planes
         self._bits, self._drop = key_bits(num_vertices), job.payload.duplicates != "keep"
         self._has_loops = any(side.store.attributes.num_self_loops for side in sides)
-        self._leaves_parallel, self.has_parallel = job.payload.duplicates == "keep" or bool(job.payload.extra), False
+        self.has_parallel = False
         self._columns, self._num_vertices, self._local = list(job.payload.stored), num_vertices, threading.local()
 
     def merged(self, rows: Rows) -> RowBlock:
@@ -195,10 +195,11 @@ class _Merging:
         if self._has_loops:
             loops = indices[indices == np.repeat(np.arange(first, first + lengths.size), lengths)]
         indptr = np.cumsum(lengths) - lengths
-        if self._leaves_parallel and not self.has_parallel:
+        if self._job.payload.leaves_parallel and not self.has_parallel:
             same = indices[1:] == indices[:-1]
             same[indptr[(indptr > 0) & (indptr < indices.size)] - 1] = False  # in different rows
-            self.has_parallel = bool(same.any())
+            if same.any():  # another thread may have found some meanwhile
+                self.has_parallel = True
         return RowBlock(
             indices, columns, indptr, planes.astype(index_dtype(self._num_vertices), copy=False), plane_offsets, loops, loops.size
         )

@@ -46,6 +46,9 @@ MOST_COMPILERS, COMPILER_BYTES = 4, 400 << 20
 FEW_KERNELS = 6
 """Kernels that one process compiles alone: another takes 0.8 s to begin."""
 
+DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, AttributeError, ImportError)
+"""What reading a file of numba's cache raises that was cut off or changed."""
+
 GARBAGE = 50_000
 """Objects between two collections of garbage in a compiler: a tenth of its time is saved."""
 
@@ -99,7 +102,7 @@ def _signatures(calls: Iterable[Call]) -> list[tuple[Any, Any]]:
 
 
 def _load_cached(kernel: Any, signature: Any) -> bool:
-    """Bring a kernel into memory if it is in the disk cache, or has none; return whether it was brought.
+    """Bring a kernel into memory if it is in the disk cache, or has none; return whether it is loaded.
 
     numba does the same after it has made itself ready to compile, which takes 0.3 s (it imports SciPy's linear algebra) where the kernels
     of a search take 0.1 s. What is compiled already needs only numba's runtime, which counts references to arrays.
@@ -109,7 +112,12 @@ def _load_cached(kernel: Any, signature: Any) -> bool:
         kernel.compile(signature)
         return True
     rtsys.initialize(kernel.targetctx)
-    found = cache._load_overload(signature, kernel.targetctx)
+    load = cache._load_overload
+    try:
+        found = load(signature, kernel.targetctx)
+    except DAMAGED as error:
+        _forget(cache, error)
+        return False
     if found is None:
         return False
     kernel._cache_hits[signature] += 1
@@ -124,7 +132,20 @@ def _is_cold(kernel: Any, signature: Any) -> bool:
     numba's public way to ask is to compile; its cache's own way reads the kernel, too.
     """
     cache = kernel._cache
-    return cache.cache_path is not None and cache._index_key(signature, kernel.targetctx.codegen()) not in cache._cache_file._load_index()
+    if cache.cache_path is None:
+        return False
+    key, load = cache._index_key(signature, kernel.targetctx.codegen()), cache._cache_file._load_index
+    try:
+        return key not in load()
+    except DAMAGED as error:
+        _forget(cache, error)
+        return True
+
+
+def _forget(cache: Any, error: Exception) -> None:
+    """Empty the cache of one kernel, whose files are damaged, so that it is compiled again."""
+    logger.warning("a compiled kernel in %s is damaged (%s: %s): it is compiled again", cache.cache_path, type(error).__name__, error)
+    cache.flush()
 
 
 def _compile_elsewhere(cold: list[tuple[Any, Any]], progress: Progress) -> None:

@@ -24,10 +24,12 @@ from oocgraph.kernels.cpu import (
     count_edges,
     difference,
     finish_search,
+    list_vertices,
+    mark_vertices,
     pull_heads,
     sample_heads,
 )
-from oocgraph.kernels.intrinsics import nanoseconds, trailing_zeros
+from oocgraph.kernels.intrinsics import nanoseconds
 from oocgraph.kernels.rows import Marks, find_class, row_of
 
 FRONTIER, EDGES, LEVEL, ROWS, QUEUE, REACHED, REACHED_EDGES, IS_LISTED = range(8)
@@ -49,27 +51,8 @@ asked)."""
 
 
 @nb.njit(nogil=True, cache=True)
-def _list_frontier(frontier: Any, queue: Any) -> None:
-    size = 0
-    for w in range(frontier.size):
-        bits = frontier[w]
-        while bits:
-            queue[size] = w * 64 + np.int64(trailing_zeros(bits))
-            bits &= bits - np.uint64(1)
-            size += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def _mark_frontier(queue: Any, count: Any, frontier: Any) -> None:
-    for w in range(frontier.size):
-        frontier[w] = 0
-    for i in range(count):
-        frontier[queue[i] >> 6] |= np.uint64(1) << np.uint64(queue[i] & 63)
-
-
-@nb.njit(nogil=True, cache=True)
 def _push_queue(lookup: Any, near: Any, queue: Any, count: Any, next_queue: Any, visited: Any, marks: Any) -> Any:
-    """Push a frontier; returns how many vertices that found."""
+    """Push a frontier; returns how many vertices that found. As `push_levels` does where all edges are in memory, without its pages."""
     parent, level8, level32, wide, level = marks
     one = np.uint64(1)
     size = 0
@@ -161,7 +144,7 @@ def search_levels(
         push_cost, pull_cost, pulls = EDGE * edges, 0.0, False
         if limits[MAY_PULL] and push_cost > WORD * num_words + PROBE * unvisited:
             if not is_marked:
-                _mark_frontier(queue, count, frontier)
+                mark_vertices(queue, count, frontier)
                 is_marked = True
             step = max(1, num_words // SAMPLE_WORDS)
             sampled, probes, found, _ = sample_heads(step, num_vertices, pull_lookup, planes, far, frontier, visited)
@@ -184,11 +167,11 @@ def search_levels(
             progress[IS_LISTED] = 0
         else:
             if not progress[IS_LISTED]:
-                _list_frontier(frontier, queue)
+                list_vertices(frontier, queue)
             size = _push_queue(lookup, near, queue, count, next_queue, visited, new_marks)
             is_marked = 16 * size > num_words
             if is_marked:
-                _mark_frontier(next_queue, size, frontier)
+                mark_vertices(next_queue, size, frontier)
                 next_edges = count_edges(0, num_words, lookup, frontier)[1]
             else:
                 next_edges = _num_edges(lookup, next_queue, size)

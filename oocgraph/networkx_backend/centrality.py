@@ -73,7 +73,7 @@ def betweenness_centrality(
     if not len(nodes):
         return {}
     if k == 0:
-        raise ZeroDivisionError("k is 0, and what no node was searched from has no mean")
+        raise ZeroDivisionError("k is 0; at least one source node is needed")
     if k is not None and not 1 <= k <= len(nodes):
         raise ValueError(f"Sample larger than population or is negative: k is {k}, and the graph has {len(nodes)} nodes")
     call = Call("betweenness_centrality", nodes.store, None, nodes.resources, None, None)

@@ -198,7 +198,7 @@ class Search:
     seconds
         From the sources to parent and level in store order, in host memory.
     results_seconds
-        Part of it in which they came there from a device; about 0 of a search on the processor.
+        Part of `seconds` spent copying results from a device; about 0 on the processor.
     bytes_requested, bytes_read
         Bytes asked of the store's files; the larger of that and the device's bytes.
     iterations : tuple of Iteration

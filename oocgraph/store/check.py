@@ -94,7 +94,6 @@ def check_store(
     asked, store = resources_of("check_store", resources, memory_budget=memory_budget), open_graph(graph)
     if not store.is_shared:
         raise ArgumentError(f"{store.url} is in memory, and has no stored bytes to check; check the store that its method save writes")
-    store.forget_metadata()
     return check_within(store, asked, progress=progress)
 
 

@@ -24,7 +24,7 @@ from oocgraph.store.facts import graph_facts, graph_line
 from oocgraph.store.fetched import RangeArray, ZarrArray
 from oocgraph.store.layout import ATTRIBUTES_KEY, CHECKSUMS, PARTITIONS_KEY, SELF_LOOPS, GraphAttributes, plane_group
 from oocgraph.store.metadata import ArrayShape, open_file, parse_array, read_json
-from oocgraph.store.opening import check_shape, read_shape
+from oocgraph.store.opening import MetadataStamp, check_shape, metadata_stamp, read_shape
 from oocgraph.store.remains import restore
 from oocgraph.store.remote import Location, location_of
 from oocgraph.store.remote_files import HELD_BYTES, KEPT_FILE_BYTES, RemoteFiles
@@ -41,7 +41,7 @@ BLOCK_VERTICES = 1 << 16
 
 _INTERNAL = frozenset(
     {
-        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "forget_metadata", "get", "has_array",
+        "array", "array_names", "count_dead_edges", "count_self_loops", "degree_classes", "expect", "get", "has_array",
         "held", "is_plain", "is_shared", "mask_charges", "plane_offsets", "pull_group", "read", "reverse", "specs", "stored", "where",
     }
 )  # fmt: skip
@@ -249,9 +249,10 @@ class CSRStore(GraphAccess):
     def _shape(self, name: str) -> ArrayShape:
         codec: Codec = "none" if name.startswith(f"{CHECKSUMS}/") else self.attributes.codec
         if self._folder is not None:
-            if name not in self._shapes:
-                self._shapes[name] = read_shape(self._folder, name, codec, REMEDY)
-            return self._shapes[name]
+            stamp = metadata_stamp(self._folder, name)
+            if stamp is None or self._shapes.get(name, (None,))[0] != stamp:
+                self._shapes[name] = stamp, read_shape(self._folder, name, codec, REMEDY)
+            return self._shapes[name][1]
         try:
             stored = self._remote.metadata(name)
             if not isinstance(stored, dict):
@@ -260,13 +261,9 @@ class CSRStore(GraphAccess):
         except ValueError as error:
             raise CorruptStoreError(f"{self.url}: array {name} is missing or damaged ({error}); {REMEDY}") from error
 
-    def forget_metadata(self) -> None:
-        """Read the metadata of arrays again when they are next opened."""
-        self._shapes.clear()
-
     @cached_property
-    def _shapes(self) -> dict[str, ArrayShape]:
-        """What metadata of a local store have said: a call that asks for a vertex opens three arrays, and parsing takes 0.2 ms."""
+    def _shapes(self) -> dict[str, tuple[MetadataStamp | None, ArrayShape]]:
+        """What metadata of a local store have said, and which files: a question opens three arrays, and parsing takes 0.2 ms."""
         return {}
 
     def get(self, key: str, start: int = 0, stop: int | None = None) -> bytes | None:

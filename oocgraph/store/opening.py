@@ -14,6 +14,18 @@ from oocgraph.store.metadata import ArrayShape, parse_array, read_json
 from oocgraph.store.schema import ArraySpec
 from oocgraph.types import Codec
 
+MetadataStamp = tuple[int, int, int]
+"""Which file of metadata was read: its number, when it was written, and its length. Another build writes another one."""
+
+
+def metadata_stamp(folder: Path, name: str) -> MetadataStamp | None:
+    """Return which file holds the metadata of an array now; None: none, which `read_shape` refuses."""
+    try:
+        found = (folder / name / "zarr.json").stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
 
 def read_shape(folder: Path, name: str, codec: Codec, advice: str) -> ArrayShape:
     """Read the metadata of an array in a local folder.

@@ -53,6 +53,11 @@ class Payload:
         return self.duplicates == "error" or (self.duplicates == "first" and self.weight is not None)
 
     @property
+    def leaves_parallel(self) -> bool:
+        """Whether several edges with the same ends may be left: all, or those that differ in an edge column."""
+        return self.duplicates == "keep" or bool(self.extra)
+
+    @property
     def stored(self) -> dict[str, np.dtype[Any]]:
         """Name and dtype of each stored column, in the order of the records."""
         columns = {name: CODE if dtype is None else dtype for name, dtype in self.extra.items()}

@@ -40,13 +40,13 @@ GROUP_STRINGS, MOST_GROUP_BITS = 1 << 13, 10
 """Number of strings that share a hash table (192 KiB of hashes and slots), and largest number of such groups."""
 
 HASH_SECONDS, COMPARE_SECONDS, SORT_SECONDS, COPY_SECONDS = 1e-8, 2e-8, 1.5e-7, 2e-8
-"""About what a string takes, to tell little work."""
+"""Approximate seconds per string, by which little work is left to one thread."""
 
 GROUP_SECONDS = 2e-8 * GROUP_STRINGS
 """About what a group takes."""
 
 RANGES_PER_THREAD = 64
-"""Ranges into which strings are cut before threads sort them, for each: up to so many, and most of a fourth as many."""
+"""Ranges per thread into which strings are cut before threads sort them."""
 
 MAX_ATTEMPTS = 8
 """Seeds tried: two of 100 million strings share a hash once in 4,000 builds."""

@@ -217,3 +217,21 @@ def test_a_worker_that_goes_before_it_is_sent_anything_is_a_lost_one(monkeypatch
     client = SimpleNamespace(status="running", scatter=scatter)
     with pytest.raises(WorkersLostError, match="tcp://1 was lost"):
         without_init(ClusterSession, client=client, closed=False).scatter(None, ["tcp://1"])
+
+
+def test_workers_that_are_left_are_called_without_those_that_have_died(client, monkeypatch):
+    """While the scheduler still tries to connect to a worker that has just died, nothing waits for it."""
+    monkeypatch.setattr(session, "BROADCAST_SECONDS", INTERVAL_SECONDS)
+    called = []
+
+    async def run(call, name, *, workers, on_error):
+        called.append(workers)
+        if len(called) == 2:
+            client.workers.popitem()  # another one dies meanwhile
+        if len(called) < 3:
+            await client.arrived.wait()
+
+    client.run = run
+    client.workers["tcp://2"] = {"status": "running"}
+    without_init(ClusterSession, client=client, closed=False).tell_all(print, "name")
+    assert called == [None, ["tcp://1", "tcp://2"], ["tcp://1"]]

@@ -6,6 +6,7 @@ import errno
 import shutil
 import threading
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from oocgraph.errors import ArgumentError, BudgetError, DuplicateEdgeError, Inpu
 from oocgraph.ingest import ranks
 from oocgraph.ingest.build_job import Sizes
 from oocgraph.ingest.merge_ids import JoinedIds
+from oocgraph.ingest.merge_rows import _Merging
+from oocgraph.store.records import Payload
 from oocgraph.store.writer import ArrayWriter, PlacedWriter
 from tests.ingest.helpers_build import ArraySource, assert_same_store, files_of
 
@@ -302,3 +305,24 @@ def test_a_budget_that_is_named_works(tmp_path):
     append_edges(tmp_path / "g", new, memory_budget=f"{least}M")
     with pytest.raises(BudgetError):
         append_edges(tmp_path / "g", new, memory_budget=f"{least - 40}M")
+
+
+class Slow(np.ndarray):
+    """Neighbours in whose comparison another thread finishes its block."""
+
+    def __eq__(self, other):
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return np.asarray(self) == np.asarray(other)
+
+    __hash__ = None
+    meanwhile = None
+
+
+def test_parallel_edges_that_another_thread_has_found_are_not_forgotten(monkeypatch):
+    job = SimpleNamespace(payload=Payload({"kind": np.dtype(np.int8)}, None, "drop"))
+    merging = _Merging("out", [], 10, job, 0)
+    with_parallel = merging, 0, np.array([3, 3], np.uint32), (), np.array([2])
+    monkeypatch.setattr(Slow, "meanwhile", staticmethod(lambda: _Merging._block(*with_parallel)))
+    merging._block(0, np.array([1, 2, 3], np.uint32).view(Slow), (), np.array([3]))
+    assert merging.has_parallel

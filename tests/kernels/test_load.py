@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+
+import pytest
 
 ASKS = """
 import sys, threading
@@ -63,3 +66,37 @@ def test_cached_kernels_are_loaded_before_numba_is_ready_to_compile():
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", IS_READY], check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == [str([0xE3069283]), "False", "13"]
+
+
+DAMAGED = """
+import logging, sys
+from pathlib import Path
+import numpy as np
+logging.basicConfig(stream=sys.stdout, format="%(message).40s")
+from oocgraph.kernels.deques import end, new_deques, team_calls
+from oocgraph.kernels.load import load_kernels
+load_kernels(team_calls())
+end(new_deques(1))
+print("loaded")
+"""
+
+
+@pytest.mark.parametrize("suffix", [".nbc", ".nbi"])
+@pytest.mark.parametrize("length", [0, 40])
+def test_a_damaged_kernel_is_compiled_again(tmp_path, suffix, length):
+    """Its file was cut off, as by a full disk."""
+
+    def run():
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, "-c", DAMAGED], check=True, capture_output=True, text=True, env=environment
+        ).stdout.splitlines()
+
+    assert run()[-1] == "loaded"
+    assert run() == ["loaded"]
+    for file in tmp_path.rglob(f"deques.end*{suffix}"):
+        file.write_bytes(file.read_bytes()[:length])
+    damaged, *_, last = run()
+    assert damaged == f"a compiled kernel in {tmp_path}"[:40]
+    assert last == "loaded"
+    assert run() == ["loaded"]

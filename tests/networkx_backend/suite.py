@@ -73,7 +73,7 @@ def main():
     alone, ours = run_suite("networkx", backend=False), run_suite("networkx")
     never = sorted(name for name in COSTS if name in nx.utils.backends._registered_algorithms and name not in ours.calls)
     print(ours.output[-4000:])
-    print(f"NetworkX {nx.__version__}: {alone.seconds:.0f} s alone, {ours.seconds:.0f} s with oocgraph: {ours.outcomes}")
+    print(f"NetworkX {nx.__version__}: {alone.seconds:.0f} s alone {alone.outcomes}, {ours.seconds:.0f} s with oocgraph {ours.outcomes}")
     print(f"{ours.calls['convert_from_nx']:,} conversions, {sum(ours.calls.values()) - ours.calls['convert_from_nx']:,} calls")
     faults = [f"{ours.outcomes[name]} {name}" for name in ("failed", "error", "errors", "xpassed") if ours.outcomes.get(name)]
     faults += [f"{len(EXPECTED_FAILURES)} expected failures"] * (len(EXPECTED_FAILURES) > MOST_EXPECTED_FAILURES)

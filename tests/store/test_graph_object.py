@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from oocgraph import build_csr
+import oocgraph
+from oocgraph import CorruptStoreError, build_csr
+from oocgraph.config import setting
 from tests.store.asked_graphs import directed, remote, strings, undirected
 
 METHODS = {"degree", "edges", "ego", "has_edge", "ids_of", "neighbors", "random_walk", "sample_neighbors", "subgraph", "to_scipy"}
@@ -66,3 +69,16 @@ def test_a_table_of_html_escapes_names(tmp_path):
     assert html.index(">vertices<") < html.index(">edges<") < html.index(">planes<")
     assert html.startswith("<div>")
     assert html.endswith("</div>")
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_graph_whose_files_were_replaced_is_refused(tmp_path, codec):
+    """It was open while edges were added: what is read is no longer what its attributes say."""
+    ring = np.arange(50)
+    with setting("codec", codec):
+        before = build_csr((ring, (ring + 1) % 50), tmp_path / "g.zarr", directed=False)
+    assert before.neighbors(3).tolist() == [2, 4]
+    oocgraph.append_edges(tmp_path / "g.zarr", ([0, 1, 2, 3], [20, 21, 22, 23]))
+    with pytest.raises(CorruptStoreError, match=r"out/indices has 108 elements, but the attributes make it 100"):
+        before.neighbors(3)
+    assert oocgraph.open_graph(tmp_path / "g.zarr").neighbors(3).tolist() == [2, 23, 4]
