@@ -87,6 +87,12 @@ class Uploader:
         self.fill(target, lambda a, out: np.copyto(out, values[a : a + out.size]))
         return target
 
+    def first(self, array: StoredArray, count: int) -> Array:
+        """Return the first elements of a stored array in device memory."""
+        target = self._device.empty(count, array.dtype.newbyteorder("="))
+        self.stored(array, 0, target)
+        return target
+
     def stored(self, array: StoredArray, start: int, target: Array) -> None:
         """Read elements from `start` on into a device array."""
         self.fill(target, lambda a, out: read_into(array, start + a, out, self._pool, READ_BYTES))
@@ -131,6 +137,13 @@ def aligned_offsets(lengths: Array) -> Array:
 def upload_lookup(uploader: Uploader, lookup: RowLookup) -> Lookup:
     """Bring a row lookup (see `oocgraph.kernels.rows`) to the device."""
     return Lookup(*(uploader.array(np.ascontiguousarray(part)) for part in lookup))
+
+
+def upload_pointers(uploader: Uploader, indptr: StoredArray | Array) -> Lookup:
+    """Bring explicit row pointers to the device, (num_rows + 1,) int64, from a store or from memory."""
+    there = uploader.array(indptr) if isinstance(indptr, np.ndarray) else uploader.first(indptr, indptr.length)
+    zero = uploader.array(np.zeros(1, np.int64))
+    return Lookup(there, zero, zero, zero)
 
 
 def upload_planes(device: Device, uploader: Uploader, lengths: Array, dtype: np.dtype[Any], read: Callable[[int, Array], None]) -> Planes:

@@ -14,10 +14,17 @@ import numpy as np
 from oocgraph.arrays import Device
 from oocgraph.config import parse_bytes
 from oocgraph.engine import resident as host
-from oocgraph.engine.device_graph import READ_BYTES, UPLOAD_BYTES, DeviceAdjacency, Uploader, upload_lookup, upload_planes
+from oocgraph.engine.device_graph import (
+    READ_BYTES,
+    UPLOAD_BYTES,
+    DeviceAdjacency,
+    Uploader,
+    upload_lookup,
+    upload_planes,
+    upload_pointers,
+)
 from oocgraph.engine.shard import Shard, close_files
 from oocgraph.errors import BudgetError
-from oocgraph.kernels.gpu import Lookup
 from oocgraph.kernels.rows import Planes, RowLookup
 from oocgraph.memory import SLACK_BYTES, Budget, format_bytes, page_cache_bytes
 from oocgraph.plan.device_residency import DeviceSizes, host_least_bytes, plan_device_residency
@@ -150,10 +157,10 @@ def _load(
     verified = host.for_loading(store)
     heads = _load_planes(verified, device, uploader, group, num_planes, lookup)
     loading = verified.array(array.name)
-    resident = device.empty(num_resident, array.dtype.newbyteorder("="))
-    uploader.stored(loading, 0, resident)
+    resident = uploader.first(loading, num_resident)
     pinned = _read_pinned(device, loading, num_host, pool, progress)
-    rows, mapped, files = _lookup(verified, device, uploader, group, lookup), device.mapped(pinned), None
+    mapped, files = device.mapped(pinned), None
+    rows = upload_pointers(uploader, verified.array(f"{group}/indptr")) if lookup is None else upload_lookup(uploader, lookup)
     if max(num_resident, num_host) < array.length and isinstance(array, PlainArray):  # last: what fails before leaves no file open
         on_disk = (array.length - num_resident) * array.dtype.itemsize
         files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
@@ -173,16 +180,6 @@ def _read_pinned(device: Device, array: StoredArray, num_edges: int, pool: Threa
         host.read_into(array, a, pinned[a : a + step], pool, READ_BYTES)
         progress(f"reading {array.name} into host memory", min(a + step, num_edges) * dtype.itemsize, num_bytes)
     return pinned
-
-
-def _lookup(store: CSRStore, device: Device, uploader: Uploader, group: str, lookup: RowLookup | None) -> Lookup:
-    if lookup is not None:
-        return upload_lookup(uploader, lookup)
-    array = store.array(f"{group}/indptr")
-    indptr = device.empty(array.length, np.int64)
-    uploader.stored(array, 0, indptr)
-    zero = uploader.array(np.zeros(1, np.int64))
-    return Lookup(indptr, zero, zero, zero)
 
 
 def _load_planes(store: CSRStore, device: Device, uploader: Uploader, group: str, num_planes: int, lookup: RowLookup | None) -> Planes:

@@ -25,9 +25,9 @@ from oocgraph.config import Settings
 from oocgraph.engine import resident as host
 from oocgraph.engine.blocks import EdgeError, forget_beyond
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
-from oocgraph.engine.device_graph import UPLOAD_BYTES, Uploader, upload_lookup
+from oocgraph.engine.device_graph import UPLOAD_BYTES, Uploader, upload_lookup, upload_pointers
 from oocgraph.engine.device_state import num_words
-from oocgraph.engine.staged import StagedEdges, bits
+from oocgraph.engine.staged import SplitEdges, StagedEdges, source_behind
 from oocgraph.kernels import gpu_paths
 from oocgraph.kernels.blocks import NOT_MONOTONE, OVERFLOW
 from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
@@ -35,8 +35,8 @@ from oocgraph.kernels.gpu_paths import NOTHING_LEFT, PathKernels, Told, weight_k
 from oocgraph.memory import SLACK_BYTES, Budget, page_cache_bytes
 from oocgraph.plan.paths_residency import PathsResidency, PathsSizes, plan_paths_residency
 from oocgraph.results.writer import writing_bytes
-from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.gather import EdgeFiles, checksum_bytes
+from oocgraph.store.arrays import StoredArray
+from oocgraph.store.gather import checksum_bytes
 from oocgraph.store.graph import CSRStore
 from oocgraph.store.row_gatherer import EdgeSource, held_window_bytes
 from oocgraph.store.row_lookup import sorted_lookup
@@ -106,12 +106,12 @@ class DevicePaths(Closing):
         with ExitStack() as undo:
             undo.callback(self._stack.close)
             with ThreadPoolExecutor(max(2, threads), thread_name_prefix="oocgraph-load") as pool, Uploader(device, pool) as uploader:
-                self.lookup = _upload_lookup(checked, device, uploader)
+                self.lookup = _upload_lookup(checked, uploader)
                 names = "out/indices", f"out/{column}"
-                self.edges, self.weights = (self._load(checked.array(name), device, uploader) for name in names)
+                resident = [uploader.first(checked.array(name), residency.num_resident) for name in names]
             arrays = [store.array(name) for name in names]
-            self.kind, self.num_edges = weight_kind(arrays[1].dtype), arrays[0].length
-            self.sources = [self._source_of(array, limit_bytes) for array in arrays]
+            self.kind = weight_kind(arrays[1].dtype)
+            self.edges = SplitEdges(self.lookup, resident, [self._source_of(array, limit_bytes) for array in arrays], arrays[0].length)
             dtypes = [array.dtype.newbyteorder("=") for array in arrays]
             self.staged = StagedEdges(
                 device, kernels, residency, io_threads=knobs.io_threads, scratch_bytes=BUFFER_BYTES, dtypes=dtypes
@@ -119,25 +119,13 @@ class DevicePaths(Closing):
             self._stack.callback(self.staged.close)
             undo.pop_all()
 
-    def _load(self, array: StoredArray, device: Device, uploader: Uploader) -> Array:
-        """Bring the first elements of an array to the device."""
-        there = device.empty(self.residency.num_resident, array.dtype.newbyteorder("="))
-        uploader.stored(array, 0, there)
-        return there
-
     def _source_of(self, array: StoredArray, limit_bytes: int) -> EdgeSource:
         """Return where elements come from that are not on the device."""
-        none = np.empty(0, bits(array.dtype))
-        if array.is_held:
-            return EdgeSource(array.held.view(none.dtype))
-        if not isinstance(array, PlainArray):
-            return EdgeSource(none, None, array)
         on_disk = (array.length - self.residency.num_resident) * array.dtype.itemsize
-        if not on_disk:
-            return EdgeSource(none)
-        files = EdgeFiles(array, stream_direct=on_disk > page_cache_bytes(limit_bytes))
-        self._stack.callback(files.close)
-        return EdgeSource(none, files)
+        source = source_behind(array, self.residency.num_resident, stream_direct=on_disk > page_cache_bytes(limit_bytes))
+        if source.files is not None:
+            self._stack.callback(source.files.close)
+        return source
 
     @classmethod
     def open(
@@ -271,36 +259,19 @@ class DevicePaths(Closing):
 
     def _look(self, count: int, *looks: int) -> int:
         """Look at the edges of the near vertices, of which there are up to `count`, once for each purpose; returns how many there are."""
-        rows, resident, num_followed = self.rows, self.edges.size, 0
 
-        def look(begin: Array, e0: int, e1: int, edges: Array, weights: Array, base: int, num_edges: int) -> None:
+        def look(begin: Array, parts: list[Array], base: int, e0: int, e1: int) -> None:
+            edges, weights = parts
             for purpose in looks:
                 self.paths.relax(
-                    purpose, rows, begin, e0, e1, edges, weights, self.kind, base, self.distance, self.parent, self.orphans, self.pending,
-                    self._bound, num_edges=num_edges,
+                    purpose, self.rows, begin, e0, e1, edges, weights, self.kind, base, self.distance, self.parent, self.orphans,
+                    self.pending, self._bound, num_edges=e1 - e0,
                 )  # fmt: skip
 
-        rows.activate(self.near)
-        for row0 in range(0, count, rows.capacity):
-            if resident:
-                rows.ask(self.lookup, row0=row0, high=resident)
-                num_edges = int(self.kernels.read()[Counter.NUM_EDGES])
-                num_followed += num_edges
-                if num_edges:
-                    look(rows.start, 0, num_edges, self.edges, self.weights, 0, num_edges)
-            if resident < self.num_edges:
-                rows.ask(self.lookup, row0=row0, low=resident)
-                counts = self.kernels.read()
-                num_rows, num_edges = int(counts[Counter.NUM_ROWS]), int(counts[Counter.NUM_EDGES])
-                num_followed += num_edges
-                self._link_bytes += num_edges * self.staged.edge_bytes
-                self.staged.fetch(rows, num_rows)
-                self.device.synchronize(self.kernels.stream)
-                self._metrics = self._metrics + self.staged.run(
-                    self.sources, self.num_edges, num_rows, num_edges,
-                    lambda parts, e0, e1: look(rows.offset, e0, e1, parts[0], parts[1], e0, e1 - e0),
-                )  # fmt: skip
-        return num_followed
+        self.rows.activate(self.near)
+        followed = self.staged.follow(self.rows, count, self.edges, look)
+        self._metrics, self._link_bytes = self._metrics + followed.metrics, self._link_bytes + followed.link_bytes
+        return followed.num_edges
 
 
 def _end_of_bucket(nearest: Any, delta: float, unreached: Any) -> Any:
@@ -323,11 +294,5 @@ def _is_sorted(store: CSRStore) -> bool:
     return store.attributes.vertex_order == "degree" and not store.attributes.directed
 
 
-def _upload_lookup(store: CSRStore, device: Device, uploader: Uploader) -> Lookup:
-    if _is_sorted(store):
-        return upload_lookup(uploader, sorted_lookup(store))
-    array = store.array("out/indptr")
-    indptr = device.empty(array.length, np.int64)
-    uploader.stored(array, 0, indptr)
-    zero = uploader.array(np.zeros(1, np.int64))
-    return Lookup(indptr, zero, zero, zero)
+def _upload_lookup(store: CSRStore, uploader: Uploader) -> Lookup:
+    return upload_lookup(uploader, sorted_lookup(store)) if _is_sorted(store) else upload_pointers(uploader, store.array("out/indptr"))

@@ -1,13 +1,13 @@
 """Edges that host threads bring to a device: the rows of a batch come down, their edges go up.
 
-In: a batch of rows in device memory. Out: launches of kernels on pieces of its edges in staging buffers, and the metrics of that. All
-pinned memory of a search is here.
+In: a batch of rows in device memory. Out: launches of kernels on pieces of its edges in staging buffers, and the metrics of that; or on
+all edges of some rows, wherever they are. All pinned memory of a search is here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,11 @@ from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import DENSE_GAP_PAGES, DENSE_SHARE, SPARSE_GAP_PAGES
 from oocgraph.engine.device_graph import DeviceAdjacency
 from oocgraph.engine.transfers import Transfers
-from oocgraph.kernels.gpu import GpuKernels
+from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
 from oocgraph.plan.device_residency import DeviceResidency
 from oocgraph.plan.paths_residency import PathsResidency
-from oocgraph.store.gather import Gatherer
+from oocgraph.store.arrays import PlainArray, StoredArray
+from oocgraph.store.gather import EdgeFiles, Gatherer
 from oocgraph.store.row_gatherer import EdgeSource, RowGatherer
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.subgraph.staging import Stager, StagingMetrics
@@ -28,10 +29,58 @@ Look = Callable[[list[Array], int, int], None]
 """Launches kernels on a piece of a batch's edges; see `StagedEdges.run`."""
 
 
+class SplitEdges(NamedTuple):
+    """The edges of a graph or a part, of which the device has the first.
+
+    Attributes
+    ----------
+    lookup
+        Where each row begins.
+    resident
+        What the first edges have, in device memory; in the order of the `dtypes` of `StagedEdges`.
+    sources
+        Where what the others have comes from, in the same order.
+    num_edges
+        Number of edges, on the device or not.
+    """
+
+    lookup: Lookup
+    resident: Sequence[Array]
+    sources: Sequence[EdgeSource]
+    num_edges: int
+
+
+class Followed(NamedTuple):
+    """What following rows took: edges, bytes that were brought to the device for it, metrics of that."""
+
+    num_edges: int
+    link_bytes: int
+    metrics: StagingMetrics
+
+
+LookAt = Callable[[Array, list[Array], int, int, int], None]
+"""Launches kernels on edges of the rows that are listed; see `StagedEdges.follow`."""
+
+
 def source_of(adjacency: DeviceAdjacency) -> EdgeSource:
     """Return where the edges of a graph or a part come from that its device has not."""
     in_memory = adjacency.host.size == adjacency.num_edges
     return EdgeSource(adjacency.host, adjacency.files, None if in_memory or adjacency.files is not None else adjacency.stored)
+
+
+def source_behind(array: StoredArray, num_resident: int, *, stream_direct: bool) -> EdgeSource:
+    """Return where the elements of an array come from that a device has only the first of; `stream_direct` as of `EdgeFiles`.
+
+    The caller closes the files.
+    """
+    none = np.empty(0, bits(array.dtype))
+    if array.is_held:
+        return EdgeSource(array.held.view(none.dtype))
+    if num_resident == array.length:
+        return EdgeSource(none)
+    if isinstance(array, PlainArray):
+        return EdgeSource(none, EdgeFiles(array, stream_direct=stream_direct))
+    return EdgeSource(none, None, array)
 
 
 def bits(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -114,6 +163,46 @@ class StagedEdges:
             look(self._parts(buffer[: b1 - b0]), b0 // size, b1 // size)
 
         return self._stager.run(num_edges * size, gather, consume)
+
+    def follow(self, rows: DependencySubgraph, count: int, edges: SplitEdges, look: LookAt) -> Followed:
+        """Call `look` for all edges of the vertices that `rows` was activated with: of each batch those on the device, then the others.
+
+        The host waits once for the counts of either, and for the rows where any edges have to be gathered.
+
+        Parameters
+        ----------
+        count
+            Vertices at most.
+        look
+            Called as ``look(begin, parts, base, e0, e1)`` for edges ``e0 .. e1 - 1`` of the batch that `rows` holds: what edge e of its
+            i-th row has is at ``begin[i] + e - rows.offset[i] - base`` of each of `parts`.
+
+        Raises
+        ------
+        CorruptStoreError, DeviceError
+            See `run`.
+        """
+        num_resident, num_followed, link_bytes, metrics = edges.resident[0].size, 0, 0, StagingMetrics()
+        for row0 in range(0, count, rows.capacity):
+            if num_resident:
+                rows.ask(edges.lookup, row0=row0, high=num_resident)
+                num_edges = int(self._kernels.read()[Counter.NUM_EDGES])
+                if num_edges:
+                    look(rows.start, list(edges.resident), 0, 0, num_edges)
+                num_followed += num_edges
+            if num_resident < edges.num_edges:
+                rows.ask(edges.lookup, row0=row0, low=num_resident)
+                counts = self._kernels.read()
+                num_rows, num_edges = int(counts[Counter.NUM_ROWS]), int(counts[Counter.NUM_EDGES])
+                if num_edges:
+                    self.fetch(rows, num_rows)
+                    self._device.synchronize(self._kernels.stream)
+                    metrics += self.run(
+                        edges.sources, edges.num_edges, num_rows, num_edges,
+                        lambda parts, e0, e1: look(rows.offset, parts, e0, e0, e1),
+                    )  # fmt: skip
+                num_followed, link_bytes = num_followed + num_edges, link_bytes + num_edges * self.edge_bytes
+        return Followed(num_followed, link_bytes, metrics)
 
     def _parts(self, buffer: Array) -> list[Array]:
         """Return what edges have, in a buffer that is full of it: first what has the larger dtype, so that all is aligned."""

@@ -14,17 +14,14 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.engine.cpu_engine import BUFFER_BYTES
-from oocgraph.engine.device_graph import DeviceAdjacency, Uploader
+from oocgraph.engine.device_graph import Uploader, upload_pointers
 from oocgraph.engine.device_state import num_words
-from oocgraph.engine.shard import close_files
-from oocgraph.engine.staged import StagedEdges, source_of
+from oocgraph.engine.staged import SplitEdges, StagedEdges, source_behind
 from oocgraph.kernels import cpu
-from oocgraph.kernels.gpu import Counter, GpuKernels, Lookup
+from oocgraph.kernels.gpu import GpuKernels
 from oocgraph.kernels.gpu_parts import PartKernels
-from oocgraph.kernels.rows import Planes
 from oocgraph.plan.paths_residency import PathsResidency
-from oocgraph.store.arrays import PlainArray, StoredArray
-from oocgraph.store.gather import EdgeFiles
+from oocgraph.store.arrays import StoredArray
 from oocgraph.subgraph.dependency import DependencySubgraph
 from oocgraph.types import Array
 
@@ -71,20 +68,13 @@ class DeviceLocalEdges:
         self._found, self._found_from = (device.empty(max(1, num_rows), self.dtype) for _ in range(2))
         self._rows = DependencySubgraph(device, kernels, words, residency.row_capacity)
         with Uploader(device, pool) as uploader:
-            there, zero = uploader.array(indptr), uploader.array(np.zeros(1, np.int64))
-            resident = device.empty(residency.num_resident, self.dtype)
-            uploader.stored(array, 0, resident)
-        files = None
-        if residency.num_resident < array.length and isinstance(array, PlainArray):
-            files = EdgeFiles(array, stream_direct=False)
-        none = device.pinned(0).view(self.dtype)
-        no_planes = Planes(resident[:0], zero, zero)
-        lookup = Lookup(there, zero, zero, zero)
-        self._edges = DeviceAdjacency(array, lookup, no_planes, resident, files, num_rows, host=none, mapped=resident[:0])
+            lookup, resident = upload_pointers(uploader, indptr), uploader.first(array, residency.num_resident)
+        source = source_behind(array, residency.num_resident, stream_direct=False)
+        self._edges, self._files = SplitEdges(lookup, [resident], [source], array.length), source.files
         try:
             self._staged = StagedEdges(device, kernels, residency, io_threads=io_threads, scratch_bytes=BUFFER_BYTES)
         except BaseException:
-            close_files([self._edges])
+            self._close_files()
             raise
 
     def expand(self, rows: Array, seen: Array) -> tuple[Array, Array]:
@@ -97,38 +87,17 @@ class DeviceLocalEdges:
         seen : (num_words,) uint64
             Bits of all vertices of the part; changed.
         """
-        kernels, subgraph, resident = self._kernels, self._rows, self._edges.resident
-        frontier, own = np.zeros(self._frontier.size, np.uint64), seen[: self._seen.size]
+        subgraph, frontier, own = self._rows, np.zeros(self._frontier.size, np.uint64), seen[: self._seen.size]
         cpu.mark_vertices(rows, rows.size, frontier)
         self._staged.upload(frontier, self._frontier)
         self._staged.upload(own, self._seen)
-        kernels.reset()
+        self._kernels.reset()
         subgraph.activate(self._frontier)
 
-        def look(begin: Array, e0: int, e1: int, edges: Array, base: int) -> None:
-            self._part.expand(subgraph, begin, e0, e1, edges, base, self._seen, self._found, self._found_from)
+        def look(begin: Array, parts: list[Array], base: int, e0: int, e1: int) -> None:
+            self._part.expand(subgraph, begin, e0, e1, parts[0], base, self._seen, self._found, self._found_from)
 
-        for row0 in range(0, rows.size, subgraph.capacity):
-            if resident.size:
-                subgraph.ask(self._edges.lookup, row0=row0, high=resident.size)
-                num_edges = int(kernels.read()[Counter.NUM_EDGES])
-                if num_edges:
-                    look(subgraph.start, 0, num_edges, resident, 0)
-            if resident.size < self._edges.stored.length:
-                subgraph.ask(self._edges.lookup, row0=row0, low=resident.size)
-                counts = kernels.read()
-                num_rows, num_edges = int(counts[Counter.NUM_ROWS]), int(counts[Counter.NUM_EDGES])
-                if num_edges:
-                    self._staged.fetch(subgraph, num_rows)
-                    self._device.synchronize(kernels.stream)
-                    metrics = self._staged.run(
-                        [source_of(self._edges)],
-                        self._edges.num_edges,
-                        num_rows,
-                        num_edges,
-                        lambda parts, e0, e1: look(subgraph.offset, e0, e1, parts[0], e0),
-                    )
-                    self.num_bytes_read += metrics.bytes_read
+        self.num_bytes_read += self._staged.follow(subgraph, rows.size, self._edges, look).metrics.bytes_read
         count = self._part.num_found()
         found, found_from, now = self._staged.download_all(self._found[:count], self._found_from[:count], self._seen)
         own[:] = now
@@ -139,6 +108,10 @@ class DeviceLocalEdges:
         if "_staged" in self.__dict__:
             device = self._device
             self._staged.close()
-            close_files([self._edges])
+            self._close_files()
             self.__dict__.clear()
             device.close()
+
+    def _close_files(self) -> None:
+        if self._files is not None:
+            self._files.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ import oocgraph
 from oocgraph import ArgumentError, BudgetError, CorruptStoreError, Resources, open_runtime, sssp, verify_sssp
 from oocgraph.algorithms import sssp_on_device
 from oocgraph.arrays import DeviceChoice
+from oocgraph.engine.staged import StagedEdges
 from oocgraph.errors import DeviceError
 from oocgraph.kernels.gpu_paths import path_names
 from oocgraph.plan import paths_residency
@@ -99,6 +101,22 @@ def small_plans(monkeypatch):
     """Make what a plan takes whatever the graph's size small."""
     for name in ("MIN_ROWS", "MIN_BUFFER_BYTES", "MAX_BUFFER_BYTES"):
         monkeypatch.setattr(paths_residency, name, 512 if name == "MIN_ROWS" else 16384)
+
+
+@pytest.mark.shim
+def test_nothing_is_fetched_where_all_edges_of_a_batch_are_on_the_device(kron, use, monkeypatch):
+    """Rows come to the host, which waits for them, only where edges have to be gathered for them."""
+    original, gathered = paths_residency.plan_paths_residency, []
+    monkeypatch.setattr(
+        "oocgraph.engine.device_paths.plan_paths_residency",
+        lambda sizes, **options: replace(original(sizes, **options), num_resident=sizes.num_edges - 1, row_capacity=50),
+    )
+    run = StagedEdges.run
+    monkeypatch.setattr(StagedEdges, "run", lambda self, *args: gathered.append(args[3]) or run(self, *args))
+    use(CpuDevice())
+    result = sssp(kron, 5, resources=ON_DEVICE)
+    np.testing.assert_array_equal(result.distance, sssp(kron, 5, resources=ON_CPU).distance)
+    assert set(gathered) == {1}
 
 
 @pytest.mark.parametrize("share", [None, 0.5, 0.0])
