@@ -12,6 +12,7 @@ from typing import TypeVar
 from oocgraph.algorithms.opened_matrix import OpenedMatrix
 from oocgraph.arrays import Device, Work, devices_choice
 from oocgraph.config import settings
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.resources import Resources
@@ -57,9 +58,7 @@ def on_devices(
         try:
             return compute(devices, given if given is not None else settings().device_memory_budget)
         except BudgetError as error:
-            if kind != "auto" or given is not None:
-                raise
-            logger.warning("device: cpu, because this %s does not fit the memory of %s: %s", what, devices[0].name, error)
+            processor_instead(what, devices[0], error, kind=kind, device_memory_budget=given)
     elif given is not None:
         raise ArgumentError(f"device_memory_budget is given, but the {what} would be made on the processor: {reason}")
     return None

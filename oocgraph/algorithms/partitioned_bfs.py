@@ -32,6 +32,7 @@ from oocgraph.closing import Closing
 from oocgraph.config import settings
 from oocgraph.engine.afterwards import allow_for_result
 from oocgraph.engine.device_load import device_limit_bytes
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import ArgumentError, ArgumentTypeError, BudgetError, StoreError, StoreNotFoundError
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
 from oocgraph.memory import Budget
@@ -224,9 +225,7 @@ def _opened_here(store: CSRStore, parts: Sequence[Any], budget: Budget, resource
             with budget.unless_it_fails():
                 return PartitionedRuntime(parts, device=device, device_limit=limit, **options)
         except BudgetError as error:
-            if kind != "auto" or requested is not None:
-                raise
-            logger.warning("device: cpu, because these partitions do not fit the memory of %s: %s", device.name, error)
+            processor_instead("search over partitions", device, error, kind=kind, device_memory_budget=requested)
     elif requested is not None:
         raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
     return PartitionedRuntime(parts, **options)

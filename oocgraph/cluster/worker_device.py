@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -54,12 +54,9 @@ class Wish(Protocol):
         ...
 
 
-def may_fall_back(wish: Wish) -> bool:
-    """Whether a computation for which a device has too little memory may be made on the processor.
-
-    It may where nothing about a device was asked for, and beside searches of an opened graph, which keep their memory.
-    """
-    return wish.beside_searches or (wish.device == "auto" and wish.device_memory_budget is None)
+def asked_for(wish: Wish) -> dict[str, Any]:
+    """Return what was asked for, as `oocgraph.engine.fallback.processor_instead` takes it."""
+    return {"kind": wish.device, "device_memory_budget": wish.device_memory_budget, "beside_searches": wish.beside_searches}
 
 
 class WorkerDevice:

@@ -10,7 +10,6 @@ out-edges there is nothing to broadcast, and a step applies and expands at once:
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from oocgraph.cluster.specs import GraphSpec, StateLostError
-from oocgraph.cluster.worker_device import may_fall_back
+from oocgraph.cluster.worker_device import asked_for
 from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.exchange.messages import Message
 from oocgraph.kernels.warm_traverse import load_traverse_kernels
@@ -31,8 +31,6 @@ from oocgraph.parts.loaded_part import PartTraversal, answer_bytes
 from oocgraph.parts.local_parts import LocalParts
 from oocgraph.store.partitions import open_partitions
 from oocgraph.types import Array
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +151,7 @@ def _load(plugin: Any, spec: PartsSpec, numbers: Sequence[int]) -> HeldParts:
                     there.note(held, held.device_bytes)
                 return HeldParts(spec, held, dtype, budget, plugin, (device.name, reason), limit)
             except BudgetError as error:
-                if not may_fall_back(spec):
-                    raise
-                reason = f"the parts do not fit the memory of {device.name}: {error}"
-                logger.warning("device: cpu, because %s", reason)
+                reason = processor_instead("search over partitions", device, error, **asked_for(spec))
         with plugin.ledger.opening(requested) as budget:
             held = LocalParts(parts, numbers, budget=budget, **options)
     return HeldParts(spec, held, dtype, budget, plugin, ("cpu", reason))

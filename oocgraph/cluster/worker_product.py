@@ -9,7 +9,6 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,8 +16,9 @@ import numpy as np
 
 from oocgraph.arrays import Device
 from oocgraph.cluster import worker_matrix
-from oocgraph.cluster.worker_device import may_fall_back
+from oocgraph.cluster.worker_device import asked_for
 from oocgraph.config import Settings, settings
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.semirings import SEMIRINGS, Semiring
 from oocgraph.memory import Budget
@@ -29,8 +29,6 @@ from oocgraph.sparse.edge_stream import EdgeStream, part_of, pieces_bytes, store
 from oocgraph.sparse.partial import Partial
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array, DeviceKind
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +141,7 @@ def multiply_share(plugin: Any, spec: ProductSpec, x: Array, part: Any) -> Array
         try:
             return _on_device(plugin, spec, device, x, part)
         except BudgetError as error:
-            if not may_fall_back(spec):
-                raise
-            logger.warning("device: cpu, because this product does not fit the memory of %s: %s", device.name, error)
+            processor_instead("product", device, error, **asked_for(spec))
     _load(spec, x, part)
     with plugin.ledger.naming(), plugin.ledger.opening(spec.memory_budget) as budget:
         if spec.kept_for is not None:

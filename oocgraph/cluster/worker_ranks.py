@@ -6,9 +6,9 @@ other workers. Any worker that has the edges can go on from any iteration; each 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -20,8 +20,9 @@ from oocgraph.cluster import worker_matrix
 from oocgraph.cluster.ledger import WorkerLedger
 from oocgraph.cluster.specs import GraphSpec, StateLostError
 from oocgraph.cluster.stream_cache import StreamCache
-from oocgraph.cluster.worker_device import may_fall_back
+from oocgraph.cluster.worker_device import asked_for
 from oocgraph.cluster.worker_steps import Steps, Taken
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.errors import BudgetError
 from oocgraph.kernels.pagerank import CHANGE, DANGLING, NUM_SUMS, finish_rows
 from oocgraph.kernels.semirings import semiring_of
@@ -42,8 +43,6 @@ from oocgraph.sparse.balanced import balanced_partition, cut
 from oocgraph.sparse.edge_stream import part_of, pieces_bytes, stored_matrix
 from oocgraph.store.graph import CSRStore, open_graph
 from oocgraph.types import Array, Precision
-
-logger = logging.getLogger(__name__)
 
 LATER = "pieces of edges of later ranges"
 
@@ -289,15 +288,13 @@ def _rows_on_device(
     """Return ranges of vertices whose in-edges are on the worker's device; none where it is too small and the processor may do."""
     rows: dict[int, RankRows | DeviceRankRows] = {}
     try:
-        for p, own in entries.items():
-            rows[p] = DeviceRankRows(plugin, spec, device, jumps, strength, own)
-    except BaseException as error:
-        for one in rows.values():
-            if isinstance(one, DeviceRankRows):
-                one.close()
-        if not isinstance(error, BudgetError) or not may_fall_back(spec):
-            raise
-        logger.warning("device: cpu, because these ranks do not fit the memory of %s: %s", device.name, error)
+        with ExitStack() as undo:
+            for p, own in entries.items():
+                rows[p] = found = DeviceRankRows(plugin, spec, device, jumps, strength, own)
+                undo.callback(found.close)
+            undo.pop_all()
+    except BudgetError as error:
+        processor_instead("ranking", device, error, **asked_for(spec))
         return {}
     return rows
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oocgraph.arrays import Device, DeviceChoice, Work, device_choice
 from oocgraph.config import settings
+from oocgraph.engine.fallback import processor_instead
 from oocgraph.engine.few import is_small
 from oocgraph.engine.small import SmallRuntime
 from oocgraph.errors import ArgumentError, BudgetError
@@ -81,10 +82,8 @@ def _opened(
         try:
             return DeviceRuntime.open(store, device=opened, device_memory_budget=requested, **options), reason
         except BudgetError as error:
-            if kind != "auto" or device is not None or requested is not None:
-                raise
-            reason = f"this graph does not fit the memory of {opened.name}: {error}"
-            logger.warning("device: cpu, because %s", reason)
+            asked = kind if device is None else "cuda"
+            reason = processor_instead("graph", opened, error, kind=asked, device_memory_budget=requested)
     elif requested is not None:
         raise ArgumentError(f"device_memory_budget is given, but the search would run on the processor: {reason}")
     from oocgraph.engine.local import LocalRuntime
