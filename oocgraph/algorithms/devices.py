@@ -32,7 +32,7 @@ def on_devices(
     what
         Name of the computation, in messages.
     opened
-        A graph that is open on the processor is computed there.
+        A graph that is open on the processor is computed there; of one that is open on a GPU, that GPU is the first.
     asked
         Device, and memory of each.
     compute
@@ -48,10 +48,13 @@ def on_devices(
         Device memory was given, and the processor computes.
     """
     kind, given = asked.device or settings().device, asked.device_memory_budget
-    if isinstance(opened, OpenedGraph) and opened.device is None:
+    first = opened.device if isinstance(opened, OpenedGraph) else None
+    if isinstance(opened, OpenedGraph) and first is None:
         kind = "cpu"
     is_open_there = not isinstance(opened, Unopened)
-    devices, reason = devices_choice(kind, work=None if is_open_there or given is not None else work)
+    devices, reason = devices_choice(
+        kind, ordinal=None if first is None else first.ordinal, work=None if is_open_there or given is not None else work
+    )  # fmt: skip
     logger.info("device: %s (%s)", ", ".join(one.name for one in devices) or "cpu", reason)
     if devices:
         try:

@@ -204,7 +204,8 @@ def _of_cupy(matrix: Any, x: Any, ring: Semiring, transpose: bool, asked: Resour
         raise ArgumentError("a CuPy matrix is multiplied on its device; for the processor or a cluster give matrix.get()")
     requested = asked.device_memory_budget if asked.device_memory_budget is not None else settings().device_memory_budget
     there = device_of(matrix.data)
-    return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
+    with there.current():
+        return multiply_where_it_is(there, matrix, there.asarray(x), ring, transpose=transpose, device_memory_budget=requested)
 
 
 def is_on_device(matrix: Any) -> bool:

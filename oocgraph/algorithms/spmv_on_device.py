@@ -181,7 +181,7 @@ def multiply_where_it_is(
     Parameters
     ----------
     device
-        Where the matrix is; what others do there with it must have ended.
+        Where the matrix is, current for CuPy's operators; what others do there with it must have ended.
     x : (num_columns,)
         In its memory, too.
 

@@ -26,6 +26,8 @@ class Device(Protocol):
     ----------
     name
         For people, such as ``NVIDIA H200``.
+    ordinal
+        Number among the devices that this process sees.
     num_multiprocessors
         Streaming multiprocessors, from which grids are sized.
     total_bytes
@@ -39,6 +41,7 @@ class Device(Protocol):
     """
 
     name: str
+    ordinal: int
     num_multiprocessors: int
     total_bytes: int
     bus_id: str | None
@@ -197,17 +200,19 @@ def _why_not(work: Callable[[], Work], ordinal: int | None) -> str:
     return why or why_not_worth(what, num_uncompiled=cuda.num_uncompiled(what.sources, ordinal), has_context=has_context)
 
 
-def devices_choice(kind: DeviceKind, *, work: Callable[[], Work] | None = None) -> tuple[tuple[Device, ...], str]:
+def devices_choice(
+    kind: DeviceKind, ordinal: int | None = None, *, work: Callable[[], Work] | None = None
+) -> tuple[tuple[Device, ...], str]:  # fmt: skip
     """Open all devices that `kind` asks for, and say why: none for the processor, else every GPU that this process sees.
 
-    The first decides, as in `device_choice`.
+    The first decides, as in `device_choice`: `ordinal` says which it is.
 
     Raises
     ------
     DeviceError, MissingDependencyError, OocGraphError
         As `device_choice`. Of several GPUs those that cannot be used are left out, which is logged.
     """
-    first, reason = device_choice(kind, work=work)
+    first, reason = device_choice(kind, ordinal, work=work)
     if first is None:
         return (), reason
     from oocgraph.arrays.cuda import CudaDevice, open_others

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csc_array, csr_array
@@ -9,12 +11,14 @@ from scipy.sparse import coo_array, csc_array, csr_array
 import oocgraph
 from oocgraph import Resources
 from oocgraph.algorithms import spmv as spmv_module
+from oocgraph.algorithms import spmv_on_device
 from oocgraph.algorithms.operands import graph_operand, matrix_operand
 from oocgraph.arrays import cuda, drivers
 from oocgraph.errors import DeviceError
 from oocgraph.kernels.gpu_spmv import product_source
 from oocgraph.kernels.semirings import semiring_of
 from oocgraph.types import wide_indices
+from tests.arrays.fake_cupy import FakeCupy
 
 DENSE = np.array([[0, 2.0, 0], [3.0, 0, 4.0]])
 
@@ -55,6 +59,17 @@ def test_what_crosses_the_link_is_what_a_device_takes(semiring, entry_bytes):
     assert (operand.num_entries, work.link_bytes) == (3, 3 * entry_bytes)
     value = np.dtype(np.float32 if ring.is_boolean else np.float64)
     assert work.sources == (product_source(np.dtype(np.uint32), value),)
+
+
+def test_cupy_computes_on_the_device_of_its_matrix(monkeypatch):
+    """Whichever is current for the user, and that stays."""
+    cupy, there = FakeCupy(count=2), []
+    values = type("ndarray", (), {"__module__": "cupy", "device": SimpleNamespace(id=1)})()
+    monkeypatch.setattr(cuda, "usable_cupy", lambda ordinal: (cupy, ordinal))
+    monkeypatch.setattr(cuda.CudaDevice, "asarray", lambda _self, x: x)
+    monkeypatch.setattr(spmv_on_device, "multiply_where_it_is", lambda *_, **__: there.append(cupy.runtime.getDevice()))
+    oocgraph.spmv(SimpleNamespace(data=values, shape=(2, 3)), values)
+    assert (there, cupy.runtime.getDevice()) == ([1], 0)
 
 
 def test_a_graph_of_int64_needs_other_kernels(tmp_path):

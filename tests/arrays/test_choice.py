@@ -166,6 +166,17 @@ def test_all_devices_that_can_be_used(offer, monkeypatch, caplog):
     assert "CUDA device 1 is left out: it is too old" in caplog.text
 
 
+def test_devices_are_numbered_alike_at_every_call(offer):
+    """The first is the one that is current for the user, and stays that; or the one that is asked for."""
+    cupy = offer(FakeCupy(count=4))
+    for _ in range(2):
+        assert [one.ordinal for one in devices_choice("cuda")[0]] == [0, 1, 2, 3]
+    cupy.runtime.setDevice(2)
+    for _ in range(2):
+        assert [one.ordinal for one in devices_choice("cuda")[0]] == [2, 0, 1, 3]
+    assert [one.ordinal for one in devices_choice("cuda", 1)[0]] == [1, 0, 2, 3]
+
+
 def test_device_of_an_array_is_the_one_that_holds_it(offer):
     offer(FakeCupy(count=2))
     assert cuda.device_of(SimpleNamespace(device=SimpleNamespace(id=1))).ordinal == 1

@@ -102,6 +102,18 @@ def test_second_product_of_a_graph_moves_its_vectors_and_allocates_nothing(given
     assert device.allocated_bytes == device.pinned_bytes == 0
 
 
+def test_first_device_is_that_of_the_runtime(given, kron, monkeypatch):
+    """Whichever is current for CuPy when a product is made."""
+    (device,) = given(CpuDevice())
+    device.ordinal, asked = 2, []
+    monkeypatch.setattr(devices_module, "devices_choice", lambda _kind, *, ordinal, **_: (asked.append(ordinal), ((device,), "given"))[1])
+    x = np.ones(kron.attributes.num_input_vertices)
+    with open_runtime(kron, resources=Resources(device="cuda")) as runtime:
+        spmv(kron, x, runtime=runtime)
+    spmv(kron, x, resources=Resources(device="cuda"))
+    assert asked == [2, None]
+
+
 @pytest.mark.parametrize(("num_devices", "room"), [(1, None), (2, None), (1, 12_000), (2, 8_000)])
 def test_every_semiring_and_direction_with_edges_resident_and_streamed(given, weighted, monkeypatch, num_devices, room):
     monkeypatch.setattr(device_product, "PIECE_ENTRIES", 50)
