@@ -98,20 +98,21 @@ def find_on_device(
     arrays = store.array("out/indices"), store.array(f"out/{column}")
 
     def within(budget: Budget) -> dict[str, Any]:
-        read, device_limit = device_bytes_read(), device_limit_bytes(device, requested)
+        read, held = device_bytes_read(), opened.held_on_device(0)
+        device_limit = device_limit_bytes(device, requested, held_bytes=held)
         with PeakSampler() as sampler, DevicePaths.open(
-            store, column, device, budget, unreached, device_limit=device_limit, num_targets=targets.size, threads=resources.num_threads,
-            knobs=settings(),
+            store, column, device, budget, unreached, device_limit=device_limit - held, num_targets=targets.size,
+            threads=resources.num_threads, knobs=settings(),
         ) as paths:  # fmt: skip
             distance, parent, work = paths.run(source, delta=delta, bound=bound, targets=targets, progress=progress)
-            held = paths.residency.device_bytes
+            used = paths.residency.device_bytes
         return {
             "stored_value": distance, "stored_parent": parent, "unreached": unreached, "weight": column, "schedule": "near-far", "slack": 0,
             "delta": delta, "num_relaxed": work.num_followed, "num_again": work.num_again, "seconds": work.seconds,
             "load_seconds": perf_counter() - started - work.seconds, "bytes_requested": work.bytes_read,
             "bytes_read": max(work.bytes_read, device_bytes_read() - read), "edge_bytes": sum(a.length * a.dtype.itemsize for a in arrays),
             "peak_host_bytes": sampler.peak_bytes, "memory_budget": resources.limit_bytes, "device": device.name,
-            "device_memory_budget": device_limit, "device_bytes": held, "link_bytes": work.link_bytes,
+            "device_memory_budget": device_limit, "device_bytes": used, "link_bytes": work.link_bytes,
         }  # fmt: skip
 
     return opened.within(within)

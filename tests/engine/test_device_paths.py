@@ -231,6 +231,17 @@ def test_a_runtime_on_a_device(kron, use, monkeypatch):
 
 
 @pytest.mark.shim
+def test_a_runtime_and_its_paths_share_a_budget(kron, use, monkeypatch):
+    """Of device memory: what is loaded for searches is in it already."""
+    there, budget = use(CpuDevice()), 6 << 20
+    monkeypatch.setattr("oocgraph.engine.in_process.device_choice", lambda kind, **_: DeviceChoice(there, "a test"))
+    with open_runtime(kron, resources=Resources(device="cuda", device_memory_budget=budget, threads=2)) as runtime:
+        result = sssp(kron, 5, runtime=runtime)
+        assert (result.device, result.device_memory_budget) == (there.name, budget)
+        assert there.peak_bytes <= budget
+
+
+@pytest.mark.shim
 def test_what_fails_is_named_and_nothing_is_left(kron, use, tmp_path):
     """A device that is lost at any call; a store that was damaged."""
     calls = use(CpuDevice())
