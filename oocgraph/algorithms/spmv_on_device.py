@@ -169,8 +169,9 @@ def _opened(
 
 def device_rooms(devices: Sequence[Device], opened: Opened, requested: str | int | None) -> list[int]:
     """Return the bytes of each device's memory that a computation may hold beside what is held for its graph already."""
-    held = [opened.held_on_device(number) for number in range(len(devices))]
-    return [device_limit_bytes(device, requested, held_bytes=own) - own for device, own in zip(devices, held, strict=True)]
+    allocated = [opened.allocated_on_device(number) for number in range(len(devices))]
+    limits = [device_limit_bytes(device, requested, held_bytes=own) for device, own in zip(devices, allocated, strict=True)]
+    return [limit - opened.held_on_device(number) for number, limit in enumerate(limits)]
 
 
 def multiply_where_it_is(

@@ -99,7 +99,7 @@ def find_on_device(
 
     def within(budget: Budget) -> dict[str, Any]:
         read, held = device_bytes_read(), opened.held_on_device(0)
-        device_limit = device_limit_bytes(device, requested, held_bytes=held)
+        device_limit = device_limit_bytes(device, requested, held_bytes=opened.allocated_on_device(0))
         with PeakSampler() as sampler, DevicePaths.open(
             store, column, device, budget, unreached, device_limit=device_limit - held, num_targets=targets.size,
             threads=resources.num_threads, knobs=settings(),

@@ -85,6 +85,9 @@ class DeviceMatrix(Closing):
     x: Array
     y: Array
 
+    is_allocated = True
+    """Whether the device memory that it holds is allocated, once it is open: `oocgraph.engine.on_devices.OnDevices`."""
+
     def __init__(
         self, devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, *, device_limits: Sequence[int],
         read: Read | None = None, keep: bool = False, width: int = 1, first_indices: Array | None = None, whole_rows: bool = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ import pytest
 from oocgraph import ArgumentError, BudgetError, Resources, bfs, build_csr, generate_kronecker, open_graph, open_runtime, pagerank, spmv
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.algorithms import spmv_on_device
+from oocgraph.algorithms.spmv_on_device import device_rooms
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine import in_process
-from oocgraph.engine.opened import OpenedGraph
+from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.kernels.semirings import SEMIRINGS, semiring_of
 from oocgraph.products import device_product
 from oocgraph.products.device_matrix import DeviceMatrix, _part_of
+from oocgraph.products.device_ranking import RankVectors
 from oocgraph.sparse.balanced import balanced_partition
 from oocgraph.sparse.edge_stream import stored_matrix
 from oocgraph.sparse.placement import cores_near, topology, topology_of_devices
@@ -278,6 +281,19 @@ def test_an_iteration_brings_two_numbers_back(given, kron, num_devices):
     assert each["on_device"] == (num_devices - 1) * 8 * kron.num_rows
     assert each["launches"] == 4 * num_devices
     assert each["waits"] == num_devices * (1 if num_devices == 1 else 2)
+
+
+def test_room_for_ranks_is_free_until_they_are_there(kron):
+    """Both fit what others leave of a card: the room that is set aside, and what is held beside it."""
+    device, opened = CpuDevice(), Unopened(1 << 30)
+    _others = device.empty(device.total_bytes - (10 << 20), np.uint8)
+    rooms = device_rooms([device], opened, None)
+    with opened.on_devices("ranks", lambda: RankVectors([device], kron.num_rows, rooms)):
+        beside = device_rooms([device], opened, None)[0]
+        assert opened.held_on_device(0) + beside <= rooms[0]
+        with opened.on_devices("a matrix", lambda: SimpleNamespace(device_bytes={0: 1 << 20}, is_allocated=True, close=device.close)):
+            _matrix = device.empty(1 << 20, np.uint8)
+            assert device_rooms([device], opened, None)[0] <= beside - (1 << 20)
 
 
 def test_ranks_of_a_graph_larger_than_the_device(given, kron, monkeypatch):
