@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
+from oocgraph.errors import DeviceError
+
 
 class OnDevices(Protocol):
     """What a computation keeps on devices for the next one.
@@ -52,12 +54,15 @@ class KeptOnDevices:
 
     @contextmanager
     def lend(self, key: Hashable, make: Callable[[], Kept], *, keep: bool) -> Iterator[Kept]:
-        """Yield what `make` has made at the first call with this key; `keep`: for the next one, too."""
+        """Yield what `make` has made at the first call with this key; `keep`: for the next one, too, unless a device fails."""
         if key not in self._kept:
             self._kept[key] = make()
         found: Any = self._kept[key]
         try:
             yield found
+        except DeviceError:  # perhaps between two allocations
+            keep = False
+            raise
         finally:
             if not keep:
                 self._kept.pop(key).close()

@@ -9,7 +9,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from oocgraph import ArgumentError, BudgetError, Resources, bfs, build_csr, generate_kronecker, open_graph, open_runtime, pagerank, spmv
+from oocgraph import (
+    ArgumentError,
+    BudgetError,
+    DeviceError,
+    Resources,
+    bfs,
+    build_csr,
+    generate_kronecker,
+    open_graph,
+    open_runtime,
+    pagerank,
+    spmv,
+)
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.algorithms import spmv_on_device
 from oocgraph.algorithms.spmv_on_device import device_rooms
@@ -242,6 +254,25 @@ def test_a_matrix_that_is_open_on_the_processor(kron):
             open_runtime(matrix, **options)
     with pytest.raises(ArgumentError, match="a matrix is open in this process; leave out client"):
         open_runtime(matrix, client="a client")
+
+
+def test_a_matrix_for_which_a_device_has_no_room_is_brought_there_again(given, monkeypatch):
+    """What the failure leaves is not kept."""
+    (device,) = given(CpuDevice())
+    matrix, wide = of_rows([3, 5, 2]), np.random.default_rng(0).random((50, 4))
+    with open_runtime(matrix, resources=Resources(device="cuda")) as runtime:
+        close(spmv(matrix, wide[:, 0], runtime=runtime), matrix @ wide[:, 0])
+        with monkeypatch.context() as full:
+            full.setattr(device, "empty", refuse_memory)
+            with pytest.raises(DeviceError, match="no room, in the test"):
+                spmv(matrix, wide, runtime=runtime)
+        assert device.allocated_bytes == 0
+        close(spmv(matrix, wide, runtime=runtime), matrix @ wide)
+        close(spmv(matrix, wide[:, 0], runtime=runtime), matrix @ wide[:, 0])
+
+
+def refuse_memory(_shape, _dtype):
+    raise DeviceError("no room, in the test")
 
 
 @pytest.mark.parametrize("personalized", [False, True])
