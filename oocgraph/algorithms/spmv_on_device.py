@@ -8,7 +8,7 @@ Chen et al., "MSREP: A Fast yet Light Sparse Matrix Framework for Multi-GPU Syst
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -152,17 +152,22 @@ def _opened(
     devices: Sequence[Device], matrix: Any, dtype: np.dtype[Any], semiring: Semiring, opened: Opened, budget: Budget,
     requested: str | int | None, *, width: int, **options: Any,
 ) -> DeviceMatrix:  # fmt: skip
-    """Bring a matrix to devices, with room for as many vectors, or for one."""
-    limits = device_rooms(devices, opened, requested)
-    kind = device_dtype(dtype, semiring)
-    try:
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=max(1, min(width, TILE_WIDTH)), **options)
-        found = found if found.width <= found.most_width else DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
-    except BudgetError:
-        if width == 1:
-            raise
-        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, **options)
-    found.charge(budget)
+    """Bring a matrix to devices, with room for as many vectors, or for one where the devices or the host lack that."""
+    limits, kind = device_rooms(devices, opened, requested), device_dtype(dtype, semiring)
+
+    def charged(width: int) -> DeviceMatrix | None:
+        found = DeviceMatrix(devices, matrix, kind, semiring, device_limits=limits, width=width, **options)
+        if width > found.most_width:
+            return None
+        found.charge(budget)
+        return found
+
+    wide = None
+    if width > 1:
+        with suppress(BudgetError):
+            wide = charged(min(width, TILE_WIDTH))
+    found = wide or charged(1)
+    assert found is not None
     found.open()
     return found
 

@@ -24,7 +24,8 @@ from oocgraph import (
 )
 from oocgraph.algorithms import devices as devices_module
 from oocgraph.algorithms import spmv_on_device
-from oocgraph.algorithms.spmv_on_device import device_rooms
+from oocgraph.algorithms.operands import matrix_operand
+from oocgraph.algorithms.spmv_on_device import device_rooms, multiply_on
 from oocgraph.arrays import DeviceChoice
 from oocgraph.engine import in_process
 from oocgraph.engine.opened import OpenedGraph, Unopened
@@ -254,6 +255,29 @@ def test_a_matrix_that_is_open_on_the_processor(kron):
             open_runtime(matrix, **options)
     with pytest.raises(ArgumentError, match="a matrix is open in this process; leave out client"):
         open_runtime(matrix, client="a client")
+
+
+def test_as_many_vectors_at_once_as_the_host_has_room_for(given):
+    """Where it lacks room for all of them, for fewer; one is the least."""
+    (device,) = given(CpuDevice())
+    matrix, ring, num_vectors = of_rows([40] * 30), semiring_of("plus_times"), 32
+    wide = np.random.default_rng(0).random((50, num_vectors))
+    one = DeviceMatrix([device], matrix, np.dtype(float), ring, device_limits=[1 << 20])
+    operand = matrix_operand(matrix, wide, ring, transpose=False)
+    least = operand.result_bytes + one.host_bytes
+
+    def multiplied(limit_bytes):
+        y = multiply_on([device], operand, Unopened(limit_bytes, baseline_bytes=0), device_memory_budget=None)
+        return device.launched.total(), y
+
+    launches = []
+    for num_more in (num_vectors, 9, 0):
+        before, (after, y) = device.launched.total(), multiplied(least + num_more * one.host_vector_bytes)
+        close(y, matrix @ wide)
+        launches.append(after - before)
+    assert launches[0] < launches[1] < launches[2]
+    with pytest.raises(BudgetError, match="pinned vectors and pieces"):
+        multiplied(least - 1)
 
 
 def test_a_matrix_for_which_a_device_has_no_room_is_brought_there_again(given, monkeypatch):
