@@ -21,7 +21,7 @@ from oocgraph.engine.opened import OpenedGraph, Unopened
 from oocgraph.errors import ArgumentError, BudgetError
 from oocgraph.kernels.gpu_spmv import GpuProductKernels
 from oocgraph.kernels.semirings import Semiring
-from oocgraph.memory import Budget
+from oocgraph.memory import SLACK_BYTES, Budget
 from oocgraph.products.device_matrix import DeviceMatrix
 from oocgraph.products.device_product import add_piece, device_dtype
 from oocgraph.products.product_checks import check_shape, check_values_dtype, checked_piece, compute_dtype, has_nan, refuse_nan
@@ -58,6 +58,7 @@ def _of_graph(
 ) -> Array:
     store, ring, column = operand.store, operand.semiring, operand.column
     budget.reserve("vertex ids", BLOCK_BYTES)
+    budget.reserve("threads and compiled code", SLACK_BYTES)
     budget.reserve("the result", operand.result_bytes)
     y = operand.identities()
 

@@ -131,7 +131,7 @@ class DeviceMatrix(Closing):
 
     @property
     def host_bytes(self) -> int:
-        """Pinned memory that it holds: vectors, pieces in work, what passes between devices."""
+        """Host memory that it holds: pinned vectors, pieces in work and reading them, what passes between devices."""
         through = 0 if self.by_row else len(self.shares) // 2 * THROUGH_BYTES
         return self.width * self.host_vector_bytes + sum(share.host_bytes for share in self.shares) + through
 
