@@ -228,7 +228,7 @@ class TestFailures:
         matrix, x = of_rows([3]), np.ones(50)
         with pytest.raises(OocGraphError, match="device is 'gpu'; it must be one of auto, cpu, cuda"):
             spmv(matrix, x, resources=Resources(device="gpu"))
-        with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would be made on the processor"):
+        with pytest.raises(OocGraphError, match="device_memory_budget is given, but the product would run on the processor"):
             spmv(matrix, x, resources=Resources(device="cpu", device_memory_budget="1G"))
 
 
