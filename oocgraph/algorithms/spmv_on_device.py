@@ -126,8 +126,8 @@ def stored_on(
         Of the host, charged with what is made; inside of `OpenedGraph.within`.
     requested
         Device memory that may be held, of each device.
-    others
-        As for `DeviceMatrix`.
+    transpose, column, dtype, semiring, width, whole_rows
+        As for `DeviceMatrix`; `column` is the edge column of the values, None: 1 each.
 
     Raises
     ------

@@ -6,7 +6,6 @@ against the protocol `Device`; `oocgraph.arrays.cuda` is its implementation on C
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -14,9 +13,7 @@ from oocgraph.arrays.start_up import Work, why_not_worth
 from oocgraph.errors import ArgumentError, DeviceError, MissingDependencyError
 from oocgraph.types import Array, DeviceKind
 
-__all__ = ["Device", "DeviceChoice", "DeviceKind", "Work", "device_choice", "devices_choice", "open_device"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["Device", "DeviceChoice", "DeviceKind", "Work", "device_choice", "devices_choice"]
 
 
 class Device(Protocol):
@@ -218,10 +215,3 @@ def devices_choice(
     from oocgraph.arrays.cuda import CudaDevice, open_others
 
     return (first, *(open_others(first) if isinstance(first, CudaDevice) else ())), reason
-
-
-def open_device(kind: DeviceKind) -> Device | None:
-    """Open the device that `kind` asks for, as `device_choice`, and log which it is and why."""
-    device, reason = device_choice(kind)
-    logger.info("device: %s (%s)", "cpu" if device is None else device.name, reason)
-    return device

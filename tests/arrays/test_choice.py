@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
 
-from oocgraph.arrays import cuda, device_choice, devices_choice, drivers, open_device
+from oocgraph.arrays import cuda, device_choice, devices_choice, drivers
 from oocgraph.errors import DeviceError, MissingDependencyError, OocGraphError
 from tests.arrays.fake_cupy import FakeCupy
 
@@ -39,7 +38,6 @@ def refused(words):
 
 def test_processor_when_asked_for():
     assert device_choice("cpu").device is None
-    assert open_device("cpu") is None
 
 
 def test_unknown_kind_is_refused():
@@ -200,9 +198,8 @@ def test_compiler_that_is_missing(offer):
     assert refused("NVRTC cannot be loaded") is DeviceError
 
 
-def test_usable_device_is_taken_and_logged(offer, caplog):
+def test_usable_device_is_taken(offer):
     offer(FakeCupy())
-    with caplog.at_level(logging.INFO, logger="oocgraph.arrays"):
-        device = open_device("auto")
+    device, reason = device_choice("auto")
     assert (device.name, device.num_multiprocessors, device.total_bytes, device.ordinal) == ("Fake GPU", 132, 8 << 30, 0)
-    assert "device: Fake GPU (a GPU can be used)" in caplog.text
+    assert reason == "a GPU can be used"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import oocgraph
 from oocgraph import (
     ArgumentError,
     BudgetError,
@@ -466,6 +467,14 @@ class TestRefusals:
         given(CpuDevice())
         with pytest.raises(ArgumentError, match="schedule is 'in-place', which the processor alone has"):
             pagerank(kron, schedule="in-place", resources=Resources(device="cuda"))
+        limited = Resources(device_memory_budget="1G")
+        with pytest.raises(ArgumentError, match="device_memory_budget is given, but schedule is 'in-place'"):
+            pagerank(kron, schedule="in-place", resources=limited)
+        with (
+            oocgraph.config.setting("precision", "single"),
+            pytest.raises(ArgumentError, match=r"device_memory_budget is given, but oocgraph.precision is single"),
+        ):
+            pagerank(kron, resources=limited)
         assert pagerank(kron, schedule="in-place").converged
 
     def test_auto_is_the_processor_where_ranks_do_not_fit(self, given, kron, caplog):
